@@ -38,7 +38,7 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         UserMistakes: There is no run's folder, files of one are damaged, or ``reference`` is not that of one run.
         OutputProblem: A folder cannot be written.
     """
-    folders = _runs(folder)
+    folders = runs_below(folder)
     if not folders:
         raise Mistake(
             where="command line",
@@ -89,7 +89,7 @@ def _check(folders: Sequence[Path]) -> None:
 
 
 def _one_run(reference: Path) -> Path:
-    runs = _runs(reference)
+    runs = runs_below(reference)
     if len(runs) == 1:
         return runs[0]
     allowed = "the folder of one run" + (f", as {runs[0]}" if runs else f", with {RUN_FILE} and records")
@@ -135,7 +135,7 @@ def _begun(folder: Path) -> list[Path]:
     return sorted(path for path in found if not (path / RUN_FILE).is_file() and ".old-" not in path.name)
 
 
-def _runs(folder: Path) -> list[Path]:
+def runs_below(folder: Path) -> list[Path]:
     """Return run folders; views, MLflow's copies and folders moved aside by ``fresh=true`` are left out."""
     found = [path.parent for path in folder.rglob(RUN_FILE)] if folder.is_dir() else []
     return sorted(

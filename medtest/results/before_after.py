@@ -39,7 +39,7 @@ COLUMNS = columns_in(__file__, "before_after")
 differences lie in [-1, 1]. ``published_before`` and ``published_after`` are there where the slides have this data set;
 ``published_mean_difference`` is the mean over the slides' data sets."""
 
-_HASH = "followup_sha256"
+_HASH, _CRAFTED = "followup_sha256", "crafted_on"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,6 +123,7 @@ def joined(before: Records, after: Records, columns: Sequence[str]) -> tuple[pd.
     if both.empty:
         raise OutputProblem("before and after have no case in common: were they run under the same suite and seeds?")
     same = (both[f"{_HASH}_before"] == both[f"{_HASH}_after"]).to_numpy(dtype=bool)
+    same |= _made_on_each(both)
     if not same.all():
         first = both.loc[~same].iloc[0]
         raise OutputProblem(
@@ -130,6 +131,13 @@ def joined(before: Records, after: Records, columns: Sequence[str]) -> tuple[pd.
             f"{first['dataset']}/{first['seed_id']}/{first['relation']}_s{first['severity']}"
         )
     return both, len(sides[0]) + len(sides[1]) - 2 * len(both)
+
+
+def _made_on_each(both: pd.DataFrame) -> NDArray[np.bool_]:
+    """Say which cases were crafted on the one and on the other system, each for itself, and so are of two images."""
+    sides = [both[f"{_CRAFTED}_{when}"].astype(object) for when in ("before", "after")]
+    known = sides[0].notna() & sides[1].notna()
+    return np.asarray(known & (sides[0] != sides[1]), dtype=bool)
 
 
 def unanswered(unjudged: pd.DataFrame) -> int:
@@ -175,7 +183,7 @@ def _cases(records: Records, scores: Sequence[str]) -> pd.DataFrame:
     frame = frame.loc[(frame["relation"].astype(str) != UNCHANGED).to_numpy()].copy()
     for name in ("dataset", "seed_id", "item", "relation", "cluster", "verdict", _HASH):
         frame[name] = frame[name].astype(object).where(frame[name].notna(), "").astype(str)
-    return frame.reindex(columns=[*KEY_COLUMNS, "cluster", "verdict", _HASH, *scores])
+    return frame.reindex(columns=[*KEY_COLUMNS, "cluster", "verdict", _HASH, _CRAFTED, *scores])
 
 
 def _numbered(column: pd.Series) -> tuple[tuple[str, ...], NDArray[np.int64]]:

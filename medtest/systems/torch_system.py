@@ -127,10 +127,7 @@ class TorchSystem(System):
 
     def normalised(self, pixels: Tensor) -> Any:
         """Return pixels, float32 B×3×h×w RGB in [0, 1] at the side of :meth:`fitted`, as the network takes them."""  # noqa: RUF002
-        kind = self.input_kind
-        mean, std = (pixels.new_tensor(values)[:, None, None] for values in (kind.mean, kind.std))
-        scaled = (pixels - mean) / std
-        return scaled.flip(1) if kind.blue_first else scaled
+        return self.input_kind.normalised(pixels)
 
     def forward(self, inputs: Any) -> Any:
         """Return what the network gives for inputs."""

@@ -149,6 +149,9 @@ def _keys_at(model: type[BaseModel], steps: Sequence[Any]) -> tuple[str, ...]:
             kind = str(steps[-1])
             chosen = [one for one in kinds if kind in get_args(one.model_fields["kind"].annotation)]
             return tuple(chosen[0].model_fields) if chosen else ()
+        if len(kinds) == 1:  # a table that may be null
+            model = kinds[0]
+            continue
         if found is None or not isinstance(found.annotation, type) or not issubclass(found.annotation, BaseModel):
             return ()
         model = found.annotation

@@ -146,9 +146,14 @@ def release_generator(
 
 @app.command("table")
 def table(
-    folder: Annotated[Path, typer.Argument(help="Folder of a further training (out=), or any folder above some.")],
+    folder: Annotated[
+        list[Path], typer.Argument(help="Folder of a further training (out=) or of a run, or any folder above some.")
+    ],
 ) -> None:
-    """Make the before/after tables and pages again from records, without training or testing."""
+    """Make the before/after tables and pages again from records, without training or testing.
+
+    Over trainings with defence=, or runs of weights trained so, it makes the table of defences too (defences.csv).
+    """
     from medtest.cli.training.compare import remake_tables
 
     remake_tables(folder, console=Console(highlight=False))

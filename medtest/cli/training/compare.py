@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,13 +18,14 @@ from medtest.errors import ExitCode, Interrupted, Mistake, OutputProblem
 from medtest.files import read_object
 from medtest.paths import path_from_here
 from medtest.suite.composed import with_composed
-from medtest.suite.model import Invocation, PartPlan, Suite
+from medtest.suite.model import EACH, Invocation, PartPlan, Suite
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from medtest.training.further.log import FurtherLog
 
+PGD = "pgd"
 FILE = "before_after.json"
 """Where the two runs' folders are, relative to the training's, and what the tables are made with."""
 MEANS = ("dice", "iou")
@@ -46,7 +47,13 @@ class ComparedSystems:
 
 
 def two_systems(
-    suite: Suite, model: str, *, before: str | None, after: Path, settings: Mapping[str, Any] | None = None
+    suite: Suite,
+    model: str,
+    *,
+    before: str | None,
+    after: Path,
+    settings: Mapping[str, Any] | None = None,
+    transfer: bool = False,
 ) -> Suite:
     """Return the suite with a network before and after as its only systems, ``<model>-before`` and ``<model>-after``.
 
@@ -56,6 +63,7 @@ def two_systems(
         before: Its setting ``checkpoint`` before; None for the one that ships.
         after: Weights after.
         settings: Further settings.
+        transfer: Whether both are shown what PGD makes of the network before, too.
     """
     from medtest.plugins import part
 
@@ -70,7 +78,18 @@ def two_systems(
         )
         for when, checkpoint in (("before", before), ("after", str(after)))
     )
-    return with_composed(replace(suite, systems=plans, gates=()))
+    tested = replace(suite, systems=plans, gates=())
+    return with_composed(_with_transfer(tested, plans[0]) if transfer else tested)
+
+
+def _with_transfer(suite: Suite, undefended: PartPlan) -> Suite:
+    """Return the suite with its PGD, made on the undefended network, shown to both, where it has one made on each."""
+    own = next((one for one in suite.relations if one.info.name == PGD and one.settings.crafted_on == EACH), None)
+    if own is None or any(crafter == undefended for crafter in suite.crafters.values()):
+        return suite
+    settings = own.settings.model_copy(update={"crafted_on": undefended.id})
+    shown = replace(own, id=f"{own.id}_transfer", settings=settings)
+    return replace(suite, relations=(*suite.relations, shown), crafters={**suite.crafters, shown.id: undefended})
 
 
 def compare(
@@ -85,6 +104,7 @@ def compare(
     out: Path,
     log: FurtherLog | None,
     console: Console,
+    transfer: bool = False,
 ) -> ComparedSystems:
     """Run the suite on both in one process, and make the table, the page and MLflow's copies.
 
@@ -99,6 +119,7 @@ def compare(
         out: Folder of the training.
         log: MLflow, or None.
         console: Where the table is printed.
+        transfer: See :func:`two_systems`.
 
     Raises:
         Interrupted: The run was; the same command goes on.
@@ -107,7 +128,7 @@ def compare(
     from medtest.report.finish import finish
     from medtest.runner import run_suite
 
-    both = two_systems(suite, model, before=before, after=after, settings=settings)
+    both = two_systems(suite, model, before=before, after=after, settings=settings, transfer=transfer)
     console.print(f"{suite.name} on {network} before and after …", markup=False)
     with ExitStack() as locks:
         outcome = run_suite(both, replace(invocation, fresh=False, track=log is not None), hold=locks)
@@ -127,7 +148,7 @@ def compare(
         "network": network,
         "family": model,
         "suite": f"{suite.name} {suite.version}",
-        "relations": [plan.id for plan in suite.relations if plan.id != "unchanged"],
+        "relations": [plan.id for plan in both.relations if plan.id != "unchanged"],
         "before": folders[0],
         "after": folders[1],
         "view": outcome.view,
@@ -195,25 +216,32 @@ def make(out: Path) -> pd.DataFrame:
     return table
 
 
-def remake_tables(folder: Path, *, console: Console) -> None:
-    """Make the tables and pages of every training at or below a folder again, and print them.
+def remake_tables(folders: Sequence[Path], *, console: Console) -> None:
+    """Make the tables and pages of every training at or below some folders again, and print them.
+
+    Where there are trainings with a defence, or runs of weights that were trained so, their table is made too.
 
     Raises:
-        UserMistakes: There is none.
+        UserMistakes: There is none of either.
         OutputProblem: Records are missing, or a folder cannot be written.
     """
+    from medtest.cli.training.defences import defence_tables
+
     # MLflow keeps a table of this name among its artifacts, in a folder of tables and without a training beside it
-    found = sorted(p.parent for p in folder.rglob(FILE) if p.parent.name != "tables") if folder.is_dir() else []
-    if not found:
-        raise Mistake(
-            where="command line",
-            key="FOLDER",
-            found=str(folder),
-            allowed=f"the folder of a further training that was tested ({FILE}), or one above such folders",
-        ).as_error()
+    each = [sorted(p.parent for p in folder.rglob(FILE) if p.parent.name != "tables") for folder in folders]
+    found = list(dict.fromkeys(out for one in each for out in one))
     for out in found:
         show(make(out), network=str(_facts(out)["network"]), console=console)
         console.print(f"Page:  {path_from_here(out / PAGE)}", markup=False, soft_wrap=True)
+    compared = [(out / str(_facts(out)[when])).resolve() for out in found for when in ("before", "after")]
+    if not defence_tables(folders, compared, console=console) and not found:
+        raise Mistake(
+            where="command line",
+            key="FOLDER",
+            found=", ".join(str(folder) for folder in folders),
+            allowed=f"the folder of a further training that was tested ({FILE}), or one above such folders",
+            fix="of defended networks that ship: python run.py suite=defended_melanoma, then outputs/defended_melanoma",
+        ).as_error()
 
 
 def show(table: pd.DataFrame, *, network: str, console: Console) -> None:

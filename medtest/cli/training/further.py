@@ -196,6 +196,7 @@ class _Job:
             out=self.out,
             log=log,
             console=self.console,
+            transfer=getattr(self.recipe, "defence", None) is not None,
         )
         return found.code
 

@@ -29,6 +29,7 @@ SHORT = {
     "rate": "optimizer.rate",
     "precision": "precision",
     "held_out": "validation.held_out",
+    "defence": "defence.name",
 }
 """Keys of a recipe that may be typed without ``recipe.``."""
 MOST_PHANTOMS = 100_000
@@ -88,8 +89,8 @@ def parse(tokens: Sequence[str]) -> FurtherRequest:
     rest: list[str] = []
     for token in tokens:
         key, equals, value = token.partition("=")
-        if equals and (key.startswith("recipe.") or key in SHORT):
-            changes[key.removeprefix("recipe.") if key.startswith("recipe.") else SHORT[key]] = typed_value(value)
+        if equals and (key.startswith(("recipe.", "defence.")) or key in SHORT):
+            changes[key.removeprefix("recipe.") if "." in key else SHORT[key]] = typed_value(value)
         else:
             rest.append(token)
     name, overrides, own, words = split_tokens(rest, *FURTHER_KEYS)

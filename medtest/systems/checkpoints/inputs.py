@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,12 @@ class InputKind:
         scaled = (images.astype(np.float32) * np.float32(1 / 255) - mean) / std
         ordered = scaled[..., ::-1] if self.blue_first else scaled
         return np.ascontiguousarray(ordered.transpose(0, 3, 1, 2))
+
+    def normalised(self, pixels: Tensor) -> Tensor:
+        """Return pixels, float B×3×H×W RGB in [0, 1], as the network takes them; differentiable."""  # noqa: RUF002
+        mean, std = (pixels.new_tensor(values)[:, None, None] for values in (self.mean, self.std))
+        scaled = (pixels - mean) / std
+        return scaled.flip(1) if self.blue_first else scaled
 
 
 IMAGENET = InputKind()

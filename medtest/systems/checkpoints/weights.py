@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,9 @@ class WeightsInfo:
         threshold: Probability above which a pixel is lesion, chosen on validation images.
         note: Free text of the trainer (data, step).
         classes: Names of a classifier's classes, in the order of its scores; empty where they are the family's own.
+        resized: Whether images of any other side are brought to ``size``, also where the network would take them.
+        defence: Of a network that was trained under attack: ``name``, ``variant`` and ``from_sha256``, that of the
+            weights it was trained from; else empty.
     """
 
     network: Mapping[str, Any]
@@ -38,6 +41,8 @@ class WeightsInfo:
     threshold: float = 0.5
     note: str = ""
     classes: tuple[str, ...] = ()
+    resized: bool = False
+    defence: Mapping[str, str] = field(default_factory=dict)
 
 
 def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> None:
@@ -51,6 +56,10 @@ def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> 
     }
     if info.classes:
         facts["classes"] = list(info.classes)
+    if info.resized:
+        facts["resized"] = True
+    if info.defence:
+        facts["defence"] = dict(info.defence)
     write_tensors(path, state, facts)
 
 
@@ -76,6 +85,8 @@ def read_info(path: Path) -> WeightsInfo:
             threshold=threshold,
             note=str(facts["note"]),
             classes=_classes(facts.get("classes", [])),
+            resized=bool(facts.get("resized", False)),
+            defence={str(key): str(value) for key, value in dict(facts.get("defence", {})).items()},
         )
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         reason = str(error)[:200]

@@ -11,13 +11,16 @@ Two ways say how an image becomes an input, ``input`` in the settings; ``auto`` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from medtest.cases import Classes, Image
-from medtest.errors import MedtestError
+from medtest.errors import MedtestError, Mistake
+from medtest.plugins import STATED
 from medtest.systems.base import LabelAnswer, RawAnswer
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
 from medtest.systems.classification.crops import stretched
@@ -30,15 +33,21 @@ if TYPE_CHECKING:
     from medtest.systems.checkpoints.weights import WeightsInfo
 
 
+COMPACT: Literal["compact"] = "compact"
+
+
 class ClassifierSettings(CheckpointSettings):
     """Settings of a classification network.
 
     Attributes:
         input: ``official`` pre-processes as the network's authors test it, ``as_is`` takes the image as it comes,
             ``auto`` chooses (see the module).
+        weights: Without a checkpoint: ``compact``, or the same network trained further under attack, ``standard``,
+            ``mpadvt`` or ``maadvt`` (:mod:`medtest.training.defences`), where such weights ship.
     """
 
     input: Input = "auto"
+    weights: Literal["compact", "standard", "mpadvt", "maadvt"] = Field(default=COMPACT, json_schema_extra=STATED)
 
 
 class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
@@ -65,6 +74,7 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
         self._size = self.published_size
+        self._own_side_only = False
         self._trained_classes: Classes | None = None
 
     @property
@@ -85,8 +95,45 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
             names = ()  # the same mistake is reported, with its reason, when the network is opened
         return Classes(names=names, multi=self.own_classes.multi) if names else self.own_classes
 
+    @property
+    def compact_weights(self) -> Path:
+        """File of the compact network's weights, or of those that its settings name."""
+        usual = super().compact_weights
+        return (
+            usual if self._undefended else usual.with_name(f"{self.family}-compact-{self.settings.weights}.safetensors")
+        )
+
+    @property
+    def _undefended(self) -> bool:
+        return bool(self.settings.weights == COMPACT)
+
+    def own_name(self) -> str:
+        """Return the name of what runs, with its defence; a name of the user's stays."""
+        given = super().own_name()
+        defended = self.is_compact and self.name == self.family and not self._undefended
+        return f"{given}-{self.settings.weights}" if defended else given
+
+    def notice(self) -> str:
+        """Say that the compact network runs; who names its weights knows."""
+        return super().notice() if self._undefended else ""
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with the checkpoint's path, or with the weights that are named."""
+        if self._undefended:
+            return super().check()
+        if not self.is_compact:
+            fix = "a checkpoint is one set of weights, weights=NAME another: give one of the two"
+            return [Mistake(where=self.name, key="weights", found=f"{self.settings.weights} and a checkpoint", fix=fix)]
+        if self.compact_weights.is_file():
+            return ()
+        there = self.compact_weights.parent.glob(f"{self.family}-compact-*.safetensors")
+        allowed = ", ".join((COMPACT, *sorted(path.stem.rpartition("-")[2] for path in there)))
+        fix = f"medtest train further model={self.family} defence={self.settings.weights} … makes such weights"
+        return [Mistake(where=self.name, key="weights", found=self.settings.weights, allowed=allowed, fix=fix)]
+
     def _take(self, info: WeightsInfo | None) -> None:
         self._size = self.published_size if info is None else info.size
+        self._own_side_only = info is not None and info.resized
 
     def fitted(self, image: Image) -> NDArray[np.uint8]:
         """Return an image at the size at which the network gets it, uint8 RGB."""
@@ -98,11 +145,15 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
 
     def _as_is(self, image: Image) -> NDArray[np.uint8]:
         """Return the image, at the network's side where it takes no other."""
-        kept = self._takes(image.shape[0], image.shape[1])
+        kept = self._keeps(image.shape[0], image.shape[1])
         return image if kept else pillow_resized(image, (self._size, self._size))
 
+    def _keeps(self, height: int, width: int) -> bool:
+        """Say whether ``as_is`` leaves an image of this size: it can be taken, and the weights want no other."""
+        return self._takes(height, width) and not (self._own_side_only and (height, width) != (self._size, self._size))
+
     def _takes(self, height: int, width: int) -> bool:
-        """Say whether ``as_is`` leaves an image of this size as it is."""
+        """Say whether the network takes an image of this size as it is."""
         return self.takes_any_size
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
@@ -119,7 +170,7 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
         """Do to pixels what :meth:`_as_is` does to an image."""
         from medtest.systems.pixels import resized
 
-        kept = self._takes(int(pixels.shape[2]), int(pixels.shape[3]))
+        kept = self._keeps(int(pixels.shape[2]), int(pixels.shape[3]))
         return pixels if kept else resized(pixels, (self._size, self._size))
 
     def scores(self, outputs: Any) -> Tensor:

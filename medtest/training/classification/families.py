@@ -143,15 +143,19 @@ def loss_of(family: str, how: Losses, network: nn.Module, *, shares: Tensor | No
         shares: Share of training cases with each class, [C], for weighted findings.
     """
     step = _loss(family, how, shares)
-    if how.l1 <= 0:
+    norm = norm_of(how, network)
+    if norm is None:
         return step
+    return lambda outputs, truth, masks, known: step(outputs, truth, masks, known) + norm()
 
-    def with_norm(outputs: Any, truth: Tensor, masks: Tensor | None, known: Tensor | None) -> Tensor:
-        from medtest.training.classification.losses_inception import l1_norm
 
-        return step(outputs, truth, masks, known) + how.l1 * l1_norm(network.parameters())
+def norm_of(how: Losses, network: nn.Module) -> Callable[[], Tensor] | None:
+    """Return what gives the weighted L1 norm of a network's parameters; None where the recipe has none."""
+    if how.l1 <= 0:
+        return None
+    from medtest.training.classification.losses_inception import l1_norm
 
-    return with_norm
+    return lambda: how.l1 * l1_norm(network.parameters())
 
 
 def _loss(family: str, how: Losses, shares: Tensor | None) -> StepLoss:

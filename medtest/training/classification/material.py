@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from medtest.cases import Address, Classes, SeedRef
 from medtest.errors import MedtestError
 from medtest.plugins import part
+from medtest.probes import Need
 from medtest.runner.units.parts import Parts
 from medtest.suite.digest import digest_of
 from medtest.suite.model import PartPlan, Suite
@@ -137,8 +138,8 @@ def drawn(parts: Parts, refs: list[SeedRef], *, share: float, seed: int) -> list
     """Return the follow-ups that are made of each image: each relation takes ``share`` of the images, at random."""
     found: list[list[Address]] = [[] for _ in refs]
     for number, (relation_id, relation) in enumerate(parts.relations.items()):
-        if relation_id == "unchanged":
-            continue
+        if relation_id == "unchanged" or share <= 0 or relation.needs is not Need.NOTHING:
+            continue  # what a system is needed for is crafted on one by a defence, and not drawn here
         rng = np.random.Generator(np.random.PCG64([seed, _CHOICE, number]))
         count = max(1, round(share * len(refs)))
         severities = relation.severities()

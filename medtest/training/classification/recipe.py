@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from medtest.training.defences.defence import Defence
 from medtest.training.recipe import Recipe, RecipeTable, Validation
 from medtest.training.recipe_files import load_file, names_in
 
@@ -92,16 +93,20 @@ class ClassifierRecipe(Recipe):
     """One way of training a classifier.
 
     Attributes:
+        size: Side in pixels that the network takes after a further training; its own where null.
         passes: How often an "epoch" of the schedule passes over the cases.
         balanced: Classes are drawn alike often (single-label alone).
         small: Share of the steps, at the beginning, whose images are shown at ``small_side`` times their side.
         small_side: See there; sides are rounded to multiples of 32.
         changes: Random changes.
         loss: What is compared.
-        perturbed: In further training, the share of the images that each relation perturbs.
+        perturbed: In further training, the share of the images that each relation perturbs; none with a defence, unless
+            it is said.
+        defence: Attacks batches before they are trained on; null for none.
         watching: How it is watched.
     """
 
+    size: int | None = Field(default=None, ge=64, le=640, multiple_of=32)
     passes: int = Field(default=1, ge=1, le=100)
     balanced: bool = False
     small: float = Field(default=0.0, ge=0, lt=1)
@@ -109,7 +114,26 @@ class ClassifierRecipe(Recipe):
     changes: Changes = Changes()
     loss: Losses = Losses()
     perturbed: float = Field(default=0.125, ge=0, le=1)
+    defence: Defence | None = None
     watching: Watching = Watching()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _perturbs_nothing_beside_a_defence(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("defence") and "perturbed" not in given:
+            return {**given, "perturbed": 0.0}
+        return given
+
+    def identity(self) -> dict[str, Any]:
+        """Return what of it a resumed training must share; without size and defence, what it was before they came."""
+        facts = self.model_dump(mode="json")
+        if self.size is None:
+            facts.pop("size")
+        if self.defence is None:
+            facts.pop("defence")
+        else:
+            facts["defence"].pop("whose")
+        return facts
 
 
 def recipe_names() -> tuple[str, ...]:

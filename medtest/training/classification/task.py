@@ -13,10 +13,11 @@ from torch import Tensor
 from medtest.systems.checkpoints.inputs import INPUTS
 from medtest.training.classification.batches import LabelledBatch, LabelledBatches, shown_cases
 from medtest.training.classification.cases import LabelledSet
-from medtest.training.classification.families import logits_of, loss_of
+from medtest.training.classification.families import logits_of, loss_of, norm_of
 from medtest.training.classification.losses_chexnet import positive_shares
 from medtest.training.classification.recipe import ClassifierRecipe
 from medtest.training.classification.scores import accuracy, cross_entropy, mean_area
+from medtest.training.defences.step import DefendedLoss, attacked_images, check_labels, floor_of
 from medtest.training.precision import autocast, in_float32
 from medtest.training.trainer import Evaluation, Loss, Training, Writer
 
@@ -29,10 +30,10 @@ BATCH = 16
 """Cases of a batch of an evaluation."""
 
 
-def some_of(watched: NDArray[np.int64], *, seed: int) -> NDArray[np.int64]:
-    """Return the cases that an evaluation looks at."""
+def some_of(watched: NDArray[np.int64], *, seed: int, most: int = MOST_WATCHED) -> NDArray[np.int64]:
+    """Return the cases that an evaluation looks at, at most so many."""
     order = np.random.Generator(np.random.PCG64([seed, 12])).permutation(len(watched))
-    return np.sort(watched[order[:MOST_WATCHED]])
+    return np.sort(watched[order[: min(most, MOST_WATCHED)]])
 
 
 def classifier_training(
@@ -70,6 +71,7 @@ def classifier_training(
         perturbed: bool N, the perturbed ones among the cases, whose accuracy is told apart; None where there are none.
         from_start: Whether the network is evaluated before the first step, so that the start may be what is kept.
     """
+    check_labels(recipe.defence, multi=cases.classes.multi, family=family)
     steps_per_epoch = max(1, len(trained) // recipe.batch) * recipe.passes
     steps = recipe.steps_of(steps_per_epoch)
     return Training(
@@ -78,16 +80,24 @@ def classifier_training(
         validation=recipe.watching,
         batches=LabelledBatches(cases, trained, recipe, side=side, shown=shown, steps=steps, seed=seed),
         loss=_loss(family, network, cases, trained, recipe, device),
-        evaluate=_evaluation(family, cases, watched, recipe, side=side, shown=shown, device=device, apart=perturbed),
+        evaluate=_evaluation(
+            family, cases, watched, recipe, side=side, shown=shown, seed=seed, device=device, apart=perturbed
+        ),
+        may_keep=_any if recipe.defence is None else floor_of(recipe.defence),
         write=write,
         steps=steps,
         steps_per_epoch=steps_per_epoch,
         seed=seed,
         device=device,
-        identity={**identity, "cases": cases.digest, "recipe": recipe.model_dump(mode="json")},
+        identity={**identity, "cases": cases.digest, "recipe": recipe.identity()},
         from_start=from_start,
         curves=("loss", "factor"),
     )
+
+
+def _any(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
+    """Say that weights may be kept, whatever was found of them."""
+    return True
 
 
 def _loss(
@@ -102,6 +112,10 @@ def _loss(
     shares = positive_shares(torch.from_numpy(cases.truth[trained])).to(device)
     compare = loss_of(family, recipe.loss, network, shares=shares)
     kind, multi = INPUTS[family], cases.classes.multi
+    if recipe.defence is not None:
+        extra = norm_of(recipe.loss, network)
+        how, precision = recipe.defence, recipe.precision
+        return DefendedLoss(family, how, compare, extra=extra, multi=multi, precision=precision, device=device)
 
     def loss(network: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
         images = torch.from_numpy(kind.tensor(batch.images)).to(device, memory_format=torch.channels_last)
@@ -125,10 +139,14 @@ def _evaluation(
     *,
     side: int,
     shown: float,
+    seed: int,
     device: str,
     apart: NDArray[np.bool_] | None,
 ) -> Callable[[nn.Module], Evaluation]:
-    """Return what evaluates a network: accuracy, area under the ROC curve and cross-entropy on the cases watched."""
+    """Return what evaluates a network: accuracy, area under the ROC curve and cross-entropy on the cases watched.
+
+    Under a defence the same of the cases attacked, which then choose the weights and the schedule of a plateau.
+    """
     images, truth = shown_cases(cases, watched, side=side, shown=shown)
     multi = cases.classes.multi
     kinds = {} if apart is None else {"clean": ~apart[watched], "perturbed": apart[watched]}
@@ -143,8 +161,17 @@ def _evaluation(
             if where.any():
                 facts[f"accuracy_{name}"] = accuracy(logits[where], truth[where], multi=multi)
         facts["loss"] = cross_entropy(logits, truth, multi=multi)
-        score = facts["auroc" if multi else recipe.watching.score]
-        return Evaluation(score=score, loss=facts["loss"], facts=facts)
+        chooses, ending = "auroc" if multi else recipe.watching.score, ""
+        if recipe.defence is not None:
+            ending = "_attacked"
+            made = attacked_images(
+                family, network, images, truth, recipe.defence, multi=multi, seed=seed, device=device
+            )
+            found = answers(family, network, made, device=device)
+            facts["accuracy_attacked"] = accuracy(found, truth, multi=multi)
+            facts["auroc_attacked"] = mean_area(found, truth, multi=multi)
+            facts["loss_attacked"] = cross_entropy(found, truth, multi=multi)
+        return Evaluation(score=facts[chooses + ending], loss=facts["loss" + ending], facts=facts)
 
     return evaluate
 

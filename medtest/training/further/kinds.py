@@ -121,7 +121,7 @@ class LabelKind:
             parts,
             share=recipe.perturbed,
             held_out=recipe.watching.held_out,
-            side=kind_of(start.family).side,
+            side=recipe.size or kind_of(start.family).side,
             seed=parts.suite.seed if recipe.seed is None else recipe.seed,
             folder=folder / "cases",
         )
@@ -129,16 +129,20 @@ class LabelKind:
     def training(self, start: StartingPoint, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
         """Return what is trained."""
         from medtest.training.classification.families import kind_of
-        from medtest.training.classification.task import classifier_training, some_of
+        from medtest.training.classification.task import MOST_WATCHED, classifier_training, some_of
 
         return classifier_training(
             start.family,
             start.network,
             material.cases,
             material.trained,
-            some_of(material.watched, seed=material.seed),
+            some_of(
+                material.watched,
+                seed=material.seed,
+                most=MOST_WATCHED if recipe.defence is None else recipe.defence.watch.cases,
+            ),
             recipe,
-            side=kind_of(start.family).side,
+            side=recipe.size or kind_of(start.family).side,
             shown=1.0,
             seed=material.seed,
             device=device,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from medtest.systems.checkpoints.weights import WeightsInfo
+    from medtest.training.recipe import Recipe
 
 COMPACT = "compact"
 """What ``from=`` calls the network that ships with medtest."""
@@ -162,6 +163,31 @@ def _weights_file(source: str) -> Path:
     if mistakes:
         raise UserMistakes([replace(one, fix=one.fix or "from=compact takes the bundled one") for one in mistakes])
     return path
+
+
+def trained_as(start: StartingPoint, recipe: Recipe) -> StartingPoint:
+    """Return a starting point whose description says what a recipe makes of it: its defence, and its side.
+
+    Raises:
+        UserMistakes: The recipe has another side, and the weights' form cannot say so.
+    """
+    size, defence = getattr(recipe, "size", None), getattr(recipe, "defence", None)
+    if start.info is None:
+        if size is not None and defence is not None:
+            raise Mistake(
+                where="command line",
+                key="recipe.size",
+                found=str(size),
+                allowed=f"null: a published checkpoint does not say its side, which is {start.size}",
+            ).as_error()
+        return start
+    info = start.info
+    if defence is not None:
+        facts = {"name": defence.name, "variant": defence.variant, "from_sha256": start.sha256}
+        info = replace(info, defence=facts)
+        if size is not None:
+            info = replace(info, size=size, resized=True)
+    return replace(start, info=info)
 
 
 def write_weights(path: Path, start: StartingPoint, state: Mapping[str, Tensor], *, note: str) -> None:

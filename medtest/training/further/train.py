@@ -41,11 +41,13 @@ def weights_file(out: Path, start: StartingPoint) -> Path:
 
 def writer(out: Path, start: StartingPoint, recipe: Recipe) -> Writer:
     """Return what writes the weights that are kept, in the form they came in."""
-    from medtest.training.further.networks import write_weights
+    from medtest.training.further.networks import trained_as, write_weights
+
+    said = f"further training, recipe {recipe.name}"
+    trained = trained_as(start, recipe)
 
     def write(state: Mapping[str, Tensor], note: str) -> None:
-        note = f"further training, recipe {recipe.name}, {note}"
-        write_weights(weights_file(out, start), start, state, note=note)
+        write_weights(weights_file(out, start), trained, state, note=f"{said}, {note}")
 
     return write
 
@@ -112,6 +114,7 @@ def train_further(
     trained = left_by(trainer, weights)
     facts = {
         "network": start.name,
+        "family": start.family,
         "from_sha256": start.sha256,
         "weights_sha256": cached_sha256(weights),
         "recipe": training.recipe.model_dump(mode="json"),

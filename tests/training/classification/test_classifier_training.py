@@ -42,7 +42,7 @@ def small_set(folder, count=12, side=64, classes=TWO, clusters=None):
 
 
 def test_every_recipe_can_be_read():
-    assert set(recipe_names()) == {"agdn", "attnmel", "chexnet", "compact", "dsinet", "inceptionv3_dr"}
+    assert set(recipe_names()) == {"agdn", "attnmel", "chexnet", "compact", "defended", "dsinet", "inceptionv3_dr"}
     for name in recipe_names():
         assert load_recipe(name).name == name
 

@@ -1,0 +1,164 @@
+"""Table 5 of Xu et al. (2021) over trainings with a defence, and over runs of weights that were trained so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from medtest.errors import MedtestError
+from medtest.files import read_object
+from medtest.paths import package_folder, path_from_here
+
+if TYPE_CHECKING:
+    from medtest.tasks.classify.tables.defences import DefendedWeights, TestedWeights
+
+FILE, WORDS = "defences.csv", "defences.md"
+_EACH, FACTS = "each", "training.json"
+
+
+def defence_tables(folders: Sequence[Path], compared: Sequence[Path], *, console: Console) -> bool:
+    """Make the table of defences from all that lies at or below some folders, and print it; say whether there is one.
+
+    Args:
+        folders: Trainings, runs, or folders above some; the table is written to the first.
+        compared: Folders of runs that trainings have made elsewhere.
+        console: Where it is printed.
+
+    Raises:
+        OutputProblem: Records cannot be read, or the folder cannot be written.
+    """
+    from medtest.cli.tables import runs_below
+    from medtest.runner.folder import writing_text
+    from medtest.tasks.classify.report.defence_words import markdown
+    from medtest.tasks.classify.tables.defences import defence_table
+
+    known, families = known_weights(folders)
+    if not known:
+        return False
+    runs = dict.fromkeys(run.resolve() for folder in (*folders, *compared) for run in runs_below(folder))
+    tested = [found for run in runs if (found := tested_weights(run, known, families)) is not None]
+    table = defence_table(tested, known)
+    if table.empty:
+        return False
+    out = folders[0] if folders[0].is_dir() else folders[0].parent
+    for name, text in ((FILE, table.to_csv(index=False)), (WORDS, markdown(table))):
+        with writing_text(out / name) as file:
+            file.write(text)
+    show(table, console=console)
+    console.print(f"Table: {path_from_here(out / FILE)}, {path_from_here(out / WORDS)}", markup=False, soft_wrap=True)
+    return True
+
+
+def known_weights(folders: Sequence[Path]) -> tuple[dict[str, DefendedWeights], dict[str, str]]:
+    """Return defended weights by SHA-256, those that ship and those below some folders, and each one's family.
+
+    The families hold the undefended weights too, by their SHA-256.
+    """
+    from medtest.tasks.classify.tables.defences import METHODS, DefendedWeights
+
+    known: dict[str, DefendedWeights] = {}
+    families: dict[str, str] = {}
+    for sha, family, facts in (*_shipped(), *_trained(folders)):
+        undefended = str(facts.get("from_sha256", ""))
+        if facts.get("name") in METHODS and undefended:
+            variant = str(facts.get("variant", ""))
+            known[sha] = DefendedWeights(name=str(facts["name"]), variant=variant, undefended=undefended)
+            families[sha] = families[undefended] = family
+    return known, families
+
+
+def _shipped() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield SHA-256, family and defence of the defended weights that ship, as their headers tell."""
+    from medtest.systems.checkpoints.weights import read_info
+    from medtest.systems.files import cached_sha256
+
+    for file in sorted((package_folder() / "weights").glob("*-compact-*.safetensors")):
+        try:
+            info = read_info(file)
+        except MedtestError:
+            continue
+        yield cached_sha256(file), str(info.network.get("family", "")), info.defence
+
+
+def _trained(folders: Sequence[Path]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield the same of trainings below some folders, as their ``training.json`` tells."""
+    for file in (one for folder in folders for one in sorted(folder.rglob(FACTS))):
+        facts = read_object(file)
+        defence = (facts.get("recipe") or {}).get("defence")
+        if isinstance(defence, Mapping) and facts.get("weights_sha256"):
+            told = {**defence, "from_sha256": facts.get("from_sha256", "")}
+            yield str(facts["weights_sha256"]), str(facts.get("family", "")), told
+
+
+def tested_weights(
+    folder: Path, known: Mapping[str, DefendedWeights], families: Mapping[str, str]
+) -> TestedWeights | None:
+    """Return the run of a folder where its system's weights are of interest, else None."""
+    from medtest.results.records.records_io import Records, classes_in
+    from medtest.runner.folder import RUN_FILE
+    from medtest.tasks.classify.tables.defences import TestedWeights
+
+    run = read_object(folder / RUN_FILE)
+    covers = run.get("covers") or {}
+    weights = _sha(covers.get("system"))
+    if weights not in families:
+        return None
+    undefended = known[weights].undefended if weights in known else weights
+    records = Records.read(folder)
+    return TestedWeights(
+        suite=f"{run.get('suite', '')} {run.get('suite_version', '')}".strip(),
+        family=families[weights],
+        weights=weights,
+        records=Records(followups=records.followups, sources=records.sources, classes=classes_in(folder)),
+        relations=roles_of(covers.get("relations") or {}, undefended),
+    )
+
+
+def roles_of(relations: Mapping[str, Any], undefended: str) -> dict[str, dict[str, int | None]]:
+    """Return which relations of a run play which role of the table, with the steps that count.
+
+    Args:
+        relations: What the run's digest covers of each, by id.
+        undefended: SHA-256 of the undefended network's weights.
+    """
+    from medtest.tasks.classify.tables.defences import PGD, STEPS, STRONGEST, TRANSFER
+
+    found: dict[str, dict[str, int | None]] = {PGD: {}, STRONGEST: {}, TRANSFER: {}}
+    for name, entry in relations.items():
+        made_on, kind = entry.get("crafted_on"), entry.get("relation")
+        settings = entry.get("settings") or {}
+        if settings.get("where", "") in ("off_lesion", "lesion") or settings.get("targeted"):
+            continue
+        steps = STEPS if kind == "pgd" else None
+        if made_on == _EACH and kind in (PGD, STRONGEST):
+            found[kind][name] = steps
+        elif isinstance(made_on, Mapping) and kind == PGD and _sha(made_on) == undefended:
+            found[TRANSFER][name] = steps
+    return {role: names for role, names in found.items() if names}
+
+
+def _sha(system: Any) -> str:
+    """Return the SHA-256 of a system's weights, of what a digest covers of it."""
+    printed = system.get("fingerprint") if isinstance(system, Mapping) else None
+    return str(printed.get("weights_sha256", "")) if isinstance(printed, Mapping) else ""
+
+
+def show(table: Any, *, console: Console) -> None:
+    """Print the table, one network below the other, and what must be known of it."""
+    from medtest.tasks.classify.report.defence_words import HEAD, cells, remarks
+
+    for (suite, network), part in table.groupby(["suite", "network"], sort=False):
+        shown = Table(title=f"{network} under {suite}", title_justify="left", box=None, pad_edge=False)
+        for number, head in enumerate(HEAD):
+            shown.add_column(head, justify="left" if number in (0, len(HEAD) - 1) else "right")
+        for row in json.loads(part.to_json(orient="records")):
+            shown.add_row(*cells(row))
+        console.print()
+        console.print(shown)
+        for remark in remarks(part):
+            console.print(remark, markup=False, soft_wrap=True)

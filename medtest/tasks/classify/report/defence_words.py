@@ -1,0 +1,120 @@
+"""The table of defences as people read it: Markdown in the form of the paper's table 5, with what it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from medtest.results.published.published_attacks import PAPER, gap_words
+from medtest.results.published.published_labels import BENCHMARKED
+from medtest.tasks.classify.tables.defences import ATTACK, EPSILON, NONE, STEPS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HEAD = (
+    "",
+    "accuracy",
+    "published",
+    "gain",
+    "clean",
+    "clean, change",
+    "strongest",
+    "transfer",
+    "flips",
+    "published flips",
+    "",
+)
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Return the table as Markdown, a table for each suite and network."""
+    return "\n".join(_lines(table)) + "\n"
+
+
+def _lines(table: pd.DataFrame) -> Iterator[str]:
+    for (suite, network), part in table.groupby(["suite", "network"], sort=False):
+        yield f"**{network} under {suite}**"
+        yield ""
+        yield "| " + " | ".join(HEAD) + " |"
+        yield "|" + "---|" * len(HEAD)
+        for row in part.to_dict("records"):
+            yield "| " + " | ".join(cells(row)) + " |"
+        yield ""
+        yield from (f"- {one}" for one in remarks(part))
+        yield ""
+
+
+def cells(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Return a row's cells, in the order of :data:`HEAD`: percent, points, 95 % intervals in brackets."""
+    return (
+        name_of(row),
+        _percent(row, "accuracy", "ci_low", "ci_high"),
+        _plain(row["published_percent"]),
+        _points(row, "gain"),
+        _percent(row, "clean", "clean_low", "clean_high") if row["defence"] not in (NONE, ATTACK) else "",
+        _points(row, "clean_change"),
+        _percent(row, "strongest", "strongest_low", "strongest_high"),
+        _percent(row, "transfer", "transfer_low", "transfer_high"),
+        "" if _none(row["flip_probability"]) else f"{100 * row['flip_probability']:.1f}",
+        _plain(row["published_flip_percent"]),
+        "; ".join(flags(row)),
+    )
+
+
+def name_of(row: Mapping[Any, Any]) -> str:
+    """Return what a row is called, with the defence's variant where it is not the paper's."""
+    return f"{row['defence']} ({row['variant']})" if row["variant"] not in ("paper", None, "") else str(row["defence"])
+
+
+def flags(row: Mapping[Any, Any]) -> Iterator[str]:
+    """Yield what must be said of a row: ``masked``, and the one class that it always answers."""
+    if row["masked"] is True or (not _none(row["masked"]) and bool(row["masked"])):
+        yield "masked"
+    if not _none(row["one_class"]) and row["one_class"]:
+        yield f"always answers {row['one_class']}"
+
+
+def remarks(part: pd.DataFrame) -> Iterator[str]:
+    """Yield what a reader of one network's table must know."""
+    network = str(part["network"].iloc[0])
+    yield (
+        f"Percent. All rows but {NONE} are under PGD, ε = {EPSILON:g}/255, {STEPS} steps, made on the network of the "
+        f"row; {NONE} is on clean images. Strongest: the worst of several attacks at the same ε; transfer: PGD made on "
+        "the undefended network. Gain and change: points against the undefended network, paired by seed. Flips: "
+        "probability over sequences of small perturbations."
+    )
+    rows = part.to_dict("records")
+    said = [list(flags(row)) for row in rows]
+    if any("masked" in one for one in said):
+        yield "masked: less than half of the gain under PGD is left under strongest; the defence hides the gradient."
+    for row, one in zip(rows, said, strict=True):
+        for words in one:
+            if words != "masked":
+                yield f"{name_of(row)} {words} on clean images of several truths; its accuracy says nothing."
+    if part["accuracy"].isna().any():
+        yield f"An empty accuracy: the suite has no PGD at ε = {EPSILON:g}/255 with {STEPS} steps."
+    yield f"Published: table 5 of {PAPER}. {gap_words(BENCHMARKED.get(network, ''))}"
+
+
+def _none(value: object) -> bool:
+    return value is None or value != value
+
+
+def _plain(value: Any) -> str:
+    return "" if _none(value) else f"{value:.1f}"
+
+
+def _percent(row: Mapping[Any, Any], name: str, low: str, high: str) -> str:
+    if _none(row[name]):
+        return ""
+    ends = "" if _none(row[low]) else f" ({100 * row[low]:.1f} to {100 * row[high]:.1f})"
+    return f"{100 * row[name]:.1f}{ends}"
+
+
+def _points(row: Mapping[Any, Any], name: str) -> str:
+    if _none(row[name]):
+        return ""
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    ends = "" if _none(low) else f" ({100 * low:+.1f} to {100 * high:+.1f})"
+    return f"{100 * row[name] + 0.0:+.1f}{ends}"

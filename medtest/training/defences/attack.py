@@ -1,0 +1,140 @@
+"""The attack of a defended training step: on pixels, through a network that is put back as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from medtest.relations.adversarial.projected_gradient import projected_gradient
+from medtest.systems.checkpoints.inputs import INPUTS
+from medtest.training.classification.families import logits_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from medtest.training.defences.defence import Defence
+
+Raised: TypeAlias = Callable[[Tensor], Tensor]
+"""Maps logits, B×C, to one loss per image."""  # noqa: RUF001
+LEVELS = 255.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """What a step drew for its batch.
+
+    Attributes:
+        attacked: Whether the batch is attacked.
+        epsilon: ε in levels.
+        steps: Steps.
+    """
+
+    attacked: bool
+    epsilon: float
+    steps: int
+
+
+def draw(how: Defence) -> Drawn:
+    """Draw whether a batch is attacked, ε and the number of steps, from torch's own generator.
+
+    The trainer seeds it from the training's seed and the step's number, so that a resumed training draws the same.
+    """
+    chance, width, count = torch.rand(3, dtype=torch.float64).tolist()
+    (low, high), (fewest, most) = how.epsilon, how.steps
+    return Drawn(
+        attacked=chance >= 1.0 - how.share,
+        epsilon=low + (high - low) * width,
+        steps=min(most, fewest + int(count * (most - fewest + 1))),
+    )
+
+
+def start_noise(how: Defence, shape: torch.Size, epsilon: float) -> Tensor:
+    """Return the offset from which an attack starts, in [-ε, ε] of images in [0, 1], from torch's own generator."""
+    reach = epsilon / LEVELS
+    if how.start == "uniform":
+        return (torch.rand(shape) * 2.0 - 1.0) * reach
+    return (torch.randn(shape) * (how.spread / LEVELS)).clamp(-reach, reach)
+
+
+def network_inputs(family: str, pixels: Tensor) -> Tensor:
+    """Return pixels, float32 B×3×S×S in [0, 1], as a family's networks take them; differentiable."""  # noqa: RUF002
+    return INPUTS[family].normalised(pixels).contiguous(memory_format=torch.channels_last)
+
+
+def truth_loss(truth: Tensor, *, multi: bool) -> Raised:
+    """Return the loss that an attack raises: cross-entropy with the true class, or the mean over labels of the binary.
+
+    Args:
+        truth: int64 B, or float B×C where several classes may hold.
+        multi: Several classes may hold.
+    """  # noqa: RUF002
+    if multi:
+        return lambda logits: functional.binary_cross_entropy_with_logits(logits, truth, reduction="none").mean(dim=1)
+    return lambda logits: functional.cross_entropy(logits, truth, reduction="none")
+
+
+@contextmanager
+def as_tested(network: nn.Module) -> Iterator[None]:
+    """Hold a network in evaluation mode without gradients of its parameters, and put back what each module had.
+
+    An attack so moves no statistics of batch norms, draws no dropout and leaves nothing in a parameter's gradient.
+    """
+    modes = [(module, module.training) for module in network.modules()]
+    moved = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    network.eval()
+    for parameter in moved:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in moved:
+            parameter.requires_grad_(True)
+        for module, mode in modes:
+            module.training = mode
+
+
+def attacked(
+    family: str,
+    network: nn.Module,
+    pixels: Tensor,
+    raised: Raised,
+    *,
+    epsilon: float,
+    steps: int,
+    step: float,
+    start: Tensor,
+) -> Tensor:
+    """Return images attacked by PGD (L∞, last iterate), as the network answers in tests; not rounded.
+
+    Args:
+        family: The network's family.
+        network: The network; it is left as it was.
+        pixels: float32 B×3×S×S in [0, 1].
+        raised: What is raised.
+        epsilon: ε in levels of 255.
+        steps: Steps.
+        step: α in levels of 255.
+        start: Offset to start from.
+    """  # noqa: RUF002
+
+    def logits(images: Tensor) -> Tensor:
+        return logits_of(family, network, network_inputs(family, images))[1].float()
+
+    with as_tested(network), torch.enable_grad():
+        found = projected_gradient(
+            logits,
+            pixels,
+            raised,
+            epsilon=epsilon / LEVELS,
+            step=step / LEVELS,
+            steps=steps,
+            start=start.to(pixels),
+        )
+    images: Tensor = found.images.detach()
+    return images

@@ -1,0 +1,111 @@
+"""Defences as data: what a step attacks its batch with, and what it compares. Presets lie in ``presets/``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field, model_validator
+
+from medtest.errors import nearest_name
+from medtest.training.recipe import RecipeTable
+
+FOLDER = Path(__file__).parent / "presets"
+METHODS = ("standard", "mpadvt", "maadvt")
+NAMES: Mapping[str, str] = {"standard": "Standard", "mpadvt": "MPAdvT", "maadvt": "MAAdvT"}
+"""How the paper's table 5 calls them."""
+Levels = Annotated[float, Field(ge=0, le=255)]
+
+
+class Watch(RecipeTable):
+    """The attack under which held-out cases choose the weights that are kept: PGD, L∞, one start noise for all times.
+
+    Attributes:
+        epsilon: ε in levels of 255.
+        steps: Steps.
+        step: Step size α in levels.
+        cases: Held-out cases that are attacked, at most.
+        clean_floor: Largest fall of accuracy on clean held-out cases, against the start, at which weights may be kept;
+            null for no floor.
+    """
+
+    epsilon: Levels = 4.0
+    steps: int = Field(default=4, ge=1, le=1000)
+    step: float = Field(default=1.0, gt=0, le=255)
+    cases: int = Field(default=600, ge=2)
+    clean_floor: float | None = Field(default=None, ge=0, le=1)
+
+
+class Defence(RecipeTable):
+    """One defence. What is not given comes from the preset of its name and variant.
+
+    Attributes:
+        name: ``standard`` (eq. 6), ``mpadvt`` (algorithm 1) or ``maadvt`` (eq. 7 to 10, algorithm 2).
+        variant: ``paper``, ``released`` (the published code's numbers and loss) and others of the preset's file.
+        share: Probability that a batch is attacked.
+        epsilon: Smallest and largest ε in levels of 255, drawn uniformly for each batch.
+        steps: Smallest and largest number of steps, both included, drawn uniformly for each batch.
+        step: Step size α in levels.
+        start: ``uniform`` in the whole ε, or ``normal``, noise of standard deviation ``spread``.
+        spread: In levels; of ``normal``.
+        loss: ``family`` (the network's own, of the recipe), ``cross_entropy`` or ``boosted`` (MART's: cross-entropy
+            and the margin to the most likely wrong class), of the attacked images.
+        regularisation: λ, weight of KL(clean‖attacked)·(1 - C_y(x)) (eq. 8); 0 for none.
+        watch: The attack on held-out cases.
+        whose: Where its numbers come from, by key.
+    """
+
+    name: Literal["standard", "mpadvt", "maadvt"]
+    variant: str = "paper"
+    share: float = Field(gt=0, le=1)
+    epsilon: tuple[Levels, Levels]
+    steps: tuple[Annotated[int, Field(ge=1, le=1000)], Annotated[int, Field(ge=1, le=1000)]]
+    step: float = Field(gt=0, le=255)
+    start: Literal["uniform", "normal"] = "uniform"
+    spread: float = Field(default=0.0, ge=0, le=255)
+    loss: Literal["family", "cross_entropy", "boosted"]
+    regularisation: float = Field(default=0.0, ge=0, le=1000)
+    watch: Watch = Watch()
+    whose: dict[str, str] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_preset(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        if given.get("name") not in METHODS:
+            found = str(given.get("name"))
+            near = nearest_name(found, METHODS)
+            raise ValueError(f"{', '.join(METHODS)}; not {found}" + (f"; did you mean {near}?" if near else ""))
+        known = presets(str(given["name"]))
+        variant = str(given.get("variant", "paper"))
+        if variant not in known:
+            near = nearest_name(variant, known)
+            meant = f"; did you mean {near}?" if near else ""
+            raise ValueError(f"{given['name']} comes as {', '.join(known)}, not as {variant}{meant}")
+        return {**known[variant], **given}
+
+    @model_validator(mode="after")
+    def _fits(self) -> Defence:
+        for key in ("epsilon", "steps"):
+            low, high = getattr(self, key)
+            if low > high:
+                raise ValueError(f"{key} wants the smaller number first")
+        if self.regularisation and self.share < 1:
+            raise ValueError("regularisation compares clean with attacked images: every batch is attacked, share: 1")
+        return self
+
+    @property
+    def single_label(self) -> bool:
+        """Whether it needs one true class of an image: eq. 7 and 8 are of a softmax."""
+        return self.loss == "boosted" or self.regularisation > 0 or self.name == "maadvt"
+
+
+@cache
+def presets(name: str) -> dict[str, dict[str, Any]]:
+    """Return a method's presets by variant."""
+    found: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    return found

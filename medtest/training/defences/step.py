@@ -1,0 +1,215 @@
+"""The loss of a defended training step, and what chooses the weights: held-out cases under attack.
+
+Xu et al., "Towards evaluating the robustness of deep diagnostic models by adversarial attack", Medical Image Analysis
+2021, section 4.5: standard adversarial training (eq. 6, after Madry et al. 2018), MPAdvT (algorithm 1) and MAAdvT
+(eq. 7 to 10, algorithm 2, after Wang et al., "Improving adversarial robustness requires revisiting misclassified
+examples", ICLR 2020). The batch is attacked in evaluation mode; the loss is computed in training mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from medtest.errors import Mistake
+from medtest.training.classification.families import StepLoss, logits_of
+from medtest.training.defences.attack import attacked, draw, network_inputs, start_noise, truth_loss
+from medtest.training.defences.defence import Defence
+from medtest.training.precision import autocast, in_float32
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from medtest.training.classification.batches import LabelledBatch
+
+BOOST = 1.0001
+"""MART's code has the logarithm of 1.0001 - p, which is finite at p = 1."""
+_START = 31
+BATCH = 16
+
+
+def check_labels(how: Defence | None, *, multi: bool, family: str) -> None:
+    """Refuse a defence that needs one true class where several may hold.
+
+    Raises:
+        UserMistakes: It does.
+    """
+    if how is not None and multi and how.single_label:
+        raise Mistake(
+            where="command line",
+            key="defence",
+            found=f"{how.name} for {family}, of whose labels several may hold",
+            allowed="standard, mpadvt",
+            fix="its regularisation is of one true class (eq. 7 and 8 of the paper, whose table 5 has none of CheXNet)",
+        ).as_error()
+
+
+class DefendedLoss:
+    """The loss of a batch that is attacked first.
+
+    Args:
+        family: The network's family.
+        how: The defence.
+        compare: The family's own loss.
+        extra: What is added to a loss of the defence's own (an L1 norm of the parameters), or None.
+        multi: Several classes may hold.
+        precision: The recipe's, of the loss; attacks are in float32.
+        device: "cpu" or "cuda:N".
+    """
+
+    def __init__(
+        self,
+        family: str,
+        how: Defence,
+        compare: StepLoss,
+        *,
+        extra: Callable[[], Tensor] | None,
+        multi: bool,
+        precision: str,
+        device: str,
+    ) -> None:
+        self._family = family
+        self._how = how
+        self._compare = compare
+        self._extra = extra
+        self._multi = multi
+        self._precision = precision
+        self._device = device
+
+    def __call__(self, network: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """Return the loss of a batch, and its ε and steps (0 where it is not attacked) as parts."""
+        pixels = torch.from_numpy(np.ascontiguousarray(batch.images.transpose(0, 3, 1, 2)))
+        pixels = pixels.to(self._device).float().div(255.0)
+        truth = torch.from_numpy(batch.truth if self._multi else batch.truth.argmax(axis=1)).to(self._device)
+        drawn = draw(self._how)
+        shown = pixels
+        if drawn.attacked:
+            shown = attacked(
+                self._family,
+                network,
+                pixels,
+                truth_loss(truth, multi=self._multi),
+                epsilon=drawn.epsilon,
+                steps=drawn.steps,
+                step=self._how.step,
+                start=start_noise(self._how, pixels.shape, drawn.epsilon),
+            )
+        parts = {
+            "epsilon": torch.tensor(drawn.epsilon if drawn.attacked else 0.0),
+            "steps": torch.tensor(float(drawn.steps if drawn.attacked else 0)),
+        }
+        outputs, logits = self._answers(network, shown)
+        if self._how.loss == "family":
+            masks, known = self._masks(batch)
+            loss = self._compare(outputs, truth, masks, known)
+        else:
+            loss = single_loss(logits, truth, boosted=self._how.loss == "boosted")
+            if self._extra is not None:
+                loss = loss + self._extra()
+        if self._how.regularisation > 0:
+            clean = self._answers(network, pixels)[1]
+            parts["misclassification"] = misclassification(clean, logits, truth)
+            loss = loss + self._how.regularisation * parts["misclassification"]
+        return loss, parts
+
+    def _answers(self, network: nn.Module, pixels: Tensor) -> tuple[Any, Tensor]:
+        with autocast(self._precision, self._device):
+            outputs, logits = logits_of(self._family, network, network_inputs(self._family, pixels))
+        return in_float32(outputs), logits.float()
+
+    def _masks(self, batch: LabelledBatch) -> tuple[Tensor | None, Tensor | None]:
+        if not batch.known.any():
+            return None, None
+        masks = torch.from_numpy(batch.masks).to(self._device).float().div(255)[:, None]
+        return masks, torch.from_numpy(batch.known).to(self._device)
+
+
+def single_loss(logits: Tensor, truth: Tensor, *, boosted: bool = False) -> Tensor:
+    """Return the cross-entropy of attacked images, and MART's margin to the most likely wrong class where boosted.
+
+    Args:
+        logits: B×C of attacked images.
+        truth: int64 B.
+        boosted: Add -log(1.0001 - p of the most likely wrong class) (Wang et al. 2020, eq. 7).
+    """  # noqa: RUF002
+    loss = functional.cross_entropy(logits, truth)
+    if not boosted:
+        return loss
+    wrong = torch.softmax(logits, dim=1).scatter(1, truth[:, None], -1.0).amax(dim=1)
+    return loss - torch.log(BOOST - wrong).mean()
+
+
+def misclassification(clean: Tensor, attacked: Tensor, truth: Tensor) -> Tensor:
+    """Return the mean of KL(C(x)‖C(x'))·(1 - C_y(x)) (eq. 7 and 8), with gradients through both.
+
+    Args:
+        clean: Logits of the clean images, B×C.
+        attacked: Logits of the attacked ones, B×C.
+        truth: int64 B.
+    """  # noqa: RUF002
+    log_clean, log_attacked = functional.log_softmax(clean, dim=1), functional.log_softmax(attacked, dim=1)
+    shares = log_clean.exp()
+    divergence = (shares * (log_clean - log_attacked)).sum(dim=1)
+    right = shares.gather(1, truth[:, None])[:, 0]
+    return (divergence * (1.0 - right)).mean()
+
+
+def attacked_images(
+    family: str,
+    network: nn.Module,
+    images: NDArray[np.uint8],
+    truth: NDArray[np.float32],
+    how: Defence,
+    *,
+    multi: bool,
+    seed: int,
+    device: str,
+) -> NDArray[np.uint8]:
+    """Return images under the attack that watches a training, rounded to 8 bits as whoever shows them saves them.
+
+    Args:
+        family: The network's family.
+        network: The network, left as it was.
+        images: uint8 N×S×S×3.
+        truth: float32 N×C.
+        how: The defence.
+        multi: Several classes may hold.
+        seed: Decides the start noise, the same at every evaluation.
+        device: "cpu" or "cuda:N".
+    """  # noqa: RUF002
+    watch, found = how.watch, np.empty_like(images)
+    noise = torch.Generator().manual_seed(seed * 1_000_003 + _START)
+    expected = torch.from_numpy(truth if multi else truth.argmax(axis=1))
+    for first in range(0, len(images), BATCH):
+        part = slice(first, first + BATCH)
+        pixels = torch.from_numpy(images[part].transpose(0, 3, 1, 2).copy()).to(device).float().div(255.0)
+        start = (torch.rand(pixels.shape, generator=noise) * 2.0 - 1.0) * (watch.epsilon / 255.0)
+        made = attacked(
+            family,
+            network,
+            pixels,
+            truth_loss(expected[part].to(device), multi=multi),
+            epsilon=watch.epsilon,
+            steps=watch.steps,
+            step=watch.step,
+            start=start,
+        )
+        levels = (made * 255.0).round().clamp(0, 255).to(torch.uint8).cpu()
+        found[part] = levels.permute(0, 2, 3, 1).numpy()
+    return found
+
+
+def floor_of(how: Defence) -> Callable[[Mapping[str, float], Mapping[str, float]], bool]:
+    """Return whether weights may be kept: clean accuracy fell no further than the watch's floor."""
+
+    def may_keep(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
+        floor = how.watch.clean_floor
+        return floor is None or found["accuracy"] >= first["accuracy"] - floor - 1e-9
+
+    return may_keep

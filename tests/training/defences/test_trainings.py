@@ -1,0 +1,103 @@
+"""Trainings with a defence: resumed to the bit, refused for several labels, watched under attack, marked in weights."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from medtest.cli.training.tokens import parse
+from medtest.errors import UserMistakes
+from medtest.systems.checkpoints.weights import read_info
+from medtest.training.classification.options import ClassificationOptions
+from medtest.training.classification.recipe import load_recipe
+from medtest.training.classification.train import train_classification
+from medtest.training.defences.defence import Defence
+from medtest.training.defences.step import check_labels, floor_of
+
+
+def options(defence, network="attnmel", **more):
+    changes = ["watching.every_steps=2", "small=0", "watching.held_out=0.2", f"defence.name={defence}"]
+    return ClassificationOptions(
+        network=network, phantoms=10, steps=4, batch=2, side=64, change=changes, mlflow=False, threads=1, **more
+    )
+
+
+@pytest.mark.parametrize("defence", ["standard", "mpadvt", "maadvt"])
+def test_stopped_and_resumed_gives_the_same_weights(tmp_path, defence):
+    whole = train_classification(options(defence), tmp_path / "whole")
+    parted = train_classification(options(defence), tmp_path / "parted", stop=lambda step: step == 3)
+    assert parted.step == 3
+    done = train_classification(options(defence), tmp_path / "parted")
+    assert done.weights.read_bytes() == whole.weights.read_bytes()
+    histories = [json.loads((tmp_path / name / "history.json").read_text()) for name in ("whole", "parted")]
+    assert histories[0] == histories[1]  # what was drawn, too
+    assert {"accuracy", "accuracy_attacked", "auroc_attacked", "loss_epsilon", "loss_steps"} <= set(histories[0][-1])
+    assert done.best_score == max(one["accuracy_attacked"] for one in histories[0])
+
+
+def test_trainings_without_and_with_a_defence_are_not_one_another(tmp_path):
+    plain = train_classification(options("standard"), tmp_path / "a")
+    other = train_classification(options("mpadvt"), tmp_path / "b")
+    assert plain.weights.read_bytes() != other.weights.read_bytes()
+
+
+def test_maadvt_is_refused_where_several_labels_may_hold(tmp_path):
+    with pytest.raises(UserMistakes) as caught:
+        train_classification(options("maadvt", network="chexnet"), tmp_path)
+    assert len(caught.value.mistakes) == 1 and "standard, mpadvt" in str(caught.value)
+    check_labels(Defence(name="mpadvt"), multi=True, family="chexnet")
+    check_labels(Defence(name="maadvt"), multi=False, family="attnmel")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"defence.name": "mpadv"}, "did you mean mpadvt"),
+        ({"defence.name": "maadvt", "defence.variant": "relased"}, "did you mean released"),
+        ({"defence.name": "maadvt", "defence.share": 0.5}, "every batch is attacked"),
+        ({"defence.name": "mpadvt", "defence.steps": [5, 1]}, "the smaller number first"),
+        ({"defence.name": "mpadvt", "defence.stepz": 1}, "did you mean: step"),
+    ],
+)
+def test_what_is_no_defence_is_one_mistake(changes, expected):
+    with pytest.raises(UserMistakes) as caught:
+        load_recipe("defended", changes)
+    assert len(caught.value.mistakes) == 1 and expected in str(caught.value)
+
+
+def test_the_command_line_names_a_defence_and_its_keys():
+    words = ["model=attnmel", "suite=robust_benchmark_melanoma", "phantoms=9", "recipe=defended"]
+    asked = parse([*words, "defence=maadvt", "defence.variant=released", "defence.regularisation=3"])
+    assert asked.changes == {"defence.name": "maadvt", "defence.variant": "released", "defence.regularisation": 3}
+    recipe = load_recipe(asked.recipe, asked.changes)
+    assert (recipe.defence.loss, recipe.defence.regularisation) == ("boosted", 3.0)
+
+
+def test_weights_that_lost_too_much_on_clean_images_are_not_kept():
+    how = Defence(name="standard", watch={"clean_floor": 0.08})
+    may_keep = floor_of(how)
+    assert may_keep({"accuracy": 0.82}, {"accuracy": 0.9}) and not may_keep({"accuracy": 0.81}, {"accuracy": 0.9})
+    assert floor_of(Defence(name="standard"))({"accuracy": 0.0}, {"accuracy": 0.9})
+
+
+@pytest.mark.slow
+def test_trained_further_under_attack_says_so_in_its_weights(tmp_path, monkeypatch, capsys):
+    from medtest.cli.app import run_app
+
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    start = train_classification(
+        ClassificationOptions(network="attnmel", phantoms=12, steps=2, batch=2, side=64, mlflow=False, threads=1),
+        tmp_path / "start",
+    )
+    words = ["train", "further", "model=attnmel", "suite=robust_benchmark_melanoma_levels", "phantoms=8"]
+    words += [f"from={start.weights}", f"out={tmp_path / 'out'}", "recipe=defended", "defence=standard", "steps=2"]
+    words += ["batch=2", "recipe.size=64", "recipe.watching.every_steps=2", "held_out=0.25", "compare=false"]
+    assert run_app([*words, "track=false", "--threads", "1"]) == 0
+    assert "6 originals and 0 perturbed images train, 2 and 0 watch" in capsys.readouterr().out
+    info = read_info(tmp_path / "out" / "attnmel.safetensors")
+    facts = json.loads((tmp_path / "out" / "training.json").read_text())
+    assert (info.size, info.resized) == (64, True)
+    assert info.defence == {"name": "standard", "variant": "paper", "from_sha256": facts["from_sha256"]}
+    assert facts["family"] == "attnmel" and facts["recipe"]["defence"]["name"] == "standard"
