@@ -353,6 +353,23 @@ class Task(Part, ABC):
         """
         return None
 
+    def decided(self, records: Any, frame: pd.DataFrame) -> pd.DataFrame | None:
+        """Return how right each of some records is, for tables of defences; None where nothing says so.
+
+        Args:
+            records: Records of one system.
+            frame: Some of its rows, sources or follow-ups.
+
+        Returns:
+            With the index of ``frame``: ``value`` in [0, 1], NaN where nothing is answered or expected, and the texts
+            ``answer`` and ``expected``.
+        """
+        return None
+
+    def flip_probability(self, records: Any) -> float | None:
+        """Return how often answers change along sequences of small perturbations; None where there are no sequences."""
+        return None
+
     def reference(self, records: Any) -> Any:
         """Return what other systems' figures can be relative to (``Context.reference``), or None."""
         return None

@@ -15,7 +15,7 @@ from medtest.files import read_object
 from medtest.paths import package_folder, path_from_here
 
 if TYPE_CHECKING:
-    from medtest.tasks.classify.tables.defences import DefendedWeights, TestedWeights
+    from medtest.results.attacks.defences import DefendedWeights, WeightsRun
 
 FILE, WORDS = "defences.csv", "defences.md"
 _EACH, FACTS = "each", "training.json"
@@ -33,15 +33,15 @@ def defence_tables(folders: Sequence[Path], compared: Sequence[Path], *, console
         OutputProblem: Records cannot be read, or the folder cannot be written.
     """
     from medtest.cli.tables import runs_below
+    from medtest.results.attacks.defence_words import markdown
+    from medtest.results.attacks.defences import defence_table
     from medtest.runner.folder import writing_text
-    from medtest.tasks.classify.report.defence_words import markdown
-    from medtest.tasks.classify.tables.defences import defence_table
 
     known, families = known_weights(folders)
     if not known:
         return False
     runs = dict.fromkeys(run.resolve() for folder in (*folders, *compared) for run in runs_below(folder))
-    tested = [found for run in runs if (found := tested_weights(run, known, families)) is not None]
+    tested = [found for run in runs if (found := weights_run(run, known, families)) is not None]
     table = defence_table(tested, known)
     if table.empty:
         return False
@@ -59,7 +59,7 @@ def known_weights(folders: Sequence[Path]) -> tuple[dict[str, DefendedWeights], 
 
     The families hold the undefended weights too, by their SHA-256.
     """
-    from medtest.tasks.classify.tables.defences import METHODS, DefendedWeights
+    from medtest.results.attacks.defences import METHODS, DefendedWeights
 
     known: dict[str, DefendedWeights] = {}
     families: dict[str, str] = {}
@@ -95,13 +95,12 @@ def _trained(folders: Sequence[Path]) -> Iterator[tuple[str, str, Mapping[str, A
             yield str(facts["weights_sha256"]), str(facts.get("family", "")), told
 
 
-def tested_weights(
-    folder: Path, known: Mapping[str, DefendedWeights], families: Mapping[str, str]
-) -> TestedWeights | None:
+def weights_run(folder: Path, known: Mapping[str, DefendedWeights], families: Mapping[str, str]) -> WeightsRun | None:
     """Return the run of a folder where its system's weights are of interest, else None."""
+    from medtest.results.attacks.defences import WeightsRun
     from medtest.results.records.records_io import Records, classes_in
+    from medtest.results.records.wanted import Wanted
     from medtest.runner.folder import RUN_FILE
-    from medtest.tasks.classify.tables.defences import TestedWeights
 
     run = read_object(folder / RUN_FILE)
     covers = run.get("covers") or {}
@@ -110,10 +109,11 @@ def tested_weights(
         return None
     undefended = known[weights].undefended if weights in known else weights
     records = Records.read(folder)
-    return TestedWeights(
+    return WeightsRun(
         suite=f"{run.get('suite', '')} {run.get('suite_version', '')}".strip(),
         family=families[weights],
         weights=weights,
+        task=Wanted.from_folder(folder).task,
         records=Records(followups=records.followups, sources=records.sources, classes=classes_in(folder)),
         relations=roles_of(covers.get("relations") or {}, undefended),
     )
@@ -126,7 +126,7 @@ def roles_of(relations: Mapping[str, Any], undefended: str) -> dict[str, dict[st
         relations: What the run's digest covers of each, by id.
         undefended: SHA-256 of the undefended network's weights.
     """
-    from medtest.tasks.classify.tables.defences import PGD, STEPS, STRONGEST, TRANSFER
+    from medtest.results.attacks.defences import PGD, STEPS, STRONGEST, TRANSFER
 
     found: dict[str, dict[str, int | None]] = {PGD: {}, STRONGEST: {}, TRANSFER: {}}
     for name, entry in relations.items():
@@ -150,7 +150,7 @@ def _sha(system: Any) -> str:
 
 def show(table: Any, *, console: Console) -> None:
     """Print the table, one network below the other, and what must be known of it."""
-    from medtest.tasks.classify.report.defence_words import HEAD, cells, remarks
+    from medtest.results.attacks.defence_words import HEAD, cells, remarks
 
     for (suite, network), part in table.groupby(["suite", "network"], sort=False):
         shown = Table(title=f"{network} under {suite}", title_justify="left", box=None, pad_edge=False)

@@ -109,6 +109,18 @@ class ClassifyTask(Task):
 
         return graded(records, place)
 
+    def decided(self, records: Any, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return whether labels are right or, where several may be true, the share of right decisions."""
+        from medtest.tasks.classify.tables.graded import decided
+
+        return decided(records, frame)
+
+    def flip_probability(self, records: Any) -> float | None:
+        """Return the flip probability of all types of perturbation together, rule ``auto``."""
+        from medtest.tasks.classify.tables.flips import overall
+
+        return overall(records)
+
     def reference(self, records: Any) -> Any:
         """Return the flips and errors that other systems' are relative to."""
         from medtest.tasks.classify.tables.results import reference_of

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from medtest.cases import Classes, Verdict
 from medtest.results.columns import columns_in
-from medtest.results.cube.axes import OVERALL, Axes, axes, with_all
+from medtest.results.cube.axes import ALL, OVERALL, Axes, axes, with_all
 from medtest.results.cube.rates import MEAN, margins, rates, table
 from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables.decisions import Bools, Floats, classes_of, decisions_of
@@ -275,3 +275,13 @@ def _one_frame(found: Sequences, frame: int, flips: ArrayLike, whole: ArrayLike)
         "accuracy": np.round(accuracy, 6),
     }
     return table(place.names(), columns, there > 0)
+
+
+def overall(records: Records) -> float | None:
+    """Return the flip probability over all types, severities and data sets (rule ``auto``); None without sequences."""
+    found = flip_table(records, rules=(AUTO,))
+    rows = found.loc[(found["relation"] == OVERALL).to_numpy(dtype=bool)]
+    for name in ("dataset", "severity"):
+        pooled = (rows[name].astype(str) == ALL).to_numpy(dtype=bool)
+        rows = rows.loc[pooled] if pooled.any() else rows
+    return None if rows.empty else float(rows["fp"].iloc[0])

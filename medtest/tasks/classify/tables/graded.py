@@ -17,6 +17,7 @@ from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables import auroc
 from medtest.tasks.classify.tables.cells import Cases, Pool, cases_of
 from medtest.tasks.classify.tables.decisions import (
+    EXPECTED,
     LABEL,
     Bools,
     Decisions,
@@ -105,3 +106,13 @@ def _areas_of(pool: Pool) -> list[tuple[object, ...]]:
         severity = ALL if number is None else str(levels[number])
         rows.append((pool.dataset, pool.relation, severity, round(area.mean, 6), *auroc.ends(area.mean_draws)))
     return rows
+
+
+def decided(records: Records, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return how right each of some records is; see :meth:`medtest.tasks.base.Task.decided`."""
+    import pandas as pd
+
+    found = decisions_of(frame, classes_of(records), records.classes)
+    value = np.where(found.answered & found.labelled, found.right_share, np.nan)
+    texts = {"answer": frame[LABEL].astype(object), "expected": frame[EXPECTED].astype(object)}
+    return pd.DataFrame({"value": value, **texts}, index=frame.index)

@@ -21,15 +21,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtest.results.columns import columns_in
-from medtest.results.cube.axes import ALL, OVERALL, Places
+from medtest.results.cube.axes import Places
 from medtest.results.cube.intervals import percentile_ends
 from medtest.results.cube.rates import rates
 from medtest.results.cube.resampling import Resampler, group_numbers
 from medtest.results.published.published_attacks import defended
 from medtest.results.published.published_labels import BENCHMARKED, flips
 from medtest.results.records.records_io import Records
-from medtest.tasks.classify.tables.decisions import LABEL, classes_of, decisions_of
-from medtest.tasks.classify.tables.flips import AUTO, flip_table
+from medtest.tasks.base import Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,13 +65,14 @@ class DefendedWeights:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TestedWeights:
+class WeightsRun:
     """One run of a suite on one set of weights.
 
     Attributes:
         suite: Name and version of the suite.
         family: The network's family.
         weights: SHA-256 of the weights.
+        task: What its answers are.
         records: Its records.
         relations: By role (:data:`PGD`, :data:`STRONGEST`, :data:`TRANSFER`) the ids of the relations that play it,
             each with the steps that count, or None for any.
@@ -81,6 +81,7 @@ class TestedWeights:
     suite: str
     family: str
     weights: str
+    task: Task
     records: Records
     relations: Mapping[str, Mapping[str, int | None]]
 
@@ -95,21 +96,21 @@ class TestedWeights:
         return bool((self.cases["role"] == PGD).any())
 
 
-def _cases(run: TestedWeights) -> pd.DataFrame:
+def _cases(run: WeightsRun) -> pd.DataFrame:
     import pandas as pd
 
-    classes = classes_of(run.records)
     found = [pd.DataFrame(columns=[*_SEED, "cluster", "role", "value", "answer", "expected"])]
     for role, frame in _frames(run):
-        decided = decisions_of(frame, classes, run.records.classes)
-        known = decided.answered & decided.labelled
+        graded = run.task.decided(run.records, frame)
+        if graded is None:
+            continue
         made = frame[[*_SEED, "cluster"]].astype(object).where(frame[[*_SEED, "cluster"]].notna(), "").astype(str)
-        made = made.assign(role=role, value=decided.right_share, answer=frame[LABEL].astype(object))
-        found.append(made.assign(expected=frame["expected"].astype(object)).loc[known])
+        known = graded["value"].notna().to_numpy(dtype=bool)
+        found.append(pd.concat([made, graded], axis=1).assign(role=role).loc[known])
     return pd.concat([one for one in found if len(one)] or found, ignore_index=True)
 
 
-def _frames(run: TestedWeights) -> Iterator[tuple[str, pd.DataFrame]]:
+def _frames(run: WeightsRun) -> Iterator[tuple[str, pd.DataFrame]]:
     yield CLEAN, run.records.sources.reset_index(drop=True)
     followups = run.records.followups.reset_index(drop=True)
     if "params" not in followups.columns or followups.empty:
@@ -128,7 +129,7 @@ def _at(params: object, steps: int | None) -> bool:
     return given.get("epsilon") == EPSILON and (steps is None or given.get("steps") == steps)
 
 
-def defence_table(runs: Sequence[TestedWeights], known: Mapping[str, DefendedWeights]) -> pd.DataFrame:
+def defence_table(runs: Sequence[WeightsRun], known: Mapping[str, DefendedWeights]) -> pd.DataFrame:
     """Return the table, with exactly :data:`COLUMNS`; rates are fractions, changes differences of such.
 
     Args:
@@ -139,7 +140,7 @@ def defence_table(runs: Sequence[TestedWeights], known: Mapping[str, DefendedWei
     import pandas as pd
 
     newest = {(run.suite, run.weights): run for run in runs if run.judged}
-    turned = {run.weights: found for run in runs if (found := _flips(run)) is not None}
+    turned = {run.weights: found for run in runs if (found := run.task.flip_probability(run.records)) is not None}
     rows: list[dict[str, object]] = []
     for (suite, weights), run in newest.items():
         if weights in known:
@@ -152,7 +153,7 @@ def defence_table(runs: Sequence[TestedWeights], known: Mapping[str, DefendedWei
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _undefended_rows(run: TestedWeights, flips: float | None) -> Iterator[dict[str, object]]:
+def _undefended_rows(run: WeightsRun, flips: float | None) -> Iterator[dict[str, object]]:
     found = _rates(run.cases)
     common = {**_common(run), **_beside(found, (CLEAN,))}
     yield {
@@ -174,7 +175,7 @@ def _undefended_rows(run: TestedWeights, flips: float | None) -> Iterator[dict[s
 
 
 def _defended_row(
-    undefended: TestedWeights, run: TestedWeights, facts: DefendedWeights, flips: float | None
+    undefended: WeightsRun, run: WeightsRun, facts: DefendedWeights, flips: float | None
 ) -> dict[str, object]:
     found = _rates(run.cases)
     row = {
@@ -196,7 +197,7 @@ def _defended_row(
     return row
 
 
-def _common(run: TestedWeights) -> dict[str, object]:
+def _common(run: WeightsRun) -> dict[str, object]:
     return {"suite": run.suite, "network": run.family, "weights": run.weights}
 
 
@@ -296,18 +297,6 @@ def _one_class(cases: pd.DataFrame) -> str:
     names, counts = np.unique(clean["answer"].astype(str).to_numpy(), return_counts=True)
     most = int(counts.argmax())
     return (str(names[most]) or NOTHING) if counts[most] >= ALWAYS * len(clean) else ""
-
-
-def _flips(run: TestedWeights) -> float | None:
-    """Return the flip probability over all types of perturbation (rule ``auto``); None without sequences."""
-    found = flip_table(run.records, rules=(AUTO,))
-    if found.empty:
-        return None
-    rows = found.loc[(found["relation"] == OVERALL).to_numpy()]
-    for name in ("dataset", "severity"):
-        pooled = (rows[name].astype(str) == ALL).to_numpy(dtype=bool)
-        rows = rows.loc[pooled] if pooled.any() else rows
-    return None if rows.empty else float(rows["fp"].iloc[0])
 
 
 def _published(family: str, defence: str) -> float | None:

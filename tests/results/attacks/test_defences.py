@@ -11,11 +11,13 @@ from label_records import CHEST, label_row, make_label_records
 
 from medtest.cases import Classes
 from medtest.cli.training.defences import roles_of
+from medtest.results.attacks.defence_words import markdown
+from medtest.results.attacks.defences import COLUMNS, DefendedWeights, WeightsRun, defence_table
 from medtest.results.cube.intervals import wilson_ends
 from medtest.results.records.records_io import Records
-from medtest.tasks.classify.report.defence_words import markdown
-from medtest.tasks.classify.tables.defences import COLUMNS, DefendedWeights, TestedWeights, defence_table
+from medtest.tasks.base import task_of
 
+LABELS = task_of("label")
 ROLES = {"pgd": {"pgd": 4}, "strongest": {"strongest": None}, "transfer": {"pgd_transfer": 4}}
 BINARY = {"phantoms": Classes(names=("benign", "melanoma"))}
 
@@ -30,7 +32,7 @@ def run(weights, *, pgd, strongest, transfer=None, wrong=5, suite="attacks 1", f
         under.append({"relation": "pgd_transfer", "right": transfer, "crafted_on": "attnmel", **at})
     records = Records.of(attack_records(under, wrong=wrong, **more))
     records = Records(followups=records.followups, sources=records.sources, classes=BINARY)
-    return TestedWeights(suite=suite, family=family, weights=weights, records=records, relations=ROLES)
+    return WeightsRun(suite=suite, family=family, weights=weights, task=LABELS, records=records, relations=ROLES)
 
 
 def known(**names):
@@ -106,7 +108,9 @@ def test_flips_stand_beside_from_runs_of_sequences():
     )
     steady = frames.assign(label=frames["source_label"])
     made = [
-        TestedWeights(suite="flips 1", family="attnmel", weights=weights, records=Records.of(one), relations={})
+        WeightsRun(
+            suite="flips 1", family="attnmel", weights=weights, task=LABELS, records=Records.of(one), relations={}
+        )
         for weights, one in (("plain", frames), ("b", steady))
     ]
     runs = [run("plain", pgd=0, strongest=0), run("b", pgd=30, strongest=28), *made]
@@ -128,7 +132,7 @@ def test_several_labels_count_by_single_decisions():
     records = Records.of(pd.DataFrame(rows))
     records = Records(followups=records.followups, sources=records.sources, classes=told)
     roles = {"pgd": {"pgd": 4}}
-    one = TestedWeights(suite="s 1", family="chexnet", weights="plain", records=records, relations=roles)
+    one = WeightsRun(suite="s 1", family="chexnet", weights="plain", task=LABELS, records=records, relations=roles)
     found = rows_of(defence_table([one], known(a="mpadvt")))
     assert found["None"]["accuracy"] == 1 and found["Attack"]["accuracy"] == pytest.approx(0.8)
     assert found["Attack"]["published_percent"] == 45.0

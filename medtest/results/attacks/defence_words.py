@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from medtest.results.attacks.defences import ATTACK, EPSILON, NONE, STEPS
 from medtest.results.published.published_attacks import PAPER, gap_words
 from medtest.results.published.published_labels import BENCHMARKED
-from medtest.tasks.classify.tables.defences import ATTACK, EPSILON, NONE, STEPS
 
 if TYPE_CHECKING:
     import pandas as pd
