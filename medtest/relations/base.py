@@ -235,6 +235,10 @@ class CraftedRelation(Relation):
         """
         return ()
 
+    def unfit_for(self, task: str) -> tuple[str, str] | None:
+        """Return the setting and what it allows, where one does not go with a suite's task; None where all do."""
+        return None
+
     def network_passes(self, severity: int) -> int:
         """Return about how many images a system is asked about for one follow-up, for plans; 0: not known."""
         return 0

@@ -39,6 +39,10 @@ def crafters_of(
         if not issubclass(plan.info.load(), CraftedRelation):
             continue
         key: Key = ("relations", plan.id, "crafted_on")
+        unfit = None if kind is None else _crafted(plan).unfit_for(kind)
+        if unfit is not None:
+            setting, allowed = unfit
+            draft.wrong(("relations", plan.id, setting), found=getattr(plan.settings, setting), allowed=allowed)
         if plan.settings.crafted_on == EACH:
             _check_offers(draft, ("relations", plan.id), plan, systems, kind)
             continue
@@ -88,7 +92,7 @@ def _check_kind(draft: Draft, key: Key, crafter: PartPlan, kind: str | None) -> 
 
 
 def _check_offers(draft: Draft, key: Key, plan: PartPlan, systems: Sequence[PartPlan], kind: str | None) -> None:
-    needs = _built(plan).needs
+    needs = _crafted(plan).needs
     for system in systems:
         offered = _system(system, kind).offers()
         if offered.rank >= needs.rank:
@@ -140,8 +144,8 @@ def _shortened(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "") or "none is installed"
 
 
-def _built(plan: PartPlan) -> Relation:
-    relation: Relation = plan.info.load()(plan.settings)
+def _crafted(plan: PartPlan) -> CraftedRelation:
+    relation: CraftedRelation = plan.info.load()(plan.settings)
     return relation
 
 

@@ -56,6 +56,8 @@ def projected_gradient(
     start: Tensor | None = None,
     best: bool = False,
     within: Tensor | None = None,
+    low: float | Tensor = 0.0,
+    high: float | Tensor = 1.0,
 ) -> Attacked:
     """Raise a loss by steps along its gradient's sign (L∞) or direction (L2), within ε of the source.
 
@@ -64,13 +66,15 @@ def projected_gradient(
         images: float32 B×3×H×W in [0, 1], the source.
         loss: Logits to one loss an image. Where it takes two arguments, the second is the int64 places in ``images`` of
             the rows it gets, for images that have their steps behind them leave the batch.
-        epsilon: Radius of the ball, in units of the pixels (1 is 255 levels); one, or float B.
+        epsilon: Radius of the ball, in units of the pixels (1 is 255 levels); one, float B, or of L∞ float B×3×1×1.
         step: Length of a step, likewise; of L∞ what each value moves, of L2 the norm of the move.
         steps: Steps; one number, or int B.
         norm: ``linf`` or ``l2``.
         start: Offset from the source where it starts, B×3×H×W; None for the source itself.
         best: Return of all iterates, the last included, the one of greatest loss (one more pass); else the last.
         within: bool, B×1×H×W or B×3×H×W: values in reach; None for all.
+        low: Least valid value of a pixel; one, or what spreads over the images.
+        high: Greatest.
 
     Raises:
         BadOutput: A loss or a gradient is not finite.
@@ -82,8 +86,9 @@ def projected_gradient(
     left = torch.as_tensor(steps, device=source.device).expand(count).clone()
     loss_at = _indexed(loss)
     mask = None if within is None else within.to(source.device)
+    bounds = tuple(torch.as_tensor(end, dtype=source.dtype, device=source.device) for end in (low, high))
     reach = _reach(mask, source)
-    now = source.clone() if start is None else _projected(source + start.detach(), source, radius, norm, mask)
+    now = source.clone() if start is None else _projected(source + start.detach(), source, radius, norm, mask, bounds)
     greatest, kept = torch.full((count,), -torch.inf, device=source.device), now.clone() if best else now
     zeros = torch.zeros(count, dtype=torch.int64, device=source.device)
     queries = left.to(torch.int64) + (1 if best else 0)
@@ -92,12 +97,13 @@ def projected_gradient(
         every = len(rows) == count
         here, home, ball, pace = (one if every else one[rows] for one in (now, source, radius, move))
         inside = mask if mask is None or every else mask[rows]
-        losses, gradient = _gradient(logits, here, partial(loss_at, rows=rows))
+        losses, gradient = loss_and_gradient(logits, here, partial(loss_at, rows=rows))
         if best:
             _keep_greatest(kept, greatest, rows, losses, here)
         none = gradient == 0
         zeros[rows] += (none if inside is None else none & inside).flatten(1).sum(dim=1)
-        moved = _projected(here + pace * _direction(gradient, norm, inside), home, ball, norm, inside)
+        ends = bounds if every else tuple(end[rows] if end.ndim == 4 else end for end in bounds)
+        moved = _projected(here + pace * _direction(gradient, norm, inside), home, ball, norm, inside, ends)
         now = moved if every else now.index_copy(0, rows, moved)
     if best:
         with torch.no_grad():
@@ -122,7 +128,7 @@ def _without_rows(loss: Losses, given: Tensor, rows: Tensor) -> Tensor:
 
 def _by_image(value: float | Tensor, images: Tensor) -> Tensor:
     given = torch.as_tensor(value, dtype=images.dtype, device=images.device)
-    return given.expand(len(images))[:, None, None, None]
+    return given if given.ndim == 4 else given.expand(len(images))[:, None, None, None]
 
 
 def _reach(mask: Tensor | None, images: Tensor) -> Tensor:
@@ -132,7 +138,7 @@ def _reach(mask: Tensor | None, images: Tensor) -> Tensor:
     return mask.expand_as(images).flatten(1).sum(dim=1).double()
 
 
-def _gradient(logits: Logits, pixels: Tensor, loss: Losses) -> tuple[Tensor, Tensor]:
+def loss_and_gradient(logits: Logits, pixels: Tensor, loss: Losses) -> tuple[Tensor, Tensor]:
     """Return the losses and their gradient with respect to the pixels.
 
     Raises:
@@ -171,14 +177,16 @@ def lengths(values: Tensor) -> Tensor:
     return found[:, None, None, None]
 
 
-def _projected(pixels: Tensor, source: Tensor, radius: Tensor, norm: Norm, mask: Tensor | None) -> Tensor:
+def _projected(
+    pixels: Tensor, source: Tensor, radius: Tensor, norm: Norm, mask: Tensor | None, bounds: tuple[Tensor, ...] = ()
+) -> Tensor:
     """Return the pixels of the ball that are valid and nearest; what is out of reach is the source's."""
     if norm == "linf":
         near = torch.minimum(torch.maximum(pixels, source - radius), source + radius)
     else:
         away = pixels - source
         near = source + away * (radius / lengths(away).clamp_min(_TINY)).clamp_max(1.0)
-    near = near.clamp(0.0, 1.0)
+    near = torch.minimum(torch.maximum(near, bounds[0]), bounds[1]) if bounds else near.clamp(0.0, 1.0)
     return near if mask is None else torch.where(mask, near, source)
 
 

@@ -21,16 +21,37 @@ def pixels_of(image: Image, device: str = "cpu") -> Tensor:
     return levels.permute(2, 0, 1)[None].float().div(255)
 
 
-def saved(pixels: Tensor, source: Image, epsilon: float) -> Image:
-    """Return pixels as they are saved: rounded to 8 bits, no channel further than ⌊ε⌋ levels from the source.
+def saved(pixels: Tensor, source: Image, epsilon: float, *, norm: str = "linf") -> Image:
+    """Return pixels as they are saved: rounded to 8 bits, and still within ε of the source.
+
+    Of L∞ no channel is further than ⌊ε⌋ levels from the source. Of L2 the values whose rounding led furthest away go
+    back by a level, one after the other, until the whole is within ε.
 
     Args:
         pixels: float 1×3×H×W in [0, 1].
         source: uint8 H×W×3, the image that was attacked.
-        epsilon: ε, in levels of 255; of one that is no whole number, the whole levels within it.
+        epsilon: ε, in levels of 255; of L∞ that is no whole number, the whole levels within it.
+        norm: ``linf`` or ``l2`` (over all pixels and channels).
     """  # noqa: RUF002
+    if norm == "l2":
+        return _saved_l2(pixels, source, epsilon)
     levels = (pixels[0].detach().double() * 255.0).round().permute(1, 2, 0).cpu().numpy().astype(np.int16)
     within = math.floor(epsilon + 1e-9)
     low = np.maximum(source.astype(np.int16) - within, 0)
     high = np.minimum(source.astype(np.int16) + within, 255)
     return np.ascontiguousarray(np.clip(levels, low, high).astype(np.uint8))
+
+
+def _saved_l2(pixels: Tensor, source: Image, epsilon: float) -> Image:
+    exact = (pixels[0].detach().double() * 255.0).permute(1, 2, 0).cpu().numpy().clip(0, 255)
+    away = np.rint(exact).astype(np.int64) - source
+    further = np.abs(away) - np.abs(exact - source)
+    order = np.argsort(-further, axis=None, kind="stable")
+    flat = away.reshape(-1)
+    bound = epsilon * epsilon + 1e-9
+    while (excess := float(flat @ flat) - bound) > 0:
+        there = order[flat[order] != 0]
+        gains = np.cumsum(2 * np.abs(flat[there]) - 1)  # what a step back takes off the sum of squares
+        count = int(np.searchsorted(gains, excess)) + 1
+        flat[there[:count]] -= np.sign(flat[there[:count]])
+    return np.ascontiguousarray((source + away).astype(np.uint8))

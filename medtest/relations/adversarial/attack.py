@@ -1,0 +1,338 @@
+"""What every attack of ours is: settings, what is in reach, from a search to follow-ups that are saved and told of."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+
+import numpy as np
+from pydantic import Field
+
+from medtest.cases import FollowUp, Image, Mask, PreparedSeed
+from medtest.errors import NotApplicable
+from medtest.probes import CraftCase, Crafting, Need, Probe
+from medtest.relations.adversarial.saving import pixels_of, saved
+from medtest.relations.base import CraftedRelation, CraftedSettings
+from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from medtest.relations.adversarial.goal import Goal
+
+Where: TypeAlias = Literal["field", "everywhere", "off_lesion", "lesion"]
+LEVELS = 255.0
+
+
+class EpsilonLevel(Level):
+    """One severity.
+
+    Attributes:
+        epsilon: ε, the bound of the change, in levels of 255.
+    """
+
+    epsilon: float = Field(ge=0.0, le=1e6)
+
+    @property
+    def scale(self) -> float:
+        """ε in levels of 255."""
+        return self.epsilon
+
+
+L = TypeVar("L", bound=EpsilonLevel)
+
+
+class AttackSettings(CraftedSettings, LeveledSettings[L], Generic[L]):
+    """Settings of every attack.
+
+    Attributes:
+        where: Which pixels may change: ``field`` (all but the black frame), ``everywhere``, ``off_lesion`` or
+            ``lesion`` (of the field; a seed without a mask is SKIP).
+        target: Labels to lead towards; ``["random"]`` draws a class that is not the true one; empty leads away.
+        minimal: Look for the smallest ε, in whole levels up to the severity's, at which the answer flips.
+    """
+
+    where: Where = "field"
+    target: list[str] = Field(default=[], max_length=100)
+    minimal: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Images that are attacked together.
+
+    Attributes:
+        cases: What is to be made.
+        images: float32 B×3×H×W in [0, 1].
+        within: bool B×1×H×W, pixels in reach.
+        epsilon: float32 B, ε in [0, 1] units.
+        goal: What is to be reached.
+        clean: Logits of the source images.
+    """  # noqa: RUF002
+
+    cases: tuple[CraftCase, ...]
+    images: Tensor
+    within: Tensor
+    epsilon: Tensor
+    goal: Goal
+    clean: Tensor
+
+    def part(self, rows: Tensor) -> Batch:
+        """Return some of its images."""
+        from medtest.relations.adversarial.goal import Goal
+
+        goal = Goal(
+            task=self.goal.task,
+            truth=self.goal.truth[rows],
+            targeted=self.goal.targeted,
+            references=tuple(self.goal.references[int(row)] for row in rows),
+            classes=self.goal.classes,
+        )
+        return Batch(
+            cases=tuple(self.cases[int(row)] for row in rows),
+            images=self.images[rows],
+            within=self.within[rows],
+            epsilon=self.epsilon[rows],
+            goal=goal,
+            clean=self.clean[rows],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        images: float32 B×3×H×W in [0, 1], not rounded.
+        queries: Images that the system was asked about, by image.
+        zero_gradient: Share of gradients that were exactly 0, by image; None without gradients.
+    """  # noqa: RUF002
+
+    images: Tensor
+    queries: Sequence[int]
+    zero_gradient: Sequence[float | None]
+
+
+class Attack(CraftedRelation, Generic[L]):
+    """Looks, within ε of an image, for one that a system answers wrongly; what it finds is rounded and saved."""
+
+    group: ClassVar[str] = "adversarial"
+    takes: ClassVar[frozenset[str]] = frozenset({"label", "mask"})
+    scale_unit: ClassVar[str] = "ε in levels of 255"
+    effects: ClassVar[frozenset[str]] = frozenset()
+
+    settings: AttackSettings[L]
+
+    @property
+    def needs(self) -> Need:
+        """Gradients, unless an attack says otherwise."""
+        return Need.GRADIENTS
+
+    @property
+    def norm(self) -> str:
+        """The norm in which ε bounds: ``linf`` or ``l2``."""
+        return str(getattr(self.settings, "norm", "linf"))
+
+    @property
+    def loss(self) -> str:
+        """The loss that is told of: what it raises, or what stands for it."""
+        return str(getattr(self.settings, "loss", "margin"))
+
+    def unfit_for(self, task: str) -> tuple[str, str] | None:
+        """Dice is of masks, and a target is a label."""
+        if task != "mask" and self.loss == "dice":
+            return "loss", "cross_entropy or margin, where labels are answered"
+        if task == "mask" and self.settings.target:
+            return "target", "nothing, where masks are answered"
+        return None
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the level, a seed of noise and the target.
+
+        Raises:
+            NotApplicable: It is to change the lesion, or what lies beside it, and nobody outlined one; or a random
+                target is wanted and there is no other class.
+        """
+        reach(seed, self.settings.where)
+        level = self.settings.levels[severity]
+        params: dict[str, Any] = {
+            **level.model_dump(),
+            "norm": self.norm,
+            "loss": self.loss,
+            "where": self.settings.where,
+            "noise_seed": noise_seed(rng),
+        }
+        target = self._target(seed, rng)
+        return {**params, "target": target} if target else params
+
+    def _target(self, seed: PreparedSeed, rng: np.random.Generator) -> list[str]:
+        given = self.settings.target
+        if not given or seed.classes is None:
+            return []
+        names = seed.classes.names
+        if given == ["random"]:
+            others = [name for name in names if seed.labels is None or name not in seed.labels]
+            if not others:
+                raise NotApplicable("every class is true of it: no other to lead towards")
+            return [others[int(rng.integers(len(others)))]]
+        strangers = [name for name in given if name not in names]
+        if strangers:
+            raise NotApplicable(f"{', '.join(strangers)} is no class of these seeds: {', '.join(names)}")
+        return list(given)
+
+    @abstractmethod
+    def search(self, batch: Batch, probe: Probe) -> Found:
+        """Look for images; called without gradients being recorded.
+
+        Raises:
+            Exception: Whatever the network raises.
+        """
+
+    def craft(self, cases: Sequence[CraftCase], probe: Probe) -> Sequence[FollowUp | Exception]:
+        """Attack images of one size together; see :class:`~medtest.relations.base.CraftedRelation`.
+
+        Raises:
+            Exception: Whatever the network raises.
+        """
+        import torch
+
+        with torch.no_grad():
+            batch = self.batch(cases, probe)
+            found = self.search(batch, probe)
+            shown = [self._saved(case, image) for case, image in zip(cases, found.images, strict=True)]
+            final = torch.cat([pixels_of(image, probe.device) for image in shown])
+            exact, after = probe.logits(found.images), probe.logits(final)
+            smallest = self._smallest(batch, probe) if self.settings.minimal else [None] * len(cases)
+            before_loss, after_loss = (batch.goal.losses(self._loss(batch), z).tolist() for z in (batch.clean, after))
+            labels = batch.goal.labels(exact)
+        return [
+            FollowUp(
+                image=shown[row],
+                params=case.params,
+                scale=number(case.params, "epsilon"),
+                crafting=Crafting(
+                    loss_before=before_loss[row],
+                    loss_after=after_loss[row],
+                    zero_gradient=found.zero_gradient[row],
+                    float_label=labels[row],
+                    queries=found.queries[row] + 3,
+                    reference=batch.goal.references[row],
+                    smallest_epsilon=smallest[row],
+                ),
+            )
+            for row, case in enumerate(cases)
+        ]
+
+    def batch(self, cases: Sequence[CraftCase], probe: Probe) -> Batch:
+        """Return cases as tensors, with what the system says of the sources."""
+        import torch
+
+        from medtest.relations.adversarial.goal import goal_of
+
+        images = torch.cat([pixels_of(case.seed.image, probe.device) for case in cases])
+        where = [reach(case.seed, str(case.params["where"])) for case in cases]
+        clean = probe.logits(images)
+        return Batch(
+            cases=tuple(cases),
+            images=images,
+            within=torch.from_numpy(np.stack(where)).to(probe.device)[:, None],
+            epsilon=images.new_tensor([number(case.params, "epsilon") / LEVELS for case in cases]),
+            goal=goal_of(cases, probe, clean),
+            clean=clean,
+        )
+
+    def _loss(self, batch: Batch) -> Any:
+        return self.loss
+
+    def _saved(self, case: CraftCase, image: Tensor) -> Image:
+        epsilon = number(case.params, "epsilon")
+        return saved(image[None], case.seed.image, epsilon, norm=self.norm)
+
+    def _smallest(self, batch: Batch, probe: Probe) -> list[float | None]:
+        """Return the smallest ε in whole levels at which each answer flips, by bisection; None where none within does.
+
+        The answer is taken to flip at every larger ε too. An answer that is reached without any change has ε 0.
+        """
+        import torch
+
+        most = [math.floor(number(case.params, "epsilon")) for case in batch.cases]
+        low, high = [0] * len(most), list(most)
+        flips: list[float | None] = [None] * len(most)
+        start = batch.goal.reached(batch.clean) > 0.5
+        todo = [row for row, there in enumerate(start.tolist()) if not there and most[row] > 0]
+        for row, there in enumerate(start.tolist()):
+            flips[row] = 0.0 if there else None
+        tried = {row: high[row] for row in todo}
+        while tried:
+            rows = torch.tensor(sorted(tried))
+            part = batch.part(rows)
+            at = [tried[int(row)] for row in rows]
+            part = _with_epsilon(part, at)
+            images = self.search(part, probe).images
+            shown = [
+                saved(image[None], case.seed.image, float(epsilon), norm=self.norm)
+                for image, case, epsilon in zip(images, part.cases, at, strict=True)
+            ]
+            hit = part.goal.reached(probe.logits(torch.cat([pixels_of(one, probe.device) for one in shown]))) > 0.5
+            tried = {}
+            for row, epsilon, flipped in zip(rows.tolist(), at, hit.tolist(), strict=True):
+                if flipped:
+                    flips[row], high[row] = float(epsilon), epsilon
+                else:
+                    low[row] = epsilon
+                    if epsilon == most[row]:
+                        continue
+                if high[row] - low[row] > 1:
+                    tried[row] = (high[row] + low[row]) // 2
+        return flips
+
+
+def _with_epsilon(batch: Batch, levels: Sequence[int]) -> Batch:
+    from dataclasses import replace
+
+    cases = []
+    for case, epsilon in zip(batch.cases, levels, strict=True):
+        shrunk = epsilon / max(number(case.params, "epsilon"), 1e-9)
+        step = {"step": number(case.params, "step") * min(1.0, shrunk)} if "step" in case.params else {}
+        cases.append(replace(case, params={**case.params, **step, "epsilon": float(epsilon)}))
+    return replace(batch, cases=tuple(cases), epsilon=batch.images.new_tensor(levels) / LEVELS)
+
+
+def reach(seed: PreparedSeed, where: str) -> Mask:
+    """Return which pixels an attack may change, bool H×W.
+
+    Raises:
+        NotApplicable: It asks for a lesion and nobody outlined one, or none of it is in the field.
+    """  # noqa: RUF002
+    if where == "everywhere":
+        return np.ones(seed.frame.shape, np.bool_)
+    if where == "field":
+        return ~seed.frame
+    if seed.mask is None:
+        raise NotApplicable(f"where: {where} needs the outline of a lesion, and nobody gave one")
+    inside = seed.mask & ~seed.frame if where == "lesion" else ~seed.mask & ~seed.frame
+    if not inside.any():
+        raise NotApplicable(f"where: {where} leaves no pixel")
+    return inside
+
+
+def noise(case: CraftCase, salt: int = 0) -> np.random.Generator:
+    """Return a generator of a case's own noise; ``salt`` tells restarts apart."""
+    return np.random.default_rng([int(number(case.params, "noise_seed")), salt])
+
+
+def uniform_start(batch: Batch, *, salt: int = 0) -> Tensor:
+    """Return offsets uniform in [-ε, ε], float32 B×3×H×W, of each case's own noise."""  # noqa: RUF002
+    import torch
+
+    shape = tuple(batch.images.shape[1:])
+    drawn = np.stack([noise(case, salt).uniform(-1.0, 1.0, shape).astype(np.float32) for case in batch.cases])
+    return torch.from_numpy(drawn).to(batch.images.device) * batch.epsilon[:, None, None, None]
+
+
+def losses_of(goal: Goal, name: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return a goal's loss as a search takes it: of logits and of the rows that they are of."""
+    return lambda logits, rows: goal.losses(name, logits, rows)  # type: ignore[arg-type]

@@ -1,0 +1,109 @@
+"""Auto-PGD: projected gradient descent that halves its own step where it no longer gets on.
+
+F. Croce, M. Hein, "Reliable evaluation of adversarial robustness with an ensemble of diverse parameter-free attacks",
+ICML 2020, section 3 and algorithm 1: a step of 2ε, momentum 0.75, and at checkpoints (after 0.22 of the steps, then
+after intervals that shrink by 0.03 to no less than 0.06) the step is halved and the search goes on from its best point
+where fewer than 0.75 of the steps raised the loss, or neither step nor best loss have changed since the last one. Here
+so that a step that is too long, which makes the margin swing from side to side, does not pass for robustness.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from medtest.relations.adversarial.projected_gradient import (
+    Attacked,
+    Logits,
+    Norm,
+    RowLosses,
+    lengths,
+    loss_and_gradient,
+    projected,
+)
+
+_MOMENTUM, _RISES, _TINY = 0.75, 0.75, 1e-12
+
+
+def checkpoints(steps: int) -> list[int]:
+    """Return after how many steps the length of steps is looked at."""
+    at, before = [0.0, 0.22], 0.22
+    while at[-1] < 1.0:
+        before = max(before - 0.03, 0.06)
+        at.append(at[-1] + before)
+    return sorted({int(-(-share * steps // 1)) for share in at[1:] if share <= 1.0})
+
+
+def auto_pgd(
+    logits: Logits,
+    images: Tensor,
+    loss: RowLosses,
+    *,
+    epsilon: Tensor,
+    steps: int,
+    norm: Norm = "linf",
+    start: Tensor,
+    within: Tensor | None = None,
+) -> Attacked:
+    """Raise a loss; the point of greatest loss is returned.
+
+    Args:
+        logits: Pixels to logits.
+        images: float32 B×3×H×W in [0, 1], the source.
+        loss: Logits, and the int64 rows that they are of, to one loss an image.
+        epsilon: Radius of the ball in [0, 1] units, float B.
+        steps: Steps.
+        norm: ``linf`` or ``l2``.
+        start: Offset from the source where it starts.
+        within: bool B×1×H×W: values in reach.
+
+    Raises:
+        BadOutput: A loss or a gradient is not finite.
+    """  # noqa: RUF002
+    count = len(images)
+    everyone = torch.arange(count, device=images.device)
+
+    def near(pixels: Tensor) -> Tensor:
+        return projected(pixels, images, epsilon=epsilon, norm=norm, within=within)
+
+    now = near(images + start)
+    before = now
+    pace = 2 * epsilon[:, None, None, None].clone()
+    losses, gradient = loss_and_gradient(logits, now, lambda z: loss(z, everyone))
+    best, greatest, best_gradient = now.clone(), losses.clone(), gradient.clone()
+    zeros = _zeros(gradient, within)
+    rises = torch.zeros(count, device=images.device)
+    halved = torch.ones(count, dtype=torch.bool, device=images.device)
+    marked, last, looks = greatest.clone(), 0, set(checkpoints(steps))
+    for number in range(1, steps + 1):
+        direction = gradient if within is None else gradient * within
+        step = direction.sign() if norm == "linf" else direction / lengths(direction).clamp_min(_TINY)
+        ahead = near(now + pace * step)
+        share = 1.0 if number == 1 else _MOMENTUM
+        moved = near(now + share * (ahead - now) + (1 - share) * (now - before))
+        before, now = now, moved
+        earlier = losses
+        losses, gradient = loss_and_gradient(logits, now, lambda z: loss(z, everyone))
+        zeros += _zeros(gradient, within)
+        rises += losses > earlier
+        better = losses > greatest
+        best[better], best_gradient[better] = now[better], gradient[better]
+        greatest = torch.where(better, losses, greatest)
+        if number in looks:
+            slow = rises < _RISES * (number - last)
+            stuck = ~halved & (marked >= greatest)
+            halved = slow | stuck
+            pace = torch.where(halved[:, None, None, None], pace / 2, pace)
+            now, gradient = now.clone(), gradient.clone()
+            now[halved], gradient[halved] = best[halved], best_gradient[halved]
+            losses = torch.where(halved, greatest, losses)
+            before = torch.where(halved[:, None, None, None], now, before)
+            marked, last, rises = greatest.clone(), number, torch.zeros_like(rises)
+    size = images[0].numel() if within is None else within.expand_as(images).flatten(1).sum(dim=1)
+    none = zeros.double() / (torch.as_tensor(size).double() * (steps + 1))
+    return Attacked(images=best, zero_gradient=none, queries=torch.full((count,), steps + 1))
+
+
+def _zeros(gradient: Tensor, within: Tensor | None) -> Tensor:
+    none = gradient == 0
+    return (none if within is None else none & within).flatten(1).sum(dim=1)

@@ -1,0 +1,199 @@
+"""PGD and FGSM: steps along the sign of the gradient.
+
+Xu et al. 2021, section 4.2.1, equations 1 and 2. The paper names ε and the number of steps t (2/255 t=1, 4/255 t=4,
+5/255 t=40, 10/255 t=60) and no step; 1/255 is the released code's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+import numpy as np
+from pydantic import Field
+
+from medtest.cases import PreparedSeed
+from medtest.probes import Probe
+from medtest.relations.adversarial.attack import (
+    LEVELS,
+    Attack,
+    AttackSettings,
+    Batch,
+    EpsilonLevel,
+    Found,
+    losses_of,
+    uniform_start,
+)
+from medtest.relations.levels import number
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_BOUNDS = ("low", "high")
+
+
+class PgdLevel(EpsilonLevel):
+    """One severity.
+
+    Attributes:
+        step: α, the length of a step in levels of 255.
+        steps: How many steps, t.
+    """
+
+    step: float = Field(gt=0.0, le=1e6)
+    steps: int = Field(ge=1, le=10_000)
+
+
+G = TypeVar("G", bound=EpsilonLevel)
+
+
+class GradientSettings(AttackSettings[G], Generic[G]):
+    """Settings of attacks along gradients.
+
+    Attributes:
+        norm: The norm in which ε bounds: ``linf`` (each value) or ``l2`` (all values of an image together).
+        loss: What is raised: ``cross_entropy`` (of exclusive classes; binary over labels or pixels), ``margin``, or, of
+            masks, ``dice``.
+    """
+
+    norm: Literal["linf", "l2"] = "linf"
+    loss: Literal["cross_entropy", "margin", "dice"] = "cross_entropy"
+
+
+class PgdSettings(GradientSettings[PgdLevel]):
+    """Settings of ``pgd``.
+
+    Attributes:
+        random_start: Start at a point drawn uniformly from the ball (of L2 from its box, brought back), and not at
+            the source.
+        restarts: How often it is started anew; of all ends the one of greatest loss is taken.
+        iterate: Which iterate of a start: the ``last`` (as the paper), or the ``best``, that of greatest loss.
+        variant: ``paper``: ε in pixels; ``released``: as the published code, in normalised values (``std``, ``mean``).
+        mean: Of ``released``: mean of each channel in [0, 1], red, green, blue.
+        std: Of ``released``: standard deviation of each channel; its ε in pixels is ε times that.
+    """
+
+    random_start: bool = True
+    restarts: int = Field(default=1, ge=1, le=1000)
+    iterate: Literal["last", "best"] = "last"
+    variant: Literal["paper", "released"] = "paper"
+    mean: list[float] = Field(default=[0.485, 0.456, 0.406], min_length=3, max_length=3)
+    std: list[float] = Field(default=[0.229, 0.224, 0.225], min_length=3, max_length=3)
+
+
+class Pgd(Attack[PgdLevel]):
+    """Projected gradient descent: x ← Π(x + α·sign ∇L), t times, from a random start."""
+
+    Settings = PgdSettings
+
+    settings: PgdSettings
+
+    def network_passes(self, severity: int) -> int:
+        """Return steps and starts, and what is asked before and after."""
+        steps = self.settings.levels[severity].steps
+        best = self.settings.iterate == "best" or self.settings.restarts > 1
+        return self.settings.restarts * (steps + best) + 3
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """As of every attack, with what says how the steps go."""
+        params = super().sample(seed, severity, rng)
+        if self.settings.variant == "released":
+            params["variant"] = "released"
+        return params
+
+    def search(self, batch: Batch, probe: Probe) -> Found:
+        """Take steps from each start and keep, of several starts, the best end."""
+        import torch
+
+        goal, loss = batch.goal, self.settings.loss
+        kept = batch.images.clone()
+        greatest = torch.full((len(kept),), -torch.inf, device=kept.device)
+        queries, zeros = [0] * len(kept), [0.0] * len(kept)
+        several = self.settings.restarts > 1
+        for restart in range(self.settings.restarts):
+            found = self._from(batch, probe, restart)
+            queries = [a + int(b) for a, b in zip(queries, found.queries, strict=True)]
+            zeros = [a + float(b or 0.0) for a, b in zip(zeros, found.zero_gradient, strict=True)]
+            if not several:
+                kept = found.images
+                break
+            losses = goal.losses(loss, probe.logits(found.images))
+            queries = [count + 1 for count in queries]
+            better = losses > greatest
+            greatest = torch.where(better, losses, greatest)
+            kept[better] = found.images[better]
+        shares = [zero / self.settings.restarts for zero in zeros]
+        return Found(images=kept, queries=queries, zero_gradient=shares)
+
+    def _from(self, batch: Batch, probe: Probe, restart: int) -> Found:
+        import torch
+
+        from medtest.relations.adversarial.projected_gradient import projected_gradient
+
+        settings = self.settings
+        step = batch.images.new_tensor([number(case.params, "step") / LEVELS for case in batch.cases])
+        epsilon, bounds = batch.epsilon, {}
+        start = uniform_start(batch, salt=restart) if settings.random_start else None
+        if settings.variant == "released":
+            std = batch.images.new_tensor(settings.std)
+            epsilon, step = (value[:, None, None, None] * std[:, None, None] for value in (epsilon, step))
+            start = None if start is None else start * std[:, None, None]
+            bounds = dict(zip(_BOUNDS, self._released_bounds(batch), strict=True))
+        found = projected_gradient(
+            probe.logits,
+            batch.images,
+            losses_of(batch.goal, settings.loss),
+            epsilon=epsilon,
+            step=step,
+            steps=torch.tensor([int(number(case.params, "steps")) for case in batch.cases]),
+            norm=settings.norm,
+            start=start,
+            best=settings.iterate == "best",
+            within=batch.within,
+            **bounds,
+        )
+        return Found(images=found.images, queries=found.queries.tolist(), zero_gradient=found.zero_gradient.tolist())
+
+    def _released_bounds(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return what the published code clips to, as pixels: least and greatest normalised value of the image.
+
+        There it is the batch's, over all channels together, and not the range of pixels.
+        """
+        mean, std = (batch.images.new_tensor(v)[:, None, None] for v in (self.settings.mean, self.settings.std))
+        normalised = ((batch.images - mean) / std).flatten(1)
+        low, high = (value[:, None, None, None] for value in (normalised.amin(dim=1), normalised.amax(dim=1)))
+        return low * std + mean, high * std + mean
+
+
+class FgsmSettings(GradientSettings[EpsilonLevel]):
+    """Settings of ``fgsm``."""
+
+
+class Fgsm(Attack[EpsilonLevel]):
+    """One step of length ε from the source.
+
+    I. Goodfellow, J. Shlens, C. Szegedy, "Explaining and harnessing adversarial examples", ICLR 2015.
+    """
+
+    Settings = FgsmSettings
+
+    settings: FgsmSettings
+
+    def network_passes(self, severity: int) -> int:
+        """Return the step, and what is asked before and after."""
+        return 4
+
+    def search(self, batch: Batch, probe: Probe) -> Found:
+        """Take the step."""
+        from medtest.relations.adversarial.projected_gradient import projected_gradient
+
+        found = projected_gradient(
+            probe.logits,
+            batch.images,
+            losses_of(batch.goal, self.settings.loss),
+            epsilon=batch.epsilon,
+            step=batch.epsilon,
+            steps=1,
+            norm=self.settings.norm,
+            within=batch.within,
+        )
+        return Found(images=found.images, queries=found.queries.tolist(), zero_gradient=found.zero_gradient.tolist())

@@ -1,0 +1,120 @@
+"""The Square attack: a random search that asks for scores alone.
+
+M. Andriushchenko, F. Croce, N. Flammarion, M. Hein, "Square Attack: a query-efficient black-box adversarial attack via
+random search", ECCV 2020, algorithms 1 and 2 (L∞): it starts at vertical stripes of ±ε; each try repaints a square, one
+sign a channel, and stays where the margin got worse. The square's share of the image begins at ``p`` and is halved at
+fixed shares of the tries (section 5: 10, 50, 200, 1000, 2000, 4000, 6000, 8000 of 10,000).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from pydantic import Field
+
+from medtest.probes import Need, Probe
+from medtest.relations.adversarial.attack import Attack, AttackSettings, Batch, EpsilonLevel, Found, losses_of, noise
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Score: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
+_HALVED_AT = (10, 50, 200, 1000, 2000, 4000, 6000, 8000)
+
+
+class SquareSettings(AttackSettings[EpsilonLevel]):
+    """Settings of ``square``.
+
+    Attributes:
+        tries: Squares that are tried; the search of an image ends once all is reached that can be.
+        p: Share of the image that the first square takes.
+    """
+
+    tries: int = Field(default=500, ge=1, le=1_000_000)
+    p: float = Field(default=0.8, gt=0.0, le=1.0)
+
+
+class Square(Attack[EpsilonLevel]):
+    """Repaints squares of ±ε at random where that makes the answer worse; it looks at scores alone."""
+
+    Settings = SquareSettings
+
+    settings: SquareSettings
+
+    @property
+    def needs(self) -> Need:
+        """Scores."""
+        return Need.SCORES
+
+    def network_passes(self, severity: int) -> int:
+        """Return at most one a try, the start, and what is asked before and after."""
+        return self.settings.tries + 4
+
+    def search(self, batch: Batch, probe: Probe) -> Found:
+        """Search for each image of a batch."""
+        return square_search(batch, probe, tries=self.settings.tries, p=self.settings.p)
+
+
+def square_search(batch: Batch, probe: Probe, *, tries: int, p: float, salt: int = 0) -> Found:
+    """Search for each image of a batch, with random numbers of its own case.
+
+    Images are asked about as they would be saved, ε in whole levels, so that nothing is lost by rounding.
+
+    Args:
+        batch: The images.
+        probe: Of the system; scores are enough.
+        tries: Squares that are tried.
+        p: Share of the image that the first square takes.
+        salt: Tells several searches of a case apart.
+    """
+    import torch
+
+    loss = losses_of(batch.goal, "margin")
+    drawn = [noise(case, 1000 + salt) for case in batch.cases]
+    epsilon = (batch.epsilon * 255 + 1e-4).floor() / 255
+    height, width = batch.images.shape[2:]
+    stripes = np.stack([rng.choice((-1.0, 1.0), (3, 1, width)) for rng in drawn]).astype(np.float32)
+    now = _painted(batch, torch.from_numpy(stripes).to(epsilon.device) * epsilon[:, None, None, None])
+    everyone = torch.arange(len(now), device=now.device)
+    logits = probe.logits(now)
+    greatest, reached = loss(logits, everyone), batch.goal.reached(logits)
+    queries = [1] * len(now)
+    for number in range(tries):
+        rows = (reached < 1).nonzero().flatten()
+        if not len(rows):
+            break
+        side = _side(number, tries, p, height, width)
+        tried = now[rows].clone()
+        for place, row in enumerate(rows.tolist()):
+            rng = drawn[row]
+            top, left = int(rng.integers(height - side + 1)), int(rng.integers(width - side + 1))
+            signs = torch.from_numpy(rng.choice((-1.0, 1.0), (3, 1, 1)).astype(np.float32)).to(epsilon.device)
+            window = (slice(None), slice(top, top + side), slice(left, left + side))
+            painted = (batch.images[row][window] + signs * epsilon[row]).clamp(0.0, 1.0)
+            tried[place][window] = torch.where(
+                batch.within[row].expand_as(tried[place])[window], painted, tried[place][window]
+            )
+            queries[row] += 1
+        logits = probe.logits(tried)
+        losses = loss(logits, rows)
+        better = losses > greatest[rows]
+        now[rows[better]] = tried[better]
+        greatest[rows[better]] = losses[better]
+        reached[rows[better]] = batch.goal.reached(logits, rows)[better]
+    return Found(images=now, queries=queries, zero_gradient=[None] * len(queries))
+
+
+def _painted(batch: Batch, offset: Tensor) -> Tensor:
+    import torch
+
+    return torch.where(batch.within, (batch.images + offset).clamp(0.0, 1.0), batch.images)
+
+
+def _side(number: int, tries: int, p: float, height: int, width: int) -> int:
+    """Return the side of a try's square in pixels."""
+    at = number / tries * 10_000
+    share = p / 2 ** sum(at > end for end in _HALVED_AT)
+    return max(1, min(height, width, round(math.sqrt(share * height * width))))
