@@ -17,6 +17,7 @@ from medtest.probes import CraftCase, Crafting, Need, Probe
 from medtest.relations.adversarial.saving import pixels_of, saved
 from medtest.relations.base import CraftedRelation, CraftedSettings
 from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
+from medtest.tasks.base import task_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,21 +83,12 @@ class Batch:
 
     def part(self, rows: Tensor) -> Batch:
         """Return some of its images."""
-        from medtest.relations.adversarial.goal import Goal
-
-        goal = Goal(
-            task=self.goal.task,
-            truth=self.goal.truth[rows],
-            targeted=self.goal.targeted,
-            references=tuple(self.goal.references[int(row)] for row in rows),
-            classes=self.goal.classes,
-        )
         return Batch(
             cases=tuple(self.cases[int(row)] for row in rows),
             images=self.images[rows],
             within=self.within[rows],
             epsilon=self.epsilon[rows],
-            goal=goal,
+            goal=self.goal.part(rows),
             clean=self.clean[rows],
         )
 
@@ -143,9 +135,10 @@ class Attack(CraftedRelation, Generic[L]):
 
     def unfit_for(self, task: str) -> tuple[str, str] | None:
         """Dice is of masks, and a target is a label."""
-        if task != "mask" and self.loss == "dice":
+        labels = task_of(task).labels
+        if labels and self.loss == "dice":
             return "loss", "cross_entropy or margin, where labels are answered"
-        if task == "mask" and self.settings.target:
+        if not labels and self.settings.target:
             return "target", "nothing, where masks are answered"
         return None
 

@@ -9,6 +9,8 @@ so that a step that is too long, which makes the margin swing from side to side,
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -31,7 +33,7 @@ def checkpoints(steps: int) -> list[int]:
     while at[-1] < 1.0:
         before = max(before - 0.03, 0.06)
         at.append(at[-1] + before)
-    return sorted({int(-(-share * steps // 1)) for share in at[1:] if share <= 1.0})
+    return sorted({math.ceil(round(share * steps, 6)) for share in at[1:] if share <= 1.0})
 
 
 def auto_pgd(

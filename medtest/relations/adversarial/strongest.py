@@ -86,15 +86,14 @@ class Strongest(Attack[EpsilonLevel]):
         return pixels_of(saved(image[None], source, epsilon + 1e-4, norm=self.norm), str(image.device))
 
     def _parts(self, batch: Batch) -> Iterator[_AutoPgd | _Square]:
-        losses = ["cross_entropy", "margin", *(("dice",) if batch.goal.task == "mask" else ())]
         for restart in range(self.settings.restarts):
-            for number, loss in enumerate(losses):
+            for number, loss in enumerate(batch.goal.losses_known):
                 yield _AutoPgd(loss, self.settings, 10 * restart + number)
         if self.settings.tries and self.settings.norm == "linf":
             yield _Square(self.settings.tries)
 
 
-_WHOLE = 1e3
+_WHOLE = 1e9
 """Badness of an image of which all is reached."""
 
 
@@ -104,13 +103,9 @@ def _badness(batch: Batch, logits: Tensor) -> Tensor:
 
     reached = batch.goal.reached(logits)
     margin = torch.tanh(batch.goal.losses("margin", logits)) / 2 + 0.5  # between 0 and 1: it only breaks ties
-    found = torch.where(reached >= 1, _WHOLE, reached * _weight(batch)) + margin
+    one = 2.0 * batch.goal.parts  # so that one more label, or pixel, that is wrong counts more than any margin
+    found = torch.where(reached >= 1, _WHOLE, reached * one) + margin
     return found.nan_to_num(nan=-1.0)
-
-
-def _weight(batch: Batch) -> float:
-    """Return a weight by which one more label, or pixel, that is wrong counts more than any margin."""
-    return float(batch.goal.truth[0].numel()) * 2 if batch.goal.truth.ndim > 1 else 2.0
 
 
 class _AutoPgd:
