@@ -14,6 +14,7 @@ from medtest.plugins import parts
 from medtest.probes import CraftCase, Need
 
 SIDE = 24
+torch.set_num_threads(1)  # small tensors: more threads wait for one another
 ONE = Classes(names=("benign", "odd", "melanoma"))
 SEVERAL = Classes(names=("mass", "nodule", "hernia", "oedema"), multi=True)
 

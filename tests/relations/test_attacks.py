@@ -154,7 +154,7 @@ def test_a_target_is_led_towards() -> None:
     before, after = (
         logits_of(probe, images).softmax(1)[:, 2] for images in ([s.image for s in seeds], [f.image for f in follows])
     )
-    assert (after >= before).all() and (after > before + 0.05).any()
+    assert (after > before).all()
     assert {f.crafting.reference for f in follows if f.crafting} == {"target"}
     drawn = {
         relation("pgd", target=["random"]).sample(seeds[0], 2, np.random.default_rng(n))["target"][0] for n in range(20)
@@ -246,8 +246,8 @@ def test_scores_are_enough_for_square_and_for_some_of_foolbox() -> None:
 
 def test_a_name_that_foolbox_has_not_is_one_mistake() -> None:
     pytest.importorskip("foolbox")
-    (mistake,) = relation("foolbox_attack", attack="LinfPGG").missing_on("", "net")
-    assert mistake.nearest == "LinfPGD" and "L2DeepFoolAttack" in mistake.allowed
+    (mistake,) = relation("foolbox_attack", attack="LinfDeepFoolAttak").missing_on("", "net")
+    assert mistake.nearest == "LinfDeepFoolAttack" and "L2DeepFoolAttack" in mistake.allowed
     assert not relation("foolbox_attack").missing_on("", "net")
 
 
