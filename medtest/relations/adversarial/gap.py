@@ -190,8 +190,8 @@ class GenerativePerturbation(CraftedRelation):
             before = losses(clean[id(seed)], clean[id(seed)], info.classes, target, "away")
             after = losses(logits[1:], clean[id(seed)], info.classes, target, "away")
         crafting = Crafting(
-            loss_before=-float(before[0]),
-            loss_after=-float(after[0]),
+            loss_before=0.0 - float(before[0]),
+            loss_after=0.0 - float(after[0]),
             float_label=_label(logits[0], info.classes),
             queries=_QUERIES,
             reference="target" if target else "answer",
