@@ -137,8 +137,8 @@ class FoolboxAttack(Attack[EpsilonLevel]):
 
             norm = {"linf": "Linf", "l2": "L2"}[self.settings.norm]
             options = {"verbose": False, "device": str(one.images.device), **self.settings.options}
-            attack = AutoAttack(network, norm=norm, eps=epsilon, **options)
-            images: Tensor = attack.run_standard_evaluation(one.images, one.goal.truth, bs=1)
+            ensemble = AutoAttack(network, norm=norm, eps=epsilon, **options)
+            images: Tensor = ensemble.run_standard_evaluation(one.images, one.goal.truth, bs=1)
             return images
         import foolbox
 
