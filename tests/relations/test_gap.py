@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "generators"))
 from generator_parts import DIGEST, ONE, SEVERAL, SIDE, SmallProbe, seed_of, write_generator  # noqa: E402
 
 from medtest.cases import Classes, FollowUp, PreparedSeed  # noqa: E402
+from medtest.errors import NotApplicable  # noqa: E402
 from medtest.generators.files import GeneratorSettings, found_files, load_generator, read_info  # noqa: E402
 from medtest.probes import CraftCase, Need  # noqa: E402
 from medtest.relations.adversarial.gap import GenerativePerturbation  # noqa: E402
@@ -197,3 +198,19 @@ def test_a_file_says_what_its_generator_is() -> None:
     assert info.mean == (0.6, 0.5, 0.4)
     assert found_files(DIGEST, asked) == [path]
     assert found_files(DIGEST, GeneratorSettings(linf=7)) == []
+
+
+def test_off_the_lesion_changes_nothing_of_it_and_without_a_mask_it_is_left_out() -> None:
+    from dataclasses import replace
+
+    write_generator(GeneratorSettings())
+    lesion = np.zeros((SIDE, SIDE), bool)
+    lesion[10:20, 10:20] = True
+    seed = replace(seed_of(0), mask=lesion)
+    relation = relation_with(where="off_lesion", severities=[3])
+    (made,) = crafted(relation, [seed])
+    moved = (made.image != seed.image).any(axis=2)
+    assert moved.any()
+    assert not moved[lesion | seed.frame].any()
+    with pytest.raises(NotApplicable):
+        relation.sample(seed_of(0), 3, np.random.default_rng(0))

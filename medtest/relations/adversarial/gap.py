@@ -22,6 +22,8 @@ from medtest.files import file_sha256
 from medtest.generators.files import GeneratorSettings, fitting, found_files, read_info
 from medtest.plugins import wrong_at
 from medtest.probes import CraftCase, Crafting, Need, Probe
+from medtest.relations.adversarial.attack import Where, reach
+from medtest.relations.adversarial.saving import pixels_of, saved
 from medtest.relations.base import CraftedRelation, CraftedSettings
 from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
 
@@ -54,14 +56,14 @@ class GapSettings(CraftedSettings, LeveledSettings[GapLevel]):
             level has a generator of its own, as in the paper.
         universal: One perturbation for all images.
         target: Labels that it leads towards (one, or several where several may hold); empty leads away.
-        where: ``field``: the black frame stays as it is; ``everywhere``.
+        where: Which pixels may change, as of the attacks; ``released`` changes all.
         variant: ``paper``, or ``released``: as the published code does it, see ``docs/generated-perturbations.md``.
     """
 
     trained_at: float | Literal["each"] = 11.0
     universal: bool = False
     target: list[str] = Field(default=[], max_length=100)
-    where: Literal["field", "everywhere"] = "field"
+    where: Where = "field"
     variant: Literal["paper", "released"] = "paper"
 
     @model_validator(mode="after")
@@ -98,7 +100,12 @@ class GenerativePerturbation(CraftedRelation):
         return Need.GRADIENTS
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the level; of ``released`` also the seed of its dropout."""
+        """Return the level; of ``released`` also the seed of its dropout.
+
+        Raises:
+            NotApplicable: It is to change the lesion, or what lies beside it, and nobody outlined one.
+        """
+        reach(seed, self.settings.where)
         asked = self.settings.generator(severity)
         linf = float(self.settings.levels[severity].linf)
         params: dict[str, Any] = {
@@ -168,7 +175,6 @@ class GenerativePerturbation(CraftedRelation):
         import torch
 
         from medtest.generators.goals import losses
-        from medtest.relations.adversarial.saving import pixels_of, saved
 
         seed, epsilon = case.seed, number(case.params, "epsilon")
         asked = _settings_of(case.params)
@@ -181,9 +187,7 @@ class GenerativePerturbation(CraftedRelation):
                 fields[key] = _field(network.to(probe.device), info, image, case.params)
             if id(seed) not in clean:
                 clean[id(seed)] = probe.logits(image)
-            within = None
-            if self.settings.where == "field":
-                within = torch.from_numpy(~seed.frame).to(probe.device)[None, None]
+            within = torch.from_numpy(reach(seed, str(case.params["where"]))).to(probe.device)[None, None]
             shown = _shown(image, fields[key], epsilon, within, info)
             final = saved(shown, seed.image, epsilon)
             logits = probe.logits(torch.cat((shown, pixels_of(final, probe.device))))
