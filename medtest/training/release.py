@@ -66,7 +66,9 @@ def release(
     if info.network.get("family") != network:
         raise MedtestError(f"{weights.name}: these are weights of {info.network.get('family')}, not of {network}")
     info = replace(info, size=size or info.size, threshold=threshold or info.threshold)
-    target = package_folder() / "weights" / f"{network}-compact.safetensors"
+    defence = info.defence.get("name", "")
+    name = f"{network}-compact-{defence}" if defence else f"{network}-compact"
+    target = package_folder() / "weights" / f"{name}.safetensors"
     target.parent.mkdir(parents=True, exist_ok=True)
     save_weights(target, load_file(weights), info)
     card = target.with_suffix(".md")
@@ -81,16 +83,16 @@ def release(
         sha256=cached_sha256(target),
         commands=commands,
         notes=notes,
-        found=_scores(network, data, phantoms, threads=threads),
+        found=_scores(network, data, phantoms, defence=defence, threads=threads),
     )
     card.write_text(text, encoding="utf-8")
     return card
 
 
-def _scores(network: str, data: Sequence[Path], phantoms: int, *, threads: int) -> Any:
+def _scores(network: str, data: Sequence[Path], phantoms: int, *, defence: str, threads: int) -> Any:
     """Return what the bundled network scores on images that no training saw."""
     if network in KINDS:
-        system = open_system(network, threads=threads, settings={"input": "as_is"})
+        system = open_system(network, threads=threads, settings={"input": "as_is", **({"weights": defence} if defence else {})})
         found: Any = evaluate_phantoms(system, phantoms)
     else:
         system = open_system(network, threads=threads)

@@ -192,6 +192,7 @@ def evaluate_command(
     data: Annotated[list[Path] | None, typer.Option(help="Folder of images and masks; may be repeated.")] = None,
     phantoms: Annotated[int, typer.Option(min=0, help="Number of unseen phantoms.")] = 0,
     checkpoint: Annotated[Path | None, typer.Option(help="Published weights; the compact network without.")] = None,
+    weights: Annotated[str, typer.Option(help="compact, or a classifier's standard, mpadvt, maadvt.")] = "compact",
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
     device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
 ) -> None:
@@ -204,7 +205,7 @@ def evaluate_command(
         fix = "add --data FOLDER, --phantoms 200, or both"
         raise Mistake(where="command line", key="--data", found="nothing to evaluate on", fix=fix).as_error()
     if model in KINDS:
-        _evaluate_classifier(model, data, phantoms, checkpoint, threads, device)
+        _evaluate_classifier(model, data, phantoms, checkpoint, weights, threads, device)
         return
     system = open_system(model, checkpoint=str(checkpoint) if checkpoint else None, threads=threads, device=device)
     console = Console(highlight=False)
@@ -218,7 +219,13 @@ def evaluate_command(
 
 
 def _evaluate_classifier(
-    model: str, data: list[Path] | None, phantoms: int, checkpoint: Path | None, threads: int, device: str
+    model: str,
+    data: list[Path] | None,
+    phantoms: int,
+    checkpoint: Path | None,
+    weights: str,
+    threads: int,
+    device: str,
 ) -> None:
     from medtest.errors import Mistake
     from medtest.training.classification.evaluate import evaluate_phantoms
@@ -228,7 +235,8 @@ def _evaluate_classifier(
         fix = "a suite tests a classifier on images of yours: python run.py suite=skin_folder model=attnmel data=FOLDER"
         raise Mistake(where="command line", key="--data", found=model, allowed="--phantoms", fix=fix).as_error()
     given = str(checkpoint) if checkpoint else None
-    system = open_system(model, checkpoint=given, threads=threads, device=device, settings={"input": "as_is"})
+    settings = {"input": "as_is", "weights": weights}
+    system = open_system(model, checkpoint=given, threads=threads, device=device, settings=settings)
     found = evaluate_phantoms(system, phantoms)
     console = Console(highlight=False)
     console.print(f"{system.record_name} on {found.count} phantoms: {found}", markup=False, soft_wrap=True)
