@@ -4,6 +4,10 @@
 prints, beside steps per second, the shares of the processor's time that go into making batches, averaging the weights
 and writing states, and how long one state takes. Target: averaging and states at most 3 % together.
 
+``--defence standard`` (mpadvt, maadvt) attacks the batches, and prints a step ÷ the bare passes that it takes: a
+forward and backward pass in evaluation mode to the pixels for every step of the attack, and those of the training step.
+Target: at most 1.1.
+
 Shares are of the process's own time, so that they hold on a busy machine too; steps per second do not.
 """
 
@@ -20,13 +24,20 @@ from pathlib import Path
 from typing import Any
 
 import cv2
+import numpy as np
 import torch
 
+from medtest.systems import networks
 from medtest.training import averaging, trainer
 from medtest.training.classification import batches as label_batches
-from medtest.training.classification.families import KINDS
+from medtest.training.classification.batches import LabelledBatch
+from medtest.training.classification.families import KINDS, logits_of, loss_of
 from medtest.training.classification.options import ClassificationOptions
+from medtest.training.classification.recipe import Losses
 from medtest.training.classification.train import train_classification
+from medtest.training.defences.attack import Drawn, draw
+from medtest.training.defences.defence import Defence
+from medtest.training.defences.step import DefendedLoss
 from medtest.training.options import SegmentationOptions
 from medtest.training.segmentation import data as pair_batches
 from medtest.training.segmentation.train import train_segmentation
@@ -98,6 +109,70 @@ def run(family: str, folder: Path, given: argparse.Namespace) -> Clock:
     return clock
 
 
+def defended(given: argparse.Namespace) -> int:
+    """Time defended steps beside the bare passes that they take, of the classifiers that were named, alternately."""
+    torch.set_num_threads(given.threads)
+    for family in (one for one in given.families if one in KINDS):
+        one, bare = _defended_step(family, given)
+        pair: list[tuple[Callable[[Any], None], Any]]
+        ratios: list[list[float]] = []
+        for number in range(given.steps):
+            torch.manual_seed(number)
+            drawn = draw(Defence(name=given.defence))
+            took: list[float] = []
+            pair = [(one, number), (bare, drawn)]
+            for run, asked in pair:
+                start = time.process_time()
+                run(asked)
+                took.append(time.process_time() - start)
+            if number >= WARM:
+                ratios.append(took)
+        sums = [sum(column) for column in zip(*ratios, strict=True)]
+        print(
+            f"{family:16} {given.defence}: {1e3 * sums[0] / len(ratios):.1f} ms a step, "
+            f"{sums[0] / sums[1]:.3f} × its passes"
+        )
+    return 0
+
+
+def _defended_step(family: str, given: argparse.Namespace) -> tuple[Callable[[int], None], Callable[[Drawn], None]]:
+    """Return a defended step of a drawn batch, and the bare passes that it takes."""
+    how, kind = Defence(name=given.defence), KINDS[family]
+    side, count, multi = given.side or kind.side, given.batch, kind.classes.multi
+    network = networks.make(networks.COMPACT[family]).to(memory_format=torch.channels_last).train()
+    rng = np.random.default_rng(0)
+    truth = np.eye(len(kind.classes.names), dtype=np.float32)[rng.integers(len(kind.classes.names), size=count)]
+    batch = LabelledBatch(
+        images=rng.integers(0, 256, (count, side, side, 3), dtype=np.uint8),
+        truth=truth,
+        masks=np.zeros((count, side, side), np.uint8),
+        known=np.zeros(count, bool),
+    )
+    compare = loss_of(family, Losses(), network)
+    loss = DefendedLoss(family, how, compare, extra=None, multi=multi, precision="fp32", device="cpu")
+    inputs = torch.rand(count, 3, side, side).contiguous(memory_format=torch.channels_last)
+    target = torch.from_numpy(truth if multi else truth.argmax(axis=1))
+
+    def step(number: int) -> None:
+        torch.manual_seed(number)
+        network.train().zero_grad(set_to_none=True)
+        loss(network, batch)[0].backward()
+
+    def bare(drawn: Drawn) -> None:
+        network.eval().requires_grad_(False)
+        for _ in range(drawn.steps if drawn.attacked else 0):
+            given_pixels = inputs.detach().requires_grad_()
+            torch.autograd.grad(logits_of(family, network, given_pixels)[1].sum(), given_pixels)
+        network.train().requires_grad_(True).zero_grad(set_to_none=True)
+        outputs, logits = logits_of(family, network, inputs)
+        whole = compare(outputs, target, None, None)
+        if how.regularisation:
+            whole = whole + logits_of(family, network, inputs)[1].sum()
+        whole.backward()
+
+    return step, bare
+
+
 def main() -> int:
     """Train the families that were named, or all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -106,8 +181,11 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--side", type=int, help="Side of the images; each network's own without.")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--defence", choices=("standard", "mpadvt", "maadvt"), help="Classifiers: a step ÷ its passes.")
     given = parser.parse_args()
     cv2.setNumThreads(1)
+    if given.defence:
+        return defended(given)
     print(f"torch {torch.__version__}, {given.threads} threads, {given.steps} steps of {given.batch}")
     print(f"{'network':16} {'steps/s':>8} {'ms a step':>10} {'batches':>8} {'averaging':>10} {'states':>7} ms a state")
     for family in given.families:

@@ -123,7 +123,7 @@ def joined(before: Records, after: Records, columns: Sequence[str]) -> tuple[pd.
     if both.empty:
         raise OutputProblem("before and after have no case in common: were they run under the same suite and seeds?")
     same = (both[f"{_HASH}_before"] == both[f"{_HASH}_after"]).to_numpy(dtype=bool)
-    same |= _made_on_each(both)
+    same = same | _made_on_each(both)
     if not same.all():
         first = both.loc[~same].iloc[0]
         raise OutputProblem(

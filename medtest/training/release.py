@@ -92,7 +92,8 @@ def release(
 def _scores(network: str, data: Sequence[Path], phantoms: int, *, defence: str, threads: int) -> Any:
     """Return what the bundled network scores on images that no training saw."""
     if network in KINDS:
-        system = open_system(network, threads=threads, settings={"input": "as_is", **({"weights": defence} if defence else {})})
+        settings = {"input": "as_is", **({"weights": defence} if defence else {})}
+        system = open_system(network, threads=threads, settings=settings)
         found: Any = evaluate_phantoms(system, phantoms)
     else:
         system = open_system(network, threads=threads)

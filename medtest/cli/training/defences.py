@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FILE, WORDS = "defences.csv", "defences.md"
 _EACH, FACTS = "each", "training.json"
+_PLAIN: dict[str, Any] = {"norm": "linf", "target": [], "where": "field", "minimal": False, "variant": "paper"}
+"""Settings of an attack that table 5 is judged by."""
 
 
 def defence_tables(folders: Sequence[Path], compared: Sequence[Path], *, console: Console) -> bool:
@@ -132,8 +134,8 @@ def roles_of(relations: Mapping[str, Any], undefended: str) -> dict[str, dict[st
     for name, entry in relations.items():
         made_on, kind = entry.get("crafted_on"), entry.get("relation")
         settings = entry.get("settings") or {}
-        if settings.get("where", "") in ("off_lesion", "lesion") or settings.get("targeted"):
-            continue
+        if any(settings.get(key, value) != value for key, value in _PLAIN.items()):
+            continue  # an attack of another kind than the paper's
         steps = STEPS if kind == "pgd" else None
         if made_on == _EACH and kind in (PGD, STRONGEST):
             found[kind][name] = steps

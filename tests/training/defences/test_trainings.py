@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
+from rich.console import Console
 
+from medtest.cli.training.compare import remake_tables
 from medtest.cli.training.tokens import parse
 from medtest.errors import UserMistakes
 from medtest.systems.checkpoints.weights import read_info
@@ -81,23 +84,53 @@ def test_weights_that_lost_too_much_on_clean_images_are_not_kept():
     assert floor_of(Defence(name="standard"))({"accuracy": 0.0}, {"accuracy": 0.9})
 
 
+SUITE = """
+name: attacks
+version: "1"
+description: A few phantoms under attack.
+seed: 1
+seeds: {phantoms: {source: label_phantoms, what: dermoscopy, count: 4}}
+prepare: {size: 64, resize: 72}
+relations:
+  pgd: {severities: [2]}
+  strongest: {severities: [3], steps: 2, tries: 2}
+systems: {attnmel: {input: as_is}}
+oracles: {primary: {score: label}}
+"""
+
+
 @pytest.mark.slow
-def test_trained_further_under_attack_says_so_in_its_weights(tmp_path, monkeypatch, capsys):
+def test_trained_further_under_attack_and_tabled(tmp_path, monkeypatch, capsys):
     from medtest.cli.app import run_app
 
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
+    (tmp_path / "attacks.yaml").write_text(SUITE, encoding="utf-8")
     start = train_classification(
         ClassificationOptions(network="attnmel", phantoms=12, steps=2, batch=2, side=64, mlflow=False, threads=1),
         tmp_path / "start",
     )
-    words = ["train", "further", "model=attnmel", "suite=robust_benchmark_melanoma_levels", "phantoms=8"]
+    words = ["train", "further", "model=attnmel", f"suite={tmp_path / 'attacks.yaml'}", "phantoms=8"]
     words += [f"from={start.weights}", f"out={tmp_path / 'out'}", "recipe=defended", "defence=standard", "steps=2"]
-    words += ["batch=2", "recipe.size=64", "recipe.watching.every_steps=2", "held_out=0.25", "compare=false"]
+    words += ["batch=2", "recipe.size=64", "recipe.watching.every_steps=2", "held_out=0.25", "workers=1"]
     assert run_app([*words, "track=false", "--threads", "1"]) == 0
-    assert "6 originals and 0 perturbed images train, 2 and 0 watch" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "6 originals and 0 perturbed images train, 2 and 0 watch" in said
     info = read_info(tmp_path / "out" / "attnmel.safetensors")
     facts = json.loads((tmp_path / "out" / "training.json").read_text())
     assert (info.size, info.resized) == (64, True)
     assert info.defence == {"name": "standard", "variant": "paper", "from_sha256": facts["from_sha256"]}
-    assert facts["family"] == "attnmel" and facts["recipe"]["defence"]["name"] == "standard"
+    compared = json.loads((tmp_path / "out" / "before_after.json").read_text())
+    assert compared["relations"] == ["pgd", "strongest", "pgd_transfer"]
+    assert run_app(["train", "table", str(tmp_path / "out")]) == 0
+    assert "MPAdvT" not in capsys.readouterr().out
+    table = pd.read_csv(tmp_path / "out" / "defences.csv")
+    assert list(table["defence"]) == ["None", "Attack", "Standard"]
+    assert table.iloc[2][["accuracy", "clean", "strongest", "transfer", "gain"]].notna().all()
+    assert "| Standard |" in (tmp_path / "out" / "defences.md").read_text()
+
+
+def test_a_table_of_nothing_is_one_mistake(tmp_path):
+    with pytest.raises(UserMistakes) as caught:
+        remake_tables([tmp_path], console=Console())
+    assert len(caught.value.mistakes) == 1 and "defended_melanoma" in str(caught.value)
