@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,7 @@ from medtest.suite.model import Invocation, Suite
 from medtest.tasks.base import task_of
 
 if TYPE_CHECKING:
+    from medtest.runner.crafted_runs import Crafted
     from medtest.runner.replay import Replay
 
 
@@ -112,8 +114,6 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
         MedtestError: A system cannot be loaded, or its strip not be drawn.
         OutputProblem: The folder cannot be written.
     """
-    from medtest.runner.replay import replay_case
-
     name, overrides, _, words = split_tokens(tokens)
     if len(words) != 1:
         raise mistake(
@@ -124,15 +124,53 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
         )
     loaded = load(name, overrides, config_dirs=config_dirs)
     invocation = replace(invocation_of(loaded), limit=None)
-    case = replay_case(loaded.suite, invocation, words[0])
-    pictures = _write_case(case, words[0], out)
+    with TemporaryDirectory(prefix="medtest-replay-") as scratch:
+        _replay(loaded.suite, invocation, words[0], overrides, out, Path(scratch) / "crafted", console)
+
+
+def _replay(
+    suite: Suite,
+    invocation: Invocation,
+    address: str,
+    overrides: Sequence[str],
+    out: Path,
+    scratch: Path,
+    console: Console,
+) -> None:
+    from medtest.runner.replay import replay_case
+
+    case = replay_case(suite, invocation, address, scratch=scratch)
+    pictures = _write_case(case, address, out)
     say(console, f"{out}: {', '.join(pictures)}, params.json (SHA-256 {case.followup_sha256[:12]}…)")
+    if case.crafted is not None:
+        say(console, _crafted_words(case.crafted))
     named = any(token.lstrip("+").split("=", 1)[0] == "model" for token in overrides)
     if case.items:
-        chosen = [one.record_name for one in loaded.suite.build_systems().values()] if named else None
-        _show_answers(loaded.suite, invocation, case, chosen, console)
+        chosen = [one.record_name for one in suite.build_systems().values()] if named else None
+        _show_answers(suite, invocation, case, chosen, console)
     elif named:
-        _ask_again(loaded.suite, invocation, words[0], out, console)
+        _ask_again(suite, invocation, address, out, scratch, console)
+
+
+def _crafted_words(crafted: Crafted) -> str:
+    """Say where a crafted case comes from, and of one that was crafted anew whether it is the one that was judged."""
+    if crafted.folder is not None:
+        return f"Crafted on {crafted.on}; the pixels are those that were judged, from {_below_outputs(crafted.folder)}"
+    words = f"Crafted anew on {crafted.on}"
+    if crafted.problem:
+        words = f"{crafted.problem[0].upper()}{crafted.problem[1:]}. {words}"
+    if not crafted.recorded:
+        return f"{words}: no run in outputs/ has recorded this case."
+    if crafted.recorded == crafted.sha256:
+        return f"{words}: its SHA-256 is the record's, every pixel is as it was judged."
+    return (
+        f"{words}: its SHA-256 differs from the record's ({crafted.recorded[:12]}…); what follows"
+        " gradients depends on processor, libraries and batch, and this is not the image that was judged."
+    )
+
+
+def _below_outputs(folder: Path) -> str:
+    return "/".join(("outputs", *folder.parts[-3:]))
 
 
 def _write_case(case: Replay, address: str, out: Path) -> list[str]:
@@ -156,11 +194,11 @@ def _write_case(case: Replay, address: str, out: Path) -> list[str]:
     return list(pictures)
 
 
-def _ask_again(suite: Suite, invocation: Invocation, address: str, out: Path, console: Console) -> None:
+def _ask_again(suite: Suite, invocation: Invocation, address: str, out: Path, scratch: Path, console: Console) -> None:
     """Ask the chosen systems about a case, draw a strip for each, and print verdicts and scores."""
     from medtest.runner.replay_answers import replay_strips
 
-    for one in replay_strips(suite, invocation, address, out):
+    for one in replay_strips(suite, invocation, address, out, scratch=scratch):
         words = f": {one.words}" if one.words else ""
         say(console, f"{out / one.file.name}: {one.system}, {one.verdict}{words}")
 

@@ -13,7 +13,7 @@ from medtest.followups.recipe import SuiteKeys
 from medtest.followups.report import StoreReport
 from medtest.followups.store import FollowUpStore, names_of
 from medtest.followups.worker import MakeTask, UnitMade
-from medtest.probes import Need
+from medtest.runner.crafted_runs import crafted_of, is_in_runs, read_from_runs
 from medtest.runner.folder import utc_now
 from medtest.runner.outcome import Limits
 from medtest.runner.pool.dispatch import Callbacks, Dispatcher
@@ -57,7 +57,10 @@ class Making:
     def __post_init__(self) -> None:
         suite, invocation = self.suite, self.invocation
         parts = Parts(suite, invocation.data, invocation.batch_size)
-        self._left_out = tuple(name for name, relation in parts.relations.items() if relation.needs is not Need.NOTHING)
+        wanted = self._crafted_wanted(parts)
+        read_from_runs(suite, invocation, parts, wanted)
+        self._runs = parts.crafted
+        self._left_out = tuple(sorted(crafted_of(parts) - wanted))
         owned = parts.refs()
         self._owners = [number for number, _ in owned]
         self._plan = parts.plan(owned)
@@ -72,6 +75,13 @@ class Making:
             self.total += cases
         given = invocation.workers if self.workers is None else self.workers
         self._processes = usable_cores() if given is None else given
+
+    def _crafted_wanted(self, parts: Parts) -> frozenset[str]:
+        """Return the crafted relations that are kept: those that ``only=`` names; without it those that a run has."""
+        crafted, only = crafted_of(parts), self.invocation.only.relations
+        if only:
+            return crafted & only
+        return frozenset(name for name in crafted if is_in_runs(self.suite, self.invocation, parts, name))
 
     def run(self) -> None:
         """Make what is missing."""
@@ -96,6 +106,7 @@ class Making:
             device="cpu",
             threads=1,
             store=str(self.store.folder.resolve()),
+            crafted=self._runs,
             session="medtest.followups.worker:MakeSession",
         )
         dispatcher = Dispatcher(

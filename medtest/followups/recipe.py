@@ -3,6 +3,9 @@
 A follow-up is determined by the content of its prepared source (image, masks), the preparation, the relation's class,
 revision, settings and files, the suite's ``seed`` and the address. Which severities and how many repeats a suite runs
 does not change any one of them, and neither do its name, systems and oracle, so that suites share follow-ups.
+
+A follow-up that is crafted on a system is determined by that system too (class, settings, weights), whether the suite
+names it or crafts on each, and by the relation's severities and repeats, which are crafted together.
 """
 
 from __future__ import annotations
@@ -13,11 +16,11 @@ from typing import Any
 from medtest.cases import Address, Json, PreparedSeed, image_sha256
 from medtest.files.by_content import mask_sha256
 from medtest.preparation import REVISION as PREPARATION_REVISION
-from medtest.relations.base import Relation
+from medtest.relations.base import CraftedRelation, Relation
 from medtest.runner.privacy import ShownNames, key_fingerprint
 from medtest.seeds.base import SeedSource
-from medtest.suite.digest import crafter_of, digest_of, relation_entry
-from medtest.suite.model import Suite
+from medtest.suite.digest import crafter_of, digest_of, relation_entry, system_entry
+from medtest.suite.model import PartPlan, Suite
 
 _CHOICES = ("severities", "repeats")
 """Settings of every relation that say which cases there are and change none."""
@@ -36,10 +39,7 @@ class SuiteKeys:
         self._seed = suite.seed
         self.names = names
         self._preparation: dict[str, Json] = {**suite.prepare.covers(), "revision": PREPARATION_REVISION}
-        self._relations: dict[str, dict[str, Any]] = {
-            plan.id: relation_entry(plan, relations[plan.id], crafter=crafter_of(suite, plan.id), task=suite.kind)
-            for plan in suite.relations
-        }
+        self._relations = {plan.id: _entry(suite, plan, relations[plan.id]) for plan in suite.relations}
         self._short = {name: _without_choices(covers) for name, covers in self._relations.items()}
 
     def shown(self, address: Address) -> Address:
@@ -105,6 +105,20 @@ class SuiteKeys:
         return "" if self.names.key is None else key_fingerprint(self.names.key)
 
 
+def _entry(suite: Suite, plan: PartPlan, relation: Relation) -> dict[str, Any]:
+    """Return what keys cover of a relation; of one that is crafted the system on which it is, by name or not."""
+    crafter = crafter_of(suite, plan.id)
+    if isinstance(relation, CraftedRelation) and crafter is None and len(suite.systems) == 1:
+        (system,) = suite.build_systems().values()
+        crafter = (suite.systems[0], system)
+    entry = relation_entry(plan, relation, crafter=crafter, task=suite.kind)
+    if isinstance(relation, CraftedRelation) and crafter is not None:
+        entry["crafted_on"] = system_entry(*crafter, suite.task)
+    return entry
+
+
 def _without_choices(covers: dict[str, Any]) -> dict[str, Any]:
+    if "crafted_on" in covers:  # pixels that follow gradients depend on the other cases of their batch
+        return covers
     settings = {name: value for name, value in covers["settings"].items() if name not in _CHOICES}
     return {**covers, "settings": settings}

@@ -14,7 +14,7 @@ from medtest.followups.maker import EntryMaker, LoadedSeed, expected_mask
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore, names_of
 from medtest.runner.pool.messages import SHARED, Begin, Done, Failed, PoolTask, TaskResult
-from medtest.runner.units.parts import describe
+from medtest.runner.units.parts import NOT_KEPT, describe
 from medtest.runner.units.session import Session
 
 
@@ -148,7 +148,7 @@ class _Unit:
             return None
         self._at.send(Begin(self._task.index, (SHARED, place)))
         made = self._at.parts.make(loaded.seed, address)
-        if made.verdict is Verdict.ERROR:
+        if made.verdict is Verdict.ERROR or made.reason.startswith(NOT_KEPT):  # a later run may have it
             self._failed(address, made.reason)
             return None
         mask = ""

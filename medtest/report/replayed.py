@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 from medtest.cases import Image
 from medtest.report.material import SAMPLES, sample_index
 from medtest.runner.folder import output_problems, writing_text
+from medtest.runner.privacy import ShownNames
+from medtest.runner.records.crafted import CraftedCases
 from medtest.runner.replay import replay_sequence
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
@@ -93,7 +95,9 @@ def write_pictures(
     parts: Parts | None = None
     for one in wanted:
         try:
-            parts = parts or Parts(suite, invocation.data, invocation.batch_size)
+            if parts is None:
+                parts = Parts(suite, invocation.data, invocation.batch_size)
+                parts.crafted = CraftedCases([folder], ShownNames.of(suite.privacy, invocation.home))
             images = replay_sequence(suite, invocation, one.addresses, parts)
         except Exception as error:  # noqa: BLE001 - a seed source or relation may be anybody's plug-in
             problems.append(f"{system}: {kind.undrawn} ({type(error).__name__}).")

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from medtest.cases import Classes, SeedRef
 from medtest.errors import Mistake, UserMistakes
+from medtest.relations.base import Relation
 from medtest.runner.earlier_defaults import as_begun
 from medtest.runner.folder import earlier_folder, system_folder
 from medtest.runner.privacy import ShownNames, key_fingerprint
 from medtest.runner.records.ledger import seeds_twice
 from medtest.runner.records.rows import records_schema, strata_of
+from medtest.seeds.base import SeedSource
 from medtest.suite.altering import altering_mistakes
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.crafting import missing_mistakes
@@ -102,21 +104,10 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     if mistakes:
         raise UserMistakes(mistakes)
     names = ShownNames.of(suite.privacy, invocation.home)
-
-    def digests_of(suite: Suite, systems: Mapping[str, System]) -> tuple[Digest, ...]:
-        return tuple(
-            _with_privacy(run_digest(suite, name, seeds=sources, relations=relations, system=system), names.key)
-            for name, system in systems.items()
-        )
-
-    def where(suite: Suite, systems: Mapping[str, System]) -> tuple[Path, ...]:
-        return _folders(invocation, suite, systems, digests_of(suite, systems))[0]
-
-    if not invocation.fresh:
-        suite, begun = as_begun(suite, where)
-        if begun:
-            systems, notices = suite.build_systems(), [*notices, *begun]
-    digests = digests_of(suite, systems)
+    suite, begun = (suite, []) if invocation.fresh else _as_begun(suite, invocation, sources, relations, names)
+    if begun:
+        systems, notices = suite.build_systems(), [*notices, *begun]
+    digests = _digests(suite, systems, sources, relations, names)
     folders, aside, said = _folders(invocation, suite, systems, digests)
     notices += said
     _check_folders(list(systems), folders)
@@ -136,6 +127,50 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         strata=strata,
         notices=tuple(notices),
         classes={source.dataset: known for source in sources if (known := source.classes()) is not None},
+    )
+
+
+def run_folders(
+    suite: Suite, invocation: Invocation, sources: Sequence[SeedSource], relations: Mapping[str, Relation]
+) -> tuple[Path, ...]:
+    """Return where a run of a suite has the folder of each of its systems, whether that is there or not.
+
+    Args:
+        suite: The suite.
+        invocation: ``home`` counts.
+        sources: Its seed sources.
+        relations: Its relations.
+    """
+    names = ShownNames.of(suite.privacy, invocation.home)
+    suite, _ = _as_begun(suite, invocation, sources, relations, names)
+    systems = suite.build_systems()
+    invocation = replace(invocation, fresh=False)
+    return _folders(invocation, suite, systems, _digests(suite, systems, sources, relations, names))[0]
+
+
+def _as_begun(
+    suite: Suite,
+    invocation: Invocation,
+    sources: Sequence[SeedSource],
+    relations: Mapping[str, Relation],
+    names: ShownNames,
+) -> tuple[Suite, list[str]]:
+    def where(suite: Suite, systems: Mapping[str, System]) -> tuple[Path, ...]:
+        return _folders(invocation, suite, systems, _digests(suite, systems, sources, relations, names))[0]
+
+    return as_begun(suite, where)
+
+
+def _digests(
+    suite: Suite,
+    systems: Mapping[str, System],
+    sources: Sequence[SeedSource],
+    relations: Mapping[str, Relation],
+    names: ShownNames,
+) -> tuple[Digest, ...]:
+    return tuple(
+        _with_privacy(run_digest(suite, name, seeds=sources, relations=relations, system=system), names.key)
+        for name, system in systems.items()
     )
 
 

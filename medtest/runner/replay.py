@@ -6,13 +6,15 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from medtest.address import stem_text
 from medtest.cases import SOURCE, Address, Image, Mask, Params, PreparedSeed, SeedRef
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.runner.crafted_runs import Crafted, crafted_again, crafted_of
 from medtest.runner.privacy import ShownNames
-from medtest.runner.units.parts import Parts
+from medtest.runner.units.parts import MadeCase, Parts
 from medtest.suite.model import Invocation, Suite
 from medtest.tasks.base import task_of
 
@@ -38,6 +40,7 @@ class Replay:
         shown_id: The seed's id as records show it.
         items: The questions that the address means: the one that it names, else all of the seed; none where none
             are asked.
+        crafted: Of a case that is crafted on a system: where it comes from.
     """
 
     address: Address
@@ -51,26 +54,39 @@ class Replay:
     seed: PreparedSeed
     shown_id: str = ""
     items: tuple[str, ...] = ()
+    crafted: Crafted | None = None
 
 
-def replay_case(suite: Suite, invocation: Invocation, address: str | Address) -> Replay:
+def replay_case(suite: Suite, invocation: Invocation, address: str | Address, *, scratch: Path | None = None) -> Replay:
     """Make one case again, without any system.
+
+    A case that is crafted on a system is read from a run that keeps it, and crafted anew on that system where none
+    does.
 
     Args:
         suite: The suite it belongs to.
-        invocation: Where the user's data lie.
+        invocation: Where the user's data lie, and the home folder.
         address: ``dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>``, with a question behind it or without; the
             seed's id may be the hashed one.
+        scratch: A folder of this call alone: :func:`medtest.runner.replay_answers.replay_strips` finds there what had
+            to be crafted anew.
 
     Raises:
-        UserMistakes: The suite has no such case, or the relation does not apply to this seed.
+        UserMistakes: The suite has no such case, the relation does not apply to this seed, or several systems have
+            such a case of their own.
         MedtestError: The relation failed.
     """
     parts = Parts(suite, invocation.data, invocation.batch_size)
     found = find(suite, invocation, parts, address)
     items = _items(found.ref, address)
     seed = parts.prepared(found.source, found.ref)
-    made = parts.make(seed, parts.unit(found.ref).cases[found.case])
+    crafted: Crafted | None = None
+    address_of = parts.unit(found.ref).cases[found.case]
+    if address_of.relation in crafted_of(parts):
+        crafted = crafted_again(suite, invocation, parts, seed, (found.source, found.ref, found.case), scratch)
+        made = MadeCase(address=address_of, follow=crafted.follow, sha256=crafted.sha256)
+    else:
+        made = parts.make(seed, address_of)
     if made.follow is None:
         if made.verdict == "SKIP":
             raise Mistake(where="command line", key="address", found=f"a skipped case: {made.reason}").as_error()
@@ -87,6 +103,7 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address) ->
         seed=seed,
         shown_id=_names(suite, invocation).seed_id(found.ref.dataset, found.ref.seed_id),
         items=items,
+        crafted=crafted,
     )
 
 
@@ -99,7 +116,8 @@ def replay_sequence(
         suite: The suite it belongs to.
         invocation: Where the user's data lie.
         addresses: The frames' addresses, all of one seed, as :func:`replay_case` takes them.
-        parts: The suite's parts, where several sequences are made; None builds them.
+        parts: The suite's parts, where several sequences are made; None builds them. Crafted frames come from the runs
+            that they know (:attr:`~medtest.runner.units.parts.Parts.crafted`).
 
     Returns:
         uint8 H×W×3 each, None for a frame that the relation cannot make.

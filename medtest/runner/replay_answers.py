@@ -8,6 +8,7 @@ from pathlib import Path
 
 from medtest.cases import Address
 from medtest.errors import MedtestError
+from medtest.runner.crafted_runs import crafted_runs
 from medtest.runner.folder import output_problems
 from medtest.runner.outcome import Limits
 from medtest.runner.pictures.samples import Sample, sample_of, score_columns
@@ -37,7 +38,9 @@ class Answered:
     words: str = ""
 
 
-def replay_strips(suite: Suite, invocation: Invocation, address: str | Address, folder: Path) -> tuple[Answered, ...]:
+def replay_strips(
+    suite: Suite, invocation: Invocation, address: str | Address, folder: Path, *, scratch: Path | None = None
+) -> tuple[Answered, ...]:
     """Make one case again, ask every system of the suite, score its answers and draw a strip for each.
 
     The case's whole batch is inferred, as in a run, so that scores are those of the records.
@@ -47,18 +50,26 @@ def replay_strips(suite: Suite, invocation: Invocation, address: str | Address, 
         invocation: Where the user's data lie, and the device.
         address: As in :func:`medtest.runner.replay.replay_case`.
         folder: Where ``strip-<system>.png`` are written.
+        scratch: As in :func:`medtest.runner.replay.replay_case`.
 
     Raises:
         UserMistakes: The suite has no such case.
         MedtestError: A system cannot be loaded, or the strip not be drawn.
     """
     parts = Parts(suite, invocation.data, invocation.batch_size)
-    again = _Again(suite, parts, find(suite, invocation, parts, address), folder)
+    found = find(suite, invocation, parts, address)
+    again = _Again(suite, parts, found, folder)
     with output_problems(folder / "strip.png"):
         folder.mkdir(parents=True, exist_ok=True)
     needed = any(type(system).needs_device for system in suite.build_systems().values())
     device = device_is_certain(invocation.device, needed=needed) or "auto"
-    job = Job.of(suite, invocation, hash_key=None, device=device, hide=())
+    runs = crafted_runs(suite, invocation, parts)
+    if runs is not None and scratch is not None and scratch.is_dir():  # what replay_case had to craft anew
+        relation = parts.unit(found.ref).cases[found.case].relation
+        more = {(n, relation): (*runs.more.get((n, relation), ()), scratch) for n in range(len(suite.systems))}
+        runs = replace(runs, more={**runs.more, **more})
+    key = None if runs is None else runs.names.key
+    job = Job.of(suite, invocation, hash_key=key, device=device, hide=(), crafted=runs)
     dispatcher = Dispatcher(
         job=job,
         tasks=again.questions(),
@@ -96,7 +107,7 @@ class _Again:
         names = [system.record_name for system in suite.build_systems().values()]
         self._shown = [Answered(system=name, file=(folder / f"strip-{name}.png").resolve()) for name in names]
         self._judged: dict[int, Sample] = {}
-        self._columns = records_schema(parts.oracle, ()).names
+        self._columns = records_schema(parts.oracle, (), crafts=suite.crafts).names
         self._compared = score_columns(parts.oracle, suite.oracle.primary)
 
     def questions(self) -> Iterator[PoolTask]:

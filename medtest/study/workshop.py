@@ -1,7 +1,7 @@
 """Brings the images of a study together and writes them under names that say nothing.
 
 Follow-ups come from the store of follow-ups (:mod:`medtest.followups`); what it lacks is made and kept there, so that
-people judge the very images that systems were tested with.
+people judge the very images that systems were tested with. What is crafted on a system is read from a run of it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from medtest.followups.maker import EntryMaker, LoadedSeed, expected_mask
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FOLDER
 from medtest.probes import Need
+from medtest.runner.crafted_runs import read_from_runs
 from medtest.runner.privacy import Scrubber, ShownNames
 from medtest.runner.units.parts import MadeCase, Parts
 from medtest.study.erase import outlines, png
@@ -63,6 +64,8 @@ class Workshop:
     def __init__(self, suite: Suite, invocation: Invocation, folder: Path) -> None:
         self._folder = folder
         self._making = Parts(suite, invocation.data, invocation.batch_size)
+        names = [name for name in self._making.relations if name in (invocation.only.relations or {name})]
+        read_from_runs(suite, invocation, self._making, names)
         self._names = ShownNames.of(suite.privacy, invocation.home)
         self._refs: dict[tuple[str, str], tuple[int, SeedRef]] = {}
         for number, ref in self._making.refs():

@@ -38,6 +38,7 @@ class Job:
         budget: What each system may spend.
         cache: Whether answers by content are taken.
         store: Folder of a store of follow-ups that are made, as text.
+        crafted: Where crafted follow-ups are taken from instead of being crafted; None where a run crafts its own.
         session: ``module:class`` of what does the work, a :class:`medtest.runner.units.session.Session`.
     """
 
@@ -56,6 +57,7 @@ class Job:
     budget: BudgetLimits = BudgetLimits()
     cache: str = "use"
     store: str = ""
+    crafted: Any = None
     session: str = "medtest.runner.units.session:Session"
 
     @classmethod

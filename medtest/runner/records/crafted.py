@@ -27,7 +27,7 @@ from medtest.runner.records.shards import SHARDS
 FOLDER = "crafted"
 _COLUMNS = (
     *("dataset", "seed_id", "relation", "severity", "frame", "repeat"),
-    *("params", "scale", "verdict", "reason", "source_sha256", "followup_sha256"),
+    *("params", "scale", "verdict", "reason", "crafted_on", "source_sha256", "followup_sha256"),
 )
 _CASE = ("relation", "severity", "frame", "repeat")
 
@@ -55,6 +55,23 @@ def kept(folder: Path, sha256: str) -> Image | None:
         return None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeptCase:
+    """What a run holds of a crafted case.
+
+    Attributes:
+        folder: The run's folder.
+        record: The columns that say how it was made.
+        image: uint8 H×W×3 RGB; None where it has none, or its file is missing or was altered.
+        problem: What is wrong with its file; "" where nothing is.
+    """  # noqa: RUF002
+
+    folder: Path
+    record: Mapping[str, Any]
+    image: Image | None = None
+    problem: str = ""
+
+
 @dataclass
 class CraftedCases:
     """Crafted follow-ups of runs, found by their records; goes to workers by pickle.
@@ -62,25 +79,53 @@ class CraftedCases:
     Attributes:
         folders: The systems' folders, in the suite's order.
         names: How ids are shown in records.
+        more: Further folders to look into, by system and relation: of runs in which it was crafted alike.
+        by_source: Cases are found by the pixels of their source alone, under whichever name a run knew it.
     """
 
     folders: Sequence[Path]
     names: ShownNames
-    _rows: dict[tuple[int, str, str], Mapping[tuple[Any, ...], Mapping[str, Any]]] = field(default_factory=dict)
+    more: Mapping[tuple[int, str], Sequence[Path]] = field(default_factory=dict)
+    by_source: bool = False
+    _rows: dict[tuple[Any, ...], Mapping[tuple[Any, ...], Mapping[str, Any]]] = field(default_factory=dict)
+    _seed: str = ""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_rows": {}}
+        return {**self.__dict__, "_rows": {}, "_seed": ""}
 
-    def record(self, system: int, seed: PreparedSeed, address: Address) -> Mapping[str, Any] | None:
-        """Return what a run recorded of a case: the columns that say how it was made; None where it has no record."""
-        shown = self.names.seed_id(address.dataset, address.seed_id)
-        key = (system, address.dataset, shown)
+    def look(self, system: int, seed: PreparedSeed, address: Address) -> KeptCase | None:
+        """Return what runs hold of a case: the first that has its pixels whole, else the first that recorded it.
+
+        Args:
+            system: The system's place in the suite.
+            seed: The prepared source case.
+            address: The case.
+
+        Returns:
+            None where no run has a record of it.
+        """
+        first: KeptCase | None = None
+        more = self.more.get((system, address.relation), ())
+        for folder in dict.fromkeys((*self.folders[system : system + 1], *more)):
+            row = self._record(folder, seed, address)
+            if row is None:
+                continue
+            found = _kept_case(folder, row, seed)
+            if not found.problem:
+                return found
+            first = first or found
+        return first
+
+    def _record(self, folder: Path, seed: PreparedSeed, address: Address) -> Mapping[str, Any] | None:
+        if self._seed != seed.sha256:  # one seed after another: nothing holds a whole data set
+            self._rows.clear()
+            self._seed = seed.sha256
+        named = {"dataset": address.dataset, "seed_id": self.names.seed_id(address.dataset, address.seed_id)}
+        wanted = {"source_sha256": seed.sha256, **({} if self.by_source else named)}
+        key = (folder, *wanted.values())
         if key not in self._rows:
-            self._rows.clear()  # one seed after another: nothing holds a whole data set
-            rows = _rows_of(self.folders[system], address.dataset, shown)
-            self._rows[key] = {tuple(row[name] for name in _CASE): row for row in rows}
-        found = self._rows[key].get(tuple(getattr(address, name) for name in _CASE))
-        return found if found is not None and found["source_sha256"] == seed.sha256 else None
+            self._rows[key] = {tuple(row[name] for name in _CASE): row for row in _rows_of(folder, wanted)}
+        return self._rows[key].get(tuple(getattr(address, name) for name in _CASE))
 
     def find(self, system: int, seed: PreparedSeed, address: Address) -> FollowUp | str | None:
         """Return the follow-up as it was shown to a system, why there is none, or None where nothing is kept of it.
@@ -90,21 +135,37 @@ class CraftedCases:
             seed: The prepared source case.
             address: The case.
         """
-        row = self.record(system, seed, address)
-        if row is None:
+        found = self.look(system, seed, address)
+        if found is None:
             return None
+        row = found.record
         if not row["followup_sha256"]:
             return str(row["reason"]) or "it could not be made"
-        image = kept(self.folders[system], row["followup_sha256"])
-        if image is None or image.shape != seed.image.shape:
+        if found.image is None:
             return None
         return FollowUp(
-            image=image, params=json.loads(row["params"] or "{}"), scale=float(row["scale"] or 0.0), crafting=Crafting()
+            image=found.image,
+            params=json.loads(row["params"] or "{}"),
+            scale=float(row["scale"] or 0.0),
+            crafting=Crafting(),
         )
 
 
-def _rows_of(folder: Path, dataset: str, shown_id: str) -> list[dict[str, Any]]:
-    """Return a seed's records, the newest of each case last; of a file that cannot be read none."""
+def _kept_case(folder: Path, row: Mapping[str, Any], seed: PreparedSeed) -> KeptCase:
+    sha256, files = row["followup_sha256"], PictureFiles(folder / FOLDER)
+    if not sha256:
+        return KeptCase(folder=folder, record=row)
+    try:
+        image = files.read("images", sha256)
+    except DamagedFile:
+        gone = files.size("images", sha256) is None
+        what = "is not there" if gone else "was altered: it holds other pixels than the record names"
+        return KeptCase(folder=folder, record=row, problem=f"{FOLDER}/{relative_path('images', sha256)} {what}")
+    return KeptCase(folder=folder, record=row, image=image)
+
+
+def _rows_of(folder: Path, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return records whose columns are as wanted, the newest of each case last; of a file that cannot be read none."""
     found: list[dict[str, Any]] = []
     whole = folder / RECORDS
     for file in (*((whole,) if whole.is_file() else ()), *sorted((folder / SHARDS).glob("shard-*.parquet"))):
@@ -112,8 +173,9 @@ def _rows_of(folder: Path, dataset: str, shown_id: str) -> list[dict[str, Any]]:
             with pq.ParquetFile(file) as opened:
                 for group in range(opened.num_row_groups):
                     table = opened.read_row_group(group, columns=list(_COLUMNS))
-                    own = pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["seed_id"], shown_id))
-                    found += table.filter(own).to_pylist()
+                    for name, value in wanted.items():
+                        table = table.filter(pc.equal(table[name], value))
+                    found += table.to_pylist()
         except (pa.ArrowException, OSError):
             continue
     return found

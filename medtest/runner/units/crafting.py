@@ -22,7 +22,7 @@ from medtest.errors import BadOutput, NotApplicable
 from medtest.probes import CraftCase, Need, Probe
 from medtest.relations.base import CraftedRelation
 from medtest.runner.pool.messages import SHARED, Place
-from medtest.runner.records.crafted import keep
+from medtest.runner.records.crafted import CraftedCases, keep
 from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, check_follow_up, describe
 from medtest.suite.plan import CraftBatch, craft_batches
 from medtest.systems.base import System
@@ -42,6 +42,7 @@ class Crafter:
         digests: Digest of each system, by :func:`id`.
         folders: The systems' folders, where pixels are kept; empty where none are.
         began: Called with the unit's number and the place before each call of a network.
+        taken: Runs that may have crafted a case already: it is shown as it was then. None crafts every case.
     """
 
     parts: Parts
@@ -50,6 +51,7 @@ class Crafter:
     digests: Mapping[int, str]
     folders: Sequence[Path]
     began: Callable[[int, Place], None]
+    taken: CraftedCases | None = None
     _made: dict[tuple[int, int], dict[int, MadeCase]] = field(default_factory=dict)
     _unit: Any = None
 
@@ -65,6 +67,10 @@ class Crafter:
             system: The system's index.
             case: The case's index.
         """
+        if self.taken is not None:
+            earlier = self.parts.make(opened.seed, opened.unit.cases[case], system)
+            if earlier.follow is not None:
+                return earlier
         if self._unit is not opened:  # one unit after another: a batch's pixels are held for its unit alone
             self._unit, self._made = opened, {}
             crafted = {name for name, relation in self.parts.relations.items() if isinstance(relation, CraftedRelation)}

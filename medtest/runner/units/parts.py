@@ -203,8 +203,11 @@ class Parts:
     def _kept_crafted(self, seed: PreparedSeed, address: Address, system: int) -> MadeCase:
         found = None if self.crafted is None else self.crafted.find(system, seed, address)
         if isinstance(found, FollowUp):
+            found.image.setflags(write=False)
             return _of(seed, address, found, image_sha256(found.image))
-        return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=found or NOT_KEPT)
+        known = None if self.crafted is None or found else self.crafted.look(system, seed, address)
+        reason = found or (NOT_KEPT if known is None or not known.problem else f"{NOT_KEPT}: {known.problem}")
+        return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=reason)
 
 
 def _read(answer: SystemAnswer, content: Any, facts: Any, reader: BatchReader[Any, Any]) -> SystemAnswer:

@@ -97,7 +97,8 @@ class Session:
         job = self._job
         self.parts = Parts(job.suite, None if job.data is None else Path(job.data), job.batch_size, kept=job.kept)
         self.names = ShownNames(job.hash_key)
-        if job.folders:
+        self.parts.crafted = job.crafted
+        if job.crafted is None and job.folders:
             self.parts.crafted = CraftedCases([Path(folder) for folder in job.folders], self.names)
         self.scrub = Scrubber(self.names, job.hide)
 
@@ -123,6 +124,7 @@ class Session:
             digests=digests,
             folders=[Path(folder) for folder in keep],
             began=outbox.begin,
+            taken=job.crafted,
         )
 
     def run(self, task: UnitTask | StripTask | Halt) -> None:
