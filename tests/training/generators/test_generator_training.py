@@ -168,3 +168,33 @@ def test_what_is_typed_wrong_is_told(token: str, said: str) -> None:
         parse_gap(["suite=s", "model=m", "phantoms=8", token])
     with pytest.raises(UserMistakes, match="trained against one system"):
         parse_gap(["suite=s"])
+
+
+@pytest.mark.slow
+def test_the_command_writes_where_the_relation_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Missing before, with the command; there after it; the same command then has nothing to do."""
+    from rich.console import Console
+
+    from medtest.cli.training.gap import attacked, load_of, parse_gap, train_gap
+    from medtest.suite.crafting import missing_mistakes
+
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
+    words = ["suite=adversarial_gap", "model=attnmel", "phantoms=8", "linf=7", "universal=true"]
+    short = ["steps=1", "batch=2", "width=1", "tracking=none"]
+    changed = ["relations=[gap]", "relations.gap.trained_at=7", "relations.gap.universal=true"]
+    suite = load_of(parse_gap([*words, *changed]), ()).suite
+
+    def missing() -> list[str]:
+        return [one.fix for one in missing_mistakes(suite, suite.build_relations(), suite.build_systems())]
+
+    (fix,) = missing()
+    assert fix == "medtest train gap suite=adversarial_gap model=attnmel phantoms=800 linf=7 universal=true"
+    request = parse_gap([*words, *short])
+    done = train_gap(request, threads=1, console=Console(quiet=True))
+    assert missing() == []
+    _, digest = attacked(load_of(request, ()))
+    assert digest in done.weights.parts
+    written = done.weights.stat().st_mtime_ns
+    assert train_gap(request, threads=1, console=Console(quiet=True)).weights.stat().st_mtime_ns == written
+    with pytest.raises(MedtestError, match="belongs to a training with"):
+        train_gap(parse_gap([*words, *short, "rate=0.1"]), threads=1, console=Console(quiet=True))
