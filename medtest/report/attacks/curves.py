@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.report import figures
 from medtest.report.heat import rows_of
+from medtest.results.attacks.checks import LARGE
 from medtest.results.attacks.settings import NOISE, STRONGEST
 from medtest.results.cube.axes import ALL
 
@@ -31,6 +32,7 @@ def epsilon_panels(rows: Sequence[Mapping[Any, Any]], measure: str, *, clean: fl
     found = []
     for norm in dict.fromkeys(str(row["norm"]) for row in rows):
         own = [row for row in rows if str(row["norm"]) == norm and row["accuracy"] == row["accuracy"]]
+        own = [row for row in own if norm == "l2" or row["epsilon"] < LARGE]  # that one is a check, not a curve
         colours = _colours(own)
         curves = [
             figures.Curve(

@@ -66,7 +66,7 @@ class Setting:
     @property
     def steps(self) -> int | None:
         """Steps of gradient descent; None where it has none."""
-        found = self.params.get("steps")
+        found = self.params.get("steps", 1 if self.part == "fgsm" else None)
         return int(found) if isinstance(found, int | float) else None
 
     @property
@@ -83,7 +83,7 @@ class Setting:
     @property
     def targeted(self) -> bool:
         """Whether it leads towards an answer."""
-        return self.params.get("target") is not None
+        return bool(self.params.get("target"))
 
     @property
     def family(self) -> tuple[Any, ...]:

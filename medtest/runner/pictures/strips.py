@@ -170,7 +170,7 @@ def amplified(source: Image, followup: Image) -> Panel | None:
         return None
     factor = 127 // largest
     image = np.asarray(128 + factor * change, np.uint8)
-    return Panel(name=f"change \N{MULTIPLICATION SIGN} {factor}\nat most {largest} of 255", image=image)
+    return Panel(name=f"change, amplified {factor} times\nat most {largest} of 255", image=image)
 
 
 def _drawn(part: Panel) -> Picture:
