@@ -12,6 +12,7 @@ from urllib.parse import quote
 import medtest
 from medtest.report import figures, sections
 from medtest.report.alpha_sigma.section import SeriesResult, sections_of, write_series
+from medtest.report.attacks.side_by_side import table_four, transfer, transfer_heats
 from medtest.report.conclusions import conclusions, rests_on
 from medtest.report.heat import EfrRows, interval, percent
 from medtest.report.intervals import legend, short_words
@@ -46,7 +47,8 @@ class Compared:
     Attributes:
         page: The page; None for a single system that is no algorithm of a series.
         series: Curves over scales.
-        tables: ``comparison.csv`` with the paired differences, ``comparison_left_out.csv`` where cases were left out.
+        tables: ``comparison.csv`` with the paired differences, ``comparison_left_out.csv`` where cases were left out,
+            ``comparison_transfer.csv`` where follow-ups were crafted.
     """
 
     page: Path | None = None
@@ -147,7 +149,7 @@ def _series(materials: Sequence[Material], records: Sequence[Records], home: Pat
 
 
 def _write_tables(groups: Sequence[Group], folder: Path, stem: str) -> tuple[Path, ...]:
-    """Write paired differences and what was left out; tables that no longer exist are removed."""
+    """Write paired differences, what was left out, and what attacks on each did to all; stale tables are removed."""
     import pandas as pd
 
     made = {
@@ -159,6 +161,7 @@ def _write_tables(groups: Sequence[Group], folder: Path, stem: str) -> tuple[Pat
             for material, one in zip(group.own, group.common.left_out, strict=True)
             if one.cases
         ],
+        f"{stem}_transfer.csv": [one for group in groups if not (one := transfer(group.own)).empty],
     }
     written = []
     for name, frames in made.items():
@@ -225,10 +228,12 @@ def _shown(group: Group, links: Mapping[str, str]) -> dict[str, Any]:
         "intervals": legend((line["method"] for line in lines), clusters),
         "heats": [
             *sections.comparison_heats(materials, rates, primary, clusters),
+            *transfer_heats(group.own),
             *task.side_by_side([(material.system, material.tables.own) for material in materials]),
         ]
         if side_by_side
         else [],
+        "table_four": table_four(group.own),
         "curves": sections.comparison_curves(materials) if side_by_side else [],
         "curve_legend": [
             (material.system, figures.SERIES[number % len(figures.SERIES)]) for number, material in enumerate(materials)

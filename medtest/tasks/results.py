@@ -134,6 +134,11 @@ class TaskResults:
         return None
 
     @property
+    def flip_probability(self) -> tuple[float, float] | None:
+        """Mean flip probability of the types of sequences, and the same relative to the reference (NaN without one)."""
+        return None
+
+    @property
     def reader(self) -> str:
         """Who read answers in which no value was found; "" for nobody."""
         return ""

@@ -71,9 +71,10 @@ MOST_ZERO = 0.01
 """Largest share of such cases."""
 LARGE = 64.0
 """ε, in levels, that leaves no image what it was."""
-LEFT_OF_MANY = 0.05
-"""Where a case has several decisions (labels, pixels), the share that may be right at :data:`LARGE`: of some every
-answer there is cannot be reached."""
+LEFT_OF_MASKS = 0.05
+"""Mean Dice that may be left at :data:`LARGE`; of labels no image's whole answer may be right."""
+LITTLE = 0.1
+"""An attack that is shown to take less than this more than noise of the same ε, and not shown to take more, is idle."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,14 +220,13 @@ class _Checker:
 
     def compared(self, setting: Setting) -> Iterator[_Found]:
         """Yield the comparisons of one crafted setting with others."""
-        right, cases = self._pairs.share(setting, self._dataset)
-        if not cases:
+        if not self._pairs.judged(setting, self._dataset).size:
             yield _Found(check=EPSILON, verdict=NOT_CHECKED, why="no case of it was answered and judged")
             return
         if setting.role in (WHITE, BLACK, GENERATOR) and not setting.targeted:
             yield from self._weaker_settings(setting)
         if setting.role == WHITE:
-            yield self._unbounded(setting, right, cases)
+            yield self._unbounded(setting)
             yield self._strongest_of(setting, BLACK_BOX, (BLACK, GENERATOR), "looks at scores alone")
             yield self._strongest_of(setting, OTHERS, (TRANSFER,), "was made on another system")
             if setting.part == STRONGEST:
@@ -306,21 +306,26 @@ class _Checker:
             bound=0.0,
         )
 
-    def _unbounded(self, setting: Setting, right: float, cases: int) -> _Found:
+    def _unbounded(self, setting: Setting) -> _Found:
         """Return whether anything is right at an ε that leaves nothing of an image."""
         if setting.norm != L_INF or setting.epsilon < LARGE or setting.targeted:
             return _Found(check=UNBOUNDED, verdict=NOT_CHECKED, why=f"ε is below {LARGE:g}/255 or of another kind")
         if setting.step is not None and setting.steps is not None and setting.step * setting.steps < setting.epsilon:
             why = f"{setting.steps} steps of {setting.step:g} levels do not reach ε = {setting.epsilon:g}"
             return _Found(check=UNBOUNDED, verdict=NOT_CHECKED, why=why)
-        several = bool((self._graded.whole > 1).any()) or self._graded.measure.startswith("Dice")
-        bound = LEFT_OF_MANY if several else 0.0
-        words = f"{self._graded.measure} {right:.3f} of {cases:,} cases at ε = {setting.epsilon:g}/255"
-        good = right <= bound
+        rows = self._pairs.judged(setting, self._dataset)
+        right, whole = self._graded.right[rows], self._graded.whole[rows]
+        if self._graded.measure.startswith("Dice"):
+            value, bound = float((right / whole).mean()), LEFT_OF_MASKS
+            words = f"mean Dice {value:.3f} of {len(rows):,} cases at ε = {setting.epsilon:g}/255"
+        else:
+            whole_right = int((right == whole).sum())
+            value, bound = whole_right / len(rows), 0.0
+            words = f"{whole_right:,} of {len(rows):,} answers are right at ε = {setting.epsilon:g}/255"
         bad = f"{words}: at this ε any image can be made of any other, so that the attack does not work as it should"
-        return _Found(
-            check=UNBOUNDED, verdict=OK if good else FAILS, why=words if good else bad, value=right, bound=bound
-        )
+        good = value <= bound
+        why = words if good else bad
+        return _Found(check=UNBOUNDED, verdict=OK if good else FAILS, why=why, value=value, bound=bound)
 
     def _noise(self, setting: Setting) -> _Found:
         """Return whether noise of the same ε leaves more right."""
@@ -338,8 +343,8 @@ class _Checker:
             return _Found(check=FLOOR, verdict=OK, why=f"{words}; neither leaves anything right", **shown)
         if difference.below:
             return _Found(check=FLOOR, verdict=OK, why=words, **shown)
-        if difference.above or difference.value >= 0:
-            why = f"{words}; noise that knows nothing of the network does as much"
+        if difference.above or difference.low > -LITTLE:
+            why = f"{words}; noise that knows nothing of the network does about as much"
             return _Found(check=FLOOR, verdict=FAILS, why=why, **shown)
         return _Found(check=FLOOR, verdict=NOT_CHECKED, why=f"{words}; too few cases to tell", **shown)
 

@@ -94,11 +94,9 @@ class Pairs:
         rows = rows[self.graded.unrounded_whole[rows] > 0]
         return self._difference(self.graded.right[rows], self.graded.unrounded[rows], rows)
 
-    def share(self, setting: Setting, dataset: int) -> tuple[float, int]:
-        """Return the share that is right under a setting, and its cases; NaN without one."""
-        rows = self._judged(setting.inside(self.place, dataset))
-        whole = self.graded.whole[rows].sum()
-        return (float(self.graded.right[rows].sum() / whole) if whole else float("nan")), len(rows)
+    def judged(self, setting: Setting, dataset: int) -> Integers:
+        """Return the places of a setting's follow-ups that something is known of."""
+        return self._judged(setting.inside(self.place, dataset))
 
     def _judged(self, rows: Integers) -> Integers:
         return np.asarray(rows[self.graded.whole[rows] > 0], np.int64)

@@ -43,6 +43,12 @@ class LabelResults(TaskResults):
         """The classes."""
         return self.tables.classes
 
+    @property
+    def flip_probability(self) -> tuple[float, float] | None:
+        """The mean of the types, where there are sequences."""
+        row = next(iter(self._flips(OVERALL)), None)
+        return None if row is None or row["fp"] != row["fp"] else (float(row["fp"]), float(row["rfp"]))
+
     def frames(self) -> Mapping[str, pd.DataFrame]:
         """Return its tables by file name."""
         return self.tables.frames()

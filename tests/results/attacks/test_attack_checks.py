@@ -87,12 +87,16 @@ def test_strongest_is_no_weaker_than_what_it_is_the_worst_of():
 
 @pytest.mark.parametrize(
     ("right", "by_noise", "verdict"),
-    [(2, 40, "ok"), (40, 40, "fails"), (40, 2, "fails"), (0, 0, "ok"), (40, 42, "not checked")],
+    [(2, 40, "ok"), (40, 40, "fails"), (40, 2, "fails"), (0, 0, "ok"), (38, 40, "not checked")],
 )
 def test_noise_of_the_same_epsilon_is_the_floor(right, by_noise, verdict):
     found = check([pgd(1, 4, right), noise(1, 4, by_noise)], "uniform_noise")
     assert found.verdict == verdict
     assert check([pgd(1, 4, right), noise(1, 8, by_noise)], "uniform_noise").verdict == "not checked"
+
+
+def test_two_images_say_nothing_of_the_floor():
+    assert check([pgd(1, 4, 2), noise(1, 4, 2)], "uniform_noise", seeds=2, wrong=0).verdict == "not checked"
 
 
 def test_shattered_and_saturated_gradients_are_flagged():
