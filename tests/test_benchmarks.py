@@ -12,6 +12,7 @@ import pytest
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 BENCHMARKS: dict[str, list[str]] = {
+    "adversarial": ["--steps=2", "--batch", "1", "--rounds=1", "--cases", "4"],
     "api": ["--calls=40", "--passes=1", "--limited=12", "--slow=4", "--faulty=60", "--flat=200", "--in-flight=8"],
     "corruptions": ["--passes=1"],
     "followups": ["--share=0.0005", "--workers=1", "--passes=1"],

@@ -271,3 +271,35 @@ def test_the_strongest_is_no_weaker_than_its_parts() -> None:
         right("fgsm"),
         right("square", tries=60, severities=[2], levels={**relation("square").settings.model_dump()["levels"]}),
     )
+
+
+def test_of_several_labels_the_smallest_epsilon_is_where_any_decision_turns() -> None:
+    probe = SmallProbe(SEVERAL)
+    seeds = [seed_of(SEVERAL, number=n, probe=probe) for n in range(3)]
+    truthless = [seed_of(SEVERAL, number=n, labels=("mass", "nodule", "hernia", "oedema")) for n in range(3)]
+    for given_seeds in (seeds, truthless):
+        found = crafted(relation("fgsm", minimal=True), probe, given_seeds, 5)
+        asked = crafted(relation("fgsm"), probe, given_seeds, 5)
+        for seed, follow, once in zip(given_seeds, found, asked, strict=True):
+            before = logits_of(probe, [seed.image]) > 0
+            turned = None
+            for epsilon in range(1, 17):
+                case = CraftCase(seed=seed, params={**follow.params, "epsilon": float(epsilon)})
+                (alone,) = relation("fgsm").craft([case], probe)
+                if bool(((logits_of(probe, [alone.image]) > 0) != before).any()):
+                    turned = float(epsilon)
+                    break
+            assert follow.crafting is not None and once.crafting is not None
+            assert follow.crafting.smallest_epsilon == turned
+            assert np.array_equal(follow.image, once.image)
+            assert (follow.crafting.queries or 0) > (once.crafting.queries or 0)  # the bisection asks too
+
+
+def test_parameters_tell_how_far_an_attack_searches() -> None:
+    seed, rng = seed_of(ONE, labels=("odd",)), np.random.default_rng(0)
+    pgd = relation("pgd", iterate="best", restarts=3).sample(seed, 2, rng)
+    assert (pgd["best"], pgd["restarts"], pgd["steps"], pgd["step"], pgd["norm"]) == (True, 3, 4, 1.0, "linf")
+    fgsm = relation("fgsm").sample(seed, 2, rng)
+    assert (fgsm["steps"], fgsm["step"]) == (1, fgsm["epsilon"])
+    assert relation("strongest", steps=7).sample(seed, 2, rng)["steps"] == 7
+    assert relation("square", tries=9).sample(seed, 2, rng)["tries"] == 9

@@ -198,7 +198,7 @@ class Attack(CraftedRelation, Generic[L]):
             shown = [self._saved(case, image) for case, image in zip(cases, found.images, strict=True)]
             final = torch.cat([pixels_of(image, probe.device) for image in shown])
             exact, after = probe.logits(found.images), probe.logits(final)
-            smallest = self._smallest(batch, probe) if self.settings.minimal else [None] * len(cases)
+            smallest, more = self._smallest(batch, probe) if self.settings.minimal else ([None] * len(cases), None)
             before_loss, after_loss = (batch.goal.losses(self._loss(batch), z).tolist() for z in (batch.clean, after))
             labels = batch.goal.labels(exact)
         return [
@@ -211,7 +211,7 @@ class Attack(CraftedRelation, Generic[L]):
                     loss_after=after_loss[row],
                     zero_gradient=found.zero_gradient[row],
                     float_label=labels[row],
-                    queries=found.queries[row] + 3,
+                    queries=found.queries[row] + 3 + (more[row] if more else 0),
                     reference=batch.goal.references[row],
                     smallest_epsilon=smallest[row],
                 ),
@@ -244,17 +244,19 @@ class Attack(CraftedRelation, Generic[L]):
         epsilon = number(case.params, "epsilon")
         return saved(image[None], case.seed.image, epsilon, norm=self.norm)
 
-    def _smallest(self, batch: Batch, probe: Probe) -> list[float | None]:
-        """Return the smallest ε in whole levels at which each answer flips, by bisection; None where none within does.
+    def _smallest(self, batch: Batch, probe: Probe) -> tuple[list[float | None], list[int]]:
+        """Return the smallest ε in whole levels at which each answer flips, by bisection, and what was asked for it.
 
-        The answer is taken to flip at every larger ε too. An answer that is reached without any change has ε 0.
+        The answer is taken to flip at every larger ε too. An answer that is reached without any change has ε 0; where
+        none within bounds flips it, None.
         """
         import torch
 
         most = [math.floor(number(case.params, "epsilon")) for case in batch.cases]
         low, high = [0] * len(most), list(most)
         flips: list[float | None] = [None] * len(most)
-        start = batch.goal.reached(batch.clean) > 0.5
+        start = batch.goal.flipped(batch.clean, batch.clean)
+        asked = [0] * len(most)
         todo = [row for row, there in enumerate(start.tolist()) if not there and most[row] > 0]
         for row, there in enumerate(start.tolist()):
             flips[row] = 0.0 if there else None
@@ -264,14 +266,17 @@ class Attack(CraftedRelation, Generic[L]):
             part = batch.part(rows)
             at = [tried[int(row)] for row in rows]
             part = _with_epsilon(part, at)
-            images = self.search(part, probe).images
+            found = self.search(part, probe)
+            images = found.images
             shown = [
                 saved(image[None], case.seed.image, float(epsilon), norm=self.norm)
                 for image, case, epsilon in zip(images, part.cases, at, strict=True)
             ]
-            hit = part.goal.reached(probe.logits(torch.cat([pixels_of(one, probe.device) for one in shown]))) > 0.5
+            pixels = torch.cat([pixels_of(one, probe.device) for one in shown])
+            hit = part.goal.flipped(probe.logits(pixels), part.clean)
             tried = {}
-            for row, epsilon, flipped in zip(rows.tolist(), at, hit.tolist(), strict=True):
+            for row, epsilon, flipped, count in zip(rows.tolist(), at, hit.tolist(), found.queries, strict=True):
+                asked[row] += count + 1
                 if flipped:
                     flips[row], high[row] = float(epsilon), epsilon
                 else:
@@ -280,7 +285,7 @@ class Attack(CraftedRelation, Generic[L]):
                         continue
                 if high[row] - low[row] > 1:
                     tried[row] = (high[row] + low[row]) // 2
-        return flips
+        return flips, asked
 
 
 def _with_epsilon(batch: Batch, levels: Sequence[int]) -> Batch:

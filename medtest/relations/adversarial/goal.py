@@ -66,6 +66,21 @@ class Goal(ABC):
         hit = self._agreement(logits, self.truth if rows is None else self.truth[rows])
         return hit if self.targeted else 1 - hit
 
+    def flipped(self, logits: Tensor, clean: Tensor) -> Tensor:
+        """Return whether an answer has flipped, bool B.
+
+        Untargeted: a label that is wrong; of several labels any decision that is another than on the source image; a
+        mask whose Dice coefficient is below 0.5. Targeted: all is as the target says.
+
+        Args:
+            logits: Of the images.
+            clean: Of the source images.
+        """  # noqa: RUF002
+        return self.reached(logits) >= 1 if self.targeted else self._flipped(logits, clean)
+
+    def _flipped(self, logits: Tensor, clean: Tensor) -> Tensor:
+        return self.reached(logits) > 0.5
+
     @abstractmethod
     def labels(self, logits: Tensor) -> list[str | None]:
         """Return the answers as records have them: labels joined by ``|``, in the classes' order; None of masks."""
@@ -121,6 +136,9 @@ class SeveralLabels(Goal):
     def _agreement(self, logits: Tensor, truth: Tensor) -> Tensor:
         return ((logits > 0).float() == truth).float().mean(dim=1)
 
+    def _flipped(self, logits: Tensor, clean: Tensor) -> Tensor:
+        return ((logits > 0) != (clean > 0)).any(dim=1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LesionMask(SeveralLabels):
@@ -137,6 +155,9 @@ class LesionMask(SeveralLabels):
             return super()._losses(name, logits, truth)
         given, true = logits.sigmoid().flatten(1), truth.flatten(1)
         return 1 - (2 * (given * true).sum(dim=1) + 1) / (given.sum(dim=1) + true.sum(dim=1) + 1)
+
+    def _flipped(self, logits: Tensor, clean: Tensor) -> Tensor:
+        return self.reached(logits) > 0.5
 
     def _agreement(self, logits: Tensor, truth: Tensor) -> Tensor:
         given, true = (logits >= 0).flatten(1).float(), truth.flatten(1)

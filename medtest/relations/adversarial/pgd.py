@@ -96,6 +96,7 @@ class Pgd(Attack[PgdLevel]):
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """As of every attack, with what says how the steps go."""
         params = super().sample(seed, severity, rng)
+        params |= {"best": self.settings.iterate == "best", "restarts": self.settings.restarts}
         if self.settings.variant == "released":
             params["variant"] = "released"
         return params
@@ -181,6 +182,11 @@ class Fgsm(Attack[EpsilonLevel]):
     def network_passes(self, severity: int) -> int:
         """Return the step, and what is asked before and after."""
         return 4
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """As of every attack, with the one step that it takes."""
+        params = super().sample(seed, severity, rng)
+        return {**params, "steps": 1, "step": params["epsilon"]}
 
     def search(self, batch: Batch, probe: Probe) -> Found:
         """Take the step."""

@@ -90,27 +90,35 @@ def projected_gradient(
     reach = _reach(mask, source)
     now = source.clone() if start is None else _projected(source + start.detach(), source, radius, norm, mask, bounds)
     greatest, kept = torch.full((count,), -torch.inf, device=source.device), now.clone() if best else now
-    zeros = torch.zeros(count, dtype=torch.int64, device=source.device)
+    some = torch.zeros(count, dtype=torch.int64, device=source.device)
     queries = left.to(torch.int64) + (1 if best else 0)
+    least, most = _box(source, radius, mask, bounds) if norm == "linf" else (source, source)
     for number in range(int(left.max()) if count else 0):
         rows = (left > number).nonzero().flatten()
         every = len(rows) == count
-        here, home, ball, pace = (one if every else one[rows] for one in (now, source, radius, move))
+        here, pace = (one if every else one[rows] for one in (now, move))
         inside = mask if mask is None or every else mask[rows]
         losses, gradient = loss_and_gradient(logits, here, partial(loss_at, rows=rows))
         if best:
             _keep_greatest(kept, greatest, rows, losses, here)
-        none = gradient == 0
-        zeros[rows] += (none if inside is None else none & inside).flatten(1).sum(dim=1)
-        ends = bounds if every else tuple(end[rows] if end.ndim == 4 else end for end in bounds)
-        moved = _projected(here + pace * _direction(gradient, norm, inside), home, ball, norm, inside, ends)
+        followed = gradient if inside is None else gradient * inside
+        some[rows] += torch.count_nonzero(followed, dim=(1, 2, 3))
+        if norm == "linf":
+            low_end, high_end = (one if every else one[rows] for one in (least, most))
+            moved = torch.addcmul(here, followed.sign_(), pace).clamp_(low_end, high_end)
+        else:
+            home, ball = (one if every else one[rows] for one in (source, radius))
+            ends = bounds if every else tuple(end[rows] if end.ndim == 4 else end for end in bounds)
+            moved = _projected(
+                here + pace * followed / lengths(followed).clamp_min(_TINY), home, ball, norm, inside, ends
+            )
         now = moved if every else now.index_copy(0, rows, moved)
     if best:
         with torch.no_grad():
             everyone = torch.arange(count, device=source.device)
             _keep_greatest(kept, greatest, everyone, _finite(loss_at(logits(now), rows=everyone)), now)
         now = kept
-    share = zeros.double() / (left.double() * reach)
+    share = 1 - some.double() / (left.double() * reach.to(some.device))
     return Attacked(images=now, zero_gradient=share, queries=queries)
 
 
@@ -148,7 +156,8 @@ def loss_and_gradient(logits: Logits, pixels: Tensor, loss: Losses) -> tuple[Ten
         given = pixels.detach().requires_grad_()
         losses = loss(logits(given))
         (gradient,) = torch.autograd.grad(losses.sum(), given)
-    if not bool(gradient.isfinite().all()):
+    # what is not finite shows in the sum, which is cheap; a sum may overflow though all is finite
+    if not bool(gradient.sum().isfinite()) and not bool(gradient.isfinite().all()):
         raise BadOutput("gave a gradient that is not finite while it was attacked")
     return _finite(losses.detach()), gradient
 
@@ -165,10 +174,12 @@ def _keep_greatest(kept: Tensor, greatest: Tensor, rows: Tensor, losses: Tensor,
     kept[rows[better]] = pixels[better]
 
 
-def _direction(gradient: Tensor, norm: Norm, mask: Tensor | None) -> Tensor:
-    if mask is not None:
-        gradient = gradient * mask
-    return gradient.sign() if norm == "linf" else gradient / lengths(gradient).clamp_min(_TINY)
+def _box(source: Tensor, radius: Tensor, mask: Tensor | None, bounds: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+    """Return the least and the greatest valid value within ε of each value; out of reach both are the source's."""
+    least, most = torch.maximum(source - radius, bounds[0]), torch.minimum(source + radius, bounds[1])
+    if mask is None:
+        return least, most
+    return torch.where(mask, least, source), torch.where(mask, most, source)
 
 
 def lengths(values: Tensor) -> Tensor:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from pydantic import Field
 
+from medtest.cases import PreparedSeed
 from medtest.probes import Need, Probe
 from medtest.relations.adversarial.attack import Attack, AttackSettings, Batch, EpsilonLevel, Found, losses_of, noise
 
@@ -52,6 +53,10 @@ class Square(Attack[EpsilonLevel]):
     def network_passes(self, severity: int) -> int:
         """Return at most one a try, the start, and what is asked before and after."""
         return self.settings.tries + 4
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """As of every attack, with how many squares are tried."""
+        return {**super().sample(seed, severity, rng), "tries": self.settings.tries}
 
     def search(self, batch: Batch, probe: Probe) -> Found:
         """Search for each image of a batch."""

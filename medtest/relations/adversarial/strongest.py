@@ -9,11 +9,12 @@ the system answers worst is taken. An image of which all is reached that can be 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
+from medtest.cases import PreparedSeed
 from medtest.probes import Probe
 from medtest.relations.adversarial.attack import (
     Attack,
@@ -57,6 +58,12 @@ class Strongest(Attack[EpsilonLevel]):
         """Return at most those of all its parts, and what is asked before and after."""
         settings = self.settings
         return 2 * settings.restarts * (settings.steps + 2) + settings.tries + 4
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """As of every attack, with how long each of its parts searches."""
+        settings = self.settings
+        said = {"steps": settings.steps, "restarts": settings.restarts, "tries": settings.tries}
+        return {**super().sample(seed, severity, rng), **said}
 
     def search(self, batch: Batch, probe: Probe) -> Found:
         """Attack in turn whatever is not wholly reached, and keep the worst of each image."""
