@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,12 +14,14 @@ import numpy as np
 from PIL import Image as PillowImage
 from rich.console import Console
 
-from medtest.cases import PreparedSeed, SeedRef
+from medtest.cases import Address, FollowUp, PreparedSeed, SeedRef
 from medtest.cli.sheet import draw_sheet, save_sheet
 from medtest.cli.terminal import say
 from medtest.cli.typed import mistake, split_tokens
-from medtest.errors import OutputProblem, nearest_name
+from medtest.errors import NotApplicable, OutputProblem, nearest_name
 from medtest.preparation import prepare
+from medtest.probes import Need
+from medtest.relations.base import Relation
 from medtest.runs import invocation_of
 from medtest.seeds.base import SeedSource
 from medtest.suite.compose import Loaded, load
@@ -46,8 +48,36 @@ def write_sheet(
     relations = loaded.suite.build_relations()
     if loaded.selection.relations:
         relations = {key: value for key, value in relations.items() if key in loaded.selection.relations}
-    save_sheet(draw_sheet(prepared, relations, suite_seed=loaded.suite.seed, cell=cell), out)
+    crafted = _crafted(loaded, prepared, relations)
+    save_sheet(draw_sheet(prepared, relations, suite_seed=loaded.suite.seed, cell=cell, crafted=crafted), out)
     say(console, f"{out}: {len(relations)} relations on {prepared.ref.dataset}/{prepared.ref.seed_id}")
+
+
+def _crafted(
+    loaded: Loaded, seed: PreparedSeed, relations: Mapping[str, Relation]
+) -> Callable[[Address], FollowUp] | None:
+    """Return what gives cases that are crafted on a system, as a run keeps them; None where none are shown.
+
+    Raises:
+        UserMistakes: No run keeps any, or several systems have their own.
+    """
+    wanted = [name for name, relation in relations.items() if relation.needs is not Need.NOTHING]
+    if not wanted:
+        return None
+    from medtest.runner.crafted_runs import read_from_runs
+    from medtest.runner.units.parts import Parts
+
+    invocation = invocation_of(loaded)
+    parts = Parts(loaded.suite, invocation.data, invocation.batch_size)
+    read_from_runs(loaded.suite, invocation, parts, wanted)
+
+    def kept(address: Address) -> FollowUp:
+        made = parts.make(seed, address)
+        if made.follow is None:
+            raise NotApplicable(made.reason)
+        return made.follow
+
+    return kept
 
 
 def _prepared(loaded: Loaded, wanted: str, index: int) -> PreparedSeed:

@@ -6,7 +6,7 @@ People look before they run: a relation that hides the lesion, or that no clinic
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import Effect, Mask, PreparedSeed
+from medtest.cases import Address, Effect, FollowUp, Mask, PreparedSeed
 from medtest.errors import NotApplicable, OutputProblem
+from medtest.probes import Need
 from medtest.relations.base import Relation
 from medtest.relations.series import follow_up
 from medtest.suite.plan import Step
@@ -33,6 +34,8 @@ _LABEL_WIDTH = 132
 _LABEL_HEIGHT = 20
 
 Picture = NDArray[np.uint8]
+Crafted = Callable[[Address], FollowUp]
+"""Gives a follow-up that a run keeps; raises NotApplicable where none does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +47,13 @@ class SheetCell:
 
 
 def draw_sheet(
-    seed: PreparedSeed, relations: Mapping[str, Relation], *, suite_seed: int, cell: int = 192, repeats: int = 5
+    seed: PreparedSeed,
+    relations: Mapping[str, Relation],
+    *,
+    suite_seed: int,
+    cell: int = 192,
+    repeats: int = 5,
+    crafted: Crafted | None = None,
 ) -> Picture:
     """Draw the sheet of one seed.
 
@@ -54,13 +63,17 @@ def draw_sheet(
         suite_seed: The suite's seed, so that the pictures are those of the run.
         cell: Side of a picture in pixels.
         repeats: Draws shown of a relation in published mode.
+        crafted: Gives a case of a relation that is crafted on a system, as a run keeps it, or why there is none.
 
     Returns:
         uint8 RGB picture, rows of cells with labels at their left and captions below.
     """
     rows: list[tuple[str, list[SheetCell]]] = [(f"{seed.ref.dataset}\n{seed.ref.seed_id}", _source_cells(seed, cell))]
     rows += [
-        (f"{name}\n{_plain(relation.scale_unit)}", _relation_cells(seed, name, relation, suite_seed, cell, repeats))
+        (
+            f"{name}\n{_plain(relation.scale_unit)}",
+            _relation_cells(seed, name, relation, suite_seed, cell, repeats, crafted),
+        )
         for name, relation in relations.items()
     ]
     return _compose(rows, cell)
@@ -113,7 +126,13 @@ def _draws(relation: Relation, repeats: int) -> list[tuple[int, int, int]]:
 
 
 def _relation_cells(
-    seed: PreparedSeed, name: str, relation: Relation, suite_seed: int, cell: int, repeats: int
+    seed: PreparedSeed,
+    name: str,
+    relation: Relation,
+    suite_seed: int,
+    cell: int,
+    repeats: int,
+    crafted: Crafted | None,
 ) -> list[SheetCell]:
     cells: list[SheetCell] = []
     for severity, repeat, frame in _draws(relation, repeats)[:10]:
@@ -122,7 +141,10 @@ def _relation_cells(
         label = f"{severity}" if severity else f"draw {repeat}"
         label = f"frame {frame}" if relation.frames() > 1 else label
         try:
-            made = follow_up(relation, seed, address, suite_seed)
+            if relation.needs is not Need.NOTHING and crafted is not None:
+                made = crafted(address)
+            else:
+                made = follow_up(relation, seed, address, suite_seed)
         except NotApplicable as reason:
             cells.append(SheetCell(picture=None, caption=f"{label}: {reason}"))
             continue

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medtest.cases import Address, FollowUp, PreparedSeed, SeedRef
+from medtest.cases import Address, FollowUp, Json, PreparedSeed, SeedRef
 from medtest.errors import MedtestError, Mistake, UserMistakes
 from medtest.files import read_object
 from medtest.preparation import REVISION as PREPARATION_REVISION
@@ -183,6 +183,17 @@ def not_crafted(suite: Suite, relation: str, more: str = "") -> Mistake:
         allowed="relations that need no system, or a run in outputs/",
         fix=fix,
     )
+
+
+def crafted_facts(parts: Parts) -> dict[str, Json]:
+    """Return on which system crafted follow-ups of a suite are; nothing where none are taken from runs."""
+    suite = parts.suite
+    if parts.crafted is None:
+        return {}
+    built = suite.build_systems()
+    own = [(plan, built[plan.id]) for plan in suite.systems]
+    pairs = {name: crafter_of(suite, name) or own[0] for name in sorted(crafted_of(parts))}
+    return {"crafted_on": {name: system_entry(*pair, suite.task) for name, pair in pairs.items()}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

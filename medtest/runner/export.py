@@ -11,13 +11,13 @@ from typing import IO, Any
 import cv2
 import numpy as np
 
-from medtest.cases import Address, Image, Json
+from medtest.cases import Address, Image
 from medtest.errors import MedtestError, Mistake, OutputProblem, UserMistakes
-from medtest.runner.crafted_runs import crafted_of, read_from_runs
+from medtest.runner.crafted_runs import crafted_facts, read_from_runs
 from medtest.runner.folder import output_problems, writing, writing_text
 from medtest.runner.records.rows import params_text
 from medtest.runner.units.parts import NOT_KEPT, MadeCase, Parts
-from medtest.suite.digest import crafter_of, digest_of, system_entry
+from medtest.suite.digest import digest_of
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Unit
 from medtest.systems.adapters.image_files import write_image
@@ -98,19 +98,9 @@ def _identity(suite: Suite, parts: Parts) -> str:
             "relations": {
                 p.id: [p.info.name, type(parts.relations[p.id]).revision, p.settings.counted()] for p in suite.relations
             },
-            **_crafters(suite, parts),
+            **crafted_facts(parts),
         }
     )
-
-
-def _crafters(suite: Suite, parts: Parts) -> dict[str, Json]:
-    """Return what pixels depend on that are crafted: the systems; nothing of a suite without such relations."""
-    if not suite.crafts:
-        return {}
-    built = suite.build_systems()
-    own = [(plan, built[plan.id]) for plan in suite.systems]
-    pairs = {name: crafter_of(suite, name) or own[0] for name in sorted(crafted_of(parts))}
-    return {"crafted_on": {name: system_entry(*pair, suite.task) for name, pair in pairs.items()}}
 
 
 def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], to: Path, written: _Written) -> None:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import pandas as pd
 import pytest
 from crafting_parts import NetSystem, crafting_suite
+from label_parts import Shades
 from runner_helpers import go, records
+from runner_parts import plan_of
 
-from medtest.cases import image_sha256
+from medtest.cases import Address, FollowUp, Image, Seed, SeedRef, image_sha256
+from medtest.cli.sheet import draw_sheet
 from medtest.errors import UserMistakes
-from medtest.runner import replay_case, replay_strips
+from medtest.report.replayed import PictureKind, ReplayedPicture, write_pictures
+from medtest.runner import Limits, replay_case, replay_strips
+from medtest.runner.crafted_runs import crafted_runs, read_from_runs
+from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Privacy, Suite
+from medtest.training.classification.material import LabelledMaterial, prepare_material
 
 
 def invocation(home: Path) -> Invocation:
@@ -134,3 +144,102 @@ def test_strips_show_and_judge_the_kept_pixels(tmp_path: Path) -> None:
     (answered,) = replay_strips(suite, invocation(tmp_path / "home"), address, tmp_path / "out", scratch=scratch)
     assert answered.verdict == row["verdict"]
     assert np.array_equal(cv2.imread(str(answered.file)), before)
+
+
+def test_films_and_sheets_of_a_run_read_its_own_pixels(tmp_path: Path) -> None:
+    suite = crafting_suite(count=2)
+    folder, address, sha256 = pushed(suite, tmp_path)
+    shown: list[str] = []
+
+    def draw(images: Sequence[Image | None], _path: Path) -> Mapping[str, Any]:
+        shown.extend("" if image is None else image_sha256(image) for image in images)
+        return {}
+
+    (folder / "samples").mkdir(exist_ok=True)
+    picture = ReplayedPicture(entry={"file": "a.png"}, addresses=[address], draw=draw)
+    kind = PictureKind(index="a.json", files="a*.png", undrawn="not drawn")
+    assert write_pictures(suite, invocation(tmp_path), folder, [picture], kind, "net-0") == []
+    assert shown == [sha256]
+
+
+def test_a_sheet_shows_what_a_run_keeps_and_asks_for_one_where_there_is_none(tmp_path: Path) -> None:
+    suite = crafting_suite(count=1)
+    parts = Parts(suite, None, 8)
+    number, ref = parts.refs()[0]
+    seed, relations = parts.prepared(number, ref), {"push": parts.relations["push"]}
+    with pytest.raises(UserMistakes, match="Run it first"):
+        read_from_runs(suite, invocation(tmp_path), parts)
+    go(suite, tmp_path)
+    read_from_runs(suite, invocation(tmp_path), parts)
+    seen: list[str] = []
+
+    def kept(address: Address) -> FollowUp:
+        follow = parts.make(seed, address).follow
+        assert follow is not None
+        seen.append(image_sha256(follow.image))
+        return follow
+
+    draw_sheet(seed, relations, suite_seed=suite.seed, cell=48, crafted=kept)
+    assert len(set(seen)) == 3
+    for sha256 in seen:
+        assert list((tmp_path / "outputs").glob(f"*/*/*/crafted/images/*/{sha256}.png"))
+
+
+def test_fresh_moves_the_pixels_with_the_folder(tmp_path: Path) -> None:
+    suite = crafting_suite(count=2)
+    folder, _, sha256 = pushed(suite, tmp_path)
+    go(suite, tmp_path, fresh=True)
+    aside = list(folder.parent.glob("*.old-*"))
+    assert [list(one.glob(f"crafted/images/*/{sha256}.png")) != [] for one in aside] == [True]
+    assert list(folder.glob(f"crafted/images/*/{sha256}.png"))
+
+
+def test_a_view_shares_the_folder_s_pixels(tmp_path: Path) -> None:
+    suite = crafting_suite(count=2)
+    folder, address, sha256 = pushed(suite, tmp_path)
+    other = replace(suite, oracle=replace(suite.oracle, primary=replace(suite.oracle.primary, against="source")))
+    go(other, tmp_path, limits=Limits(samples=2))
+    assert not list(folder.rglob("views/*/crafted"))
+    again = replay_case(other, invocation(tmp_path), address)
+    assert again.crafted is not None
+    assert (again.crafted.folder, again.followup_sha256) == (folder, sha256)
+
+
+def test_the_manifest_notices_altered_pixels(tmp_path: Path) -> None:
+    folder, _, sha256 = pushed(crafting_suite(count=2), tmp_path)
+    file = next(folder.glob(f"crafted/images/*/{sha256}.png"))
+    named = dict(reversed(line.split("  ", 1)) for line in (folder / "manifest.sha256").read_text().splitlines())
+    assert named[file.relative_to(folder).as_posix()] == hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+class SameShades(Shades):
+    """The same images whatever the data set is called, as phantoms and files are."""
+
+    def load(self, ref: SeedRef) -> Seed:
+        return replace(super().load(replace(ref, dataset="any")), ref=ref)
+
+
+def test_training_reads_what_a_run_over_its_images_crafted(tmp_path: Path) -> None:
+    suite = crafting_suite(natural=False, count=6)
+    suite = replace(suite, seeds=(plan_of("seeds", "shades", SameShades, count=6),))
+    training = replace(suite, seeds=(plan_of("seeds", "training", SameShades, count=6),))
+
+    def material(folder: Path) -> LabelledMaterial:
+        parts = Parts(training, None, 8)
+        parts.crafted = crafted_runs(training, invocation(tmp_path), parts, by_source=True)
+        return prepare_material(parts, share=0.5, held_out=0.3, side=48, seed=3, folder=folder)
+
+    with pytest.raises(UserMistakes, match="Run it first.*model=net"):
+        material(tmp_path / "none")
+    outcome = go(suite, tmp_path)
+    found = material(tmp_path / "some")
+    kept = {image_sha256(_rgb(path)) for path in outcome.systems[0].folder.glob("crafted/images/*/*.png")}
+    drawn = [np.asarray(found.cases.images[index]) for index in np.flatnonzero(found.perturbed)]
+    assert len(drawn) == 3
+    assert all(image_sha256(image) in kept for image in drawn)
+    alone = prepare_material(Parts(training, None, 8), share=0.5, held_out=0.3, side=48, seed=3, folder=tmp_path / "no")
+    assert not alone.perturbed.any()  # a defence attacks in its steps; nothing is drawn here
+
+
+def _rgb(path: Path) -> Image:
+    return np.ascontiguousarray(cv2.imread(str(path))[..., ::-1])

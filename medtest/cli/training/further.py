@@ -45,6 +45,7 @@ def train_further_of(
         UserMistakes: Something cannot be used; nothing was trained.
         MedtestError: Training could not be done; what was finished is kept.
     """
+    from medtest.runner.crafted_runs import crafted_runs
     from medtest.runner.units.parts import Parts
     from medtest.runs import invocation_of
     from medtest.training.further.kinds import kind_of_model
@@ -72,7 +73,10 @@ def train_further_of(
         console=console,
         reporter=TrainingReporter(console, *kind.reported),
     )
-    return job.run(Parts(suite, request.data, invocation.batch_size))
+    parts = Parts(suite, request.data, invocation.batch_size)
+    if getattr(recipe, "defence", None) is None:  # a defence attacks in its steps, and mixes in none of these
+        parts.crafted = crafted_runs(suite, invocation, parts, by_source=True)
+    return job.run(parts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

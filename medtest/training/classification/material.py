@@ -20,10 +20,12 @@ from medtest.cases import Address, Classes, SeedRef
 from medtest.errors import MedtestError
 from medtest.plugins import part
 from medtest.probes import Need
+from medtest.runner.crafted_runs import crafted_facts
 from medtest.runner.units.parts import Parts
 from medtest.suite.digest import digest_of
 from medtest.suite.model import PartPlan, Suite
 from medtest.training.classification.cases import LabelledCase, LabelledSet, held_out_names, keep
+from medtest.training.crafted import check_crafted
 
 DATASET = "training"
 FIRST_PHANTOM = 5_000_000
@@ -106,6 +108,7 @@ def prepare_material(
         "prepare": [parts.suite.prepare.size, parts.suite.prepare.resize],
         "drawn": [[str(address) for address in one] for one in chosen],
         "seed": parts.suite.seed,
+        **crafted_facts(parts),
     }
     what = "further " + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     classes = _classes(parts, refs)
@@ -138,8 +141,10 @@ def drawn(parts: Parts, refs: list[SeedRef], *, share: float, seed: int) -> list
     """Return the follow-ups that are made of each image: each relation takes ``share`` of the images, at random."""
     found: list[list[Address]] = [[] for _ in refs]
     for number, (relation_id, relation) in enumerate(parts.relations.items()):
-        if relation_id == "unchanged" or share <= 0 or relation.needs is not Need.NOTHING:
-            continue  # what a system is needed for is crafted on one by a defence, and not drawn here
+        if relation_id == "unchanged" or share <= 0:
+            continue
+        if relation.needs is not Need.NOTHING and parts.crafted is None:
+            continue  # a defence crafts it in its steps; else it is read from a run, and drawn here
         rng = np.random.Generator(np.random.PCG64([seed, _CHOICE, number]))
         count = max(1, round(share * len(refs)))
         severities = relation.severities()
@@ -163,6 +168,7 @@ def _cases(parts: Parts, refs: list[tuple[int, SeedRef]], chosen: list[tuple[Add
         yield LabelledCase(image=seed.image, labels=seed.labels, mask=seed.mask, cluster=cluster)
         for address in addresses:
             made = parts.make(seed, address)
+            check_crafted(parts, made)
             if made.follow is None:
                 continue  # no room in this image
             image = made.follow.image

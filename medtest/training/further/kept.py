@@ -11,8 +11,10 @@ from medtest.followups.entry import Entry
 from medtest.followups.recipe import SuiteKeys
 from medtest.followups.store import FollowUpStore
 from medtest.oracles.moves import moved_mask
+from medtest.probes import Need
 from medtest.runner.privacy import ShownNames
 from medtest.runner.units.parts import MadeCase, Parts
+from medtest.training.crafted import check_crafted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,19 +80,22 @@ class Kept:
         seed = self._seed
         if seed is None or seed.mask is None:
             return None
-        key = self._recipe.followup_key(self._key, address) if self._store is not None else ""
-        known = self._stored(key)
+        crafted = self._parts.relations[address.relation].needs is not Need.NOTHING
+        store = None if crafted else self._store  # a run keeps what is crafted
+        key = self._recipe.followup_key(self._key, address) if store is not None else ""
+        known = None if store is None else self._stored(key)
         if known is not None:
             self.reused += 1
             return known
         made = self._parts.make(seed, address)
+        check_crafted(self._parts, made)
         if made.follow is None:
             return None
         self.made += 1
         follow = made.follow
         mask = moved_mask(seed.mask, follow.effect)
-        if self._store is not None:
-            self._fresh.append(self._entry(self._store, key, seed, made, follow, mask))
+        if store is not None:
+            self._fresh.append(self._entry(store, key, seed, made, follow, mask))
         return Perturbed(image=follow.image, mask=mask, params=follow.params, sha256=made.sha256)
 
     def _stored(self, key: str) -> Perturbed | None:

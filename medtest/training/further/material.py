@@ -23,6 +23,7 @@ from medtest.cases import Address, Image, Mask, SeedRef, image_sha256
 from medtest.errors import MedtestError
 from medtest.plugins import part
 from medtest.preparation import prepare
+from medtest.runner.crafted_runs import crafted_facts
 from medtest.runner.records.rows import params_text
 from medtest.runner.units.parts import Parts
 from medtest.suite.digest import digest_of
@@ -174,6 +175,7 @@ def _identity(
             "trained": [int(index) for index in trained],
             "held": [int(index) for index in held],
             "slots": [[str(one) for one in slot.candidates] for slot in slots],
+            **crafted_facts(parts),
         }
     )
 

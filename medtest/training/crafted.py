@@ -1,0 +1,25 @@
+"""Training images that are crafted on a system: read from a run over the training images, never made in between."""
+
+from __future__ import annotations
+
+from medtest.runner.crafted_runs import not_crafted
+from medtest.runner.units.parts import NOT_KEPT, MadeCase, Parts
+
+
+def check_crafted(parts: Parts, made: MadeCase) -> None:
+    """Check that a follow-up of a training image is not one that no run keeps.
+
+    Args:
+        parts: Of the training suite.
+        made: The follow-up.
+
+    Raises:
+        UserMistakes: No run keeps it; the message has the command of the run that would.
+    """
+    if not made.reason.startswith(NOT_KEPT):
+        return
+    settings = parts.suite.seeds[0].settings
+    start, count = getattr(settings, "start", None), getattr(settings, "count", None)
+    name = next(iter(parts.suite.composed.get("seeds", ())), "NAME")
+    images = " data=FOLDER" if start is None else f" seeds.{name}.start={start} seeds.{name}.count={count}"
+    raise not_crafted(parts.suite, made.address.relation, more=images).as_error()
