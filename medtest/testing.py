@@ -13,10 +13,11 @@ from typing import Any
 import cv2
 import numpy as np
 
-from medtest.cases import Address, Classes, FollowUp, PreparedSeed, SeedRef, image_sha256
+from medtest.cases import Address, Classes, FollowUp, Params, PreparedSeed, SeedRef, image_sha256
 from medtest.errors import BadOutput, NotApplicable
 from medtest.plugins import part
-from medtest.relations.base import PUBLISHED_SEVERITY, Relation
+from medtest.probes import CraftCase, Probe
+from medtest.relations.base import PUBLISHED_SEVERITY, CraftedRelation, Relation
 from medtest.relations.series import follow_up
 from medtest.runner.units.parts import check_follow_up
 from medtest.suite.library import deep_merge
@@ -49,7 +50,9 @@ def load_relation(name: str, **settings: Any) -> Relation:
     return relation
 
 
-def check_relation(relation: Relation, seed: PreparedSeed, *, may_skip: bool = False) -> tuple[FollowUp, ...]:
+def check_relation(
+    relation: Relation, seed: PreparedSeed, *, may_skip: bool = False, probe: Probe | None = None
+) -> tuple[FollowUp, ...]:
     """Check what every relation promises, on one seed: each severity, two draws of each.
 
     * One address gives the same bytes, whatever was made before it; stored parameters give them again.
@@ -57,11 +60,14 @@ def check_relation(relation: Relation, seed: PreparedSeed, *, may_skip: bool = F
     * The black frame stays as it is, unless ``touches_frame``; what puts something on the picture leaves lesions alone.
     * Parameters are JSON; scale and facts are finite numbers; the effect is none, move or add.
     * The scale belongs to the severity and grows with it.
+    * One that needs a system says how it crafted (``crafting``), needs no more than the probe gives, and draws nothing
+      but from its parameters; it is crafted one case at a time, for its pixels may depend on the batch.
 
     Args:
         relation: The relation, as :func:`load_relation` gives it.
         seed: Any seed, as :func:`synthetic_seed` gives it.
         may_skip: Whether it may have no room on this seed at any severity.
+        probe: Of one that needs a system: any probe, as ``medtest.systems.probe.probe_of`` gives it, or one of yours.
 
     Returns:
         The follow-ups, for checks of your own.
@@ -73,8 +79,8 @@ def check_relation(relation: Relation, seed: PreparedSeed, *, may_skip: bool = F
     copied = {name: value.copy() for name, value in before.items()}
     fresh = replace(seed, **copied, _memo={})
     addresses = list(_addresses(relation, seed))
-    made = {address: _made(relation, seed, address) for address in addresses}
-    again = {address: _made(relation, fresh, address) for address in reversed(addresses)}
+    made = {address: _made(relation, seed, address, probe) for address in addresses}
+    again = {address: _made(relation, fresh, address, probe) for address in reversed(addresses)}
     name, after = type(relation).__name__, _arrays(seed)
     _hold(all(np.array_equal(before[key], after[key]) for key in before), name, "it wrote to the seed's arrays")
     scales: dict[int, float] = {}
@@ -87,8 +93,13 @@ def check_relation(relation: Relation, seed: PreparedSeed, *, may_skip: bool = F
             continue
         _check_one(relation, seed, one, where)
         _hold(_same(one, other), where, "one address gives other bytes when it is made again; draw from rng alone")
-        replayed = relation.apply(fresh, json.loads(json.dumps(dict(one.params), allow_nan=False)))
-        _hold(_same(one, replayed), where, "apply gives other bytes for the stored parameters; draw in sample alone")
+        stored = json.loads(json.dumps(dict(one.params), allow_nan=False))
+        if isinstance(relation, CraftedRelation):
+            _hold(one.crafting is not None, where, "it was crafted, and crafting does not say how")
+            replayed = _crafted(relation, fresh, stored, probe)
+        else:
+            replayed = relation.apply(fresh, stored)
+        _hold(_same(one, replayed), where, "the stored parameters give other bytes; draw in sample alone")
         if address.severity != PUBLISHED_SEVERITY:
             known = scales.setdefault(address.severity, one.scale)
             _hold(known == one.scale, where, f"the scale is {one.scale:g} and {known:g} in another draw")
@@ -149,11 +160,26 @@ def _address(seed: PreparedSeed, relation: str, severity: int) -> Address:
     return Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=relation, severity=severity)
 
 
-def _made(relation: Relation, seed: PreparedSeed, address: Address) -> FollowUp | str:
+def _made(relation: Relation, seed: PreparedSeed, address: Address, probe: Probe | None) -> FollowUp | str:
     try:
+        if isinstance(relation, CraftedRelation):
+            params = relation.sample(seed, address.severity, address.generator(SUITE_SEED))
+            return _crafted(relation, seed, params, probe)
         return follow_up(relation, seed, address, SUITE_SEED)
     except NotApplicable as reason:
         return str(reason)
+
+
+def _crafted(relation: CraftedRelation, seed: PreparedSeed, params: Params, probe: Probe | None) -> FollowUp:
+    name = type(relation).__name__
+    if probe is None:
+        raise AssertionError(f"{name}: it needs the {relation.needs} of a system: give a probe")
+    _hold(probe.gives.rank >= relation.needs.rank, name, f"it needs {relation.needs}, the probe gives {probe.gives}")
+    found = relation.craft([CraftCase(seed=seed, params=params)], probe)
+    _hold(len(found) == 1, name, f"craft gave {len(found)} follow-ups for one case")
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
 
 
 def _check_one(relation: Relation, seed: PreparedSeed, made: FollowUp, where: str) -> None:

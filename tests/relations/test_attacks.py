@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from medtest.probes import CraftCase, Need
 from medtest.relations.adversarial.auto_pgd import checkpoints
 from medtest.relations.adversarial.goal import LesionMask, OneLabel, SeveralLabels
 from medtest.relations.adversarial.saving import pixels_of, saved
+from medtest.testing import check_relation
 
 ATTACKS = ["fgsm", "pgd", "square", "strongest", "foolbox_attack"]
 SMALL: dict[str, dict[str, Any]] = {
@@ -303,3 +305,40 @@ def test_parameters_tell_how_far_an_attack_searches() -> None:
     assert (fgsm["steps"], fgsm["step"]) == (1, fgsm["epsilon"])
     assert relation("strongest", steps=7).sample(seed, 2, rng)["steps"] == 7
     assert relation("square", tries=9).sample(seed, 2, rng)["tries"] == 9
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("classes", [ONE, SEVERAL, None], ids=["one", "several", "mask"])
+def test_what_packages_test_crafted_relations_with_holds_for_ours(name: str, classes: Any) -> None:
+    if name == "foolbox_attack" and classes is not ONE:
+        pytest.skip("foolbox knows one label alone")
+    probe = SmallProbe(classes)
+    seed = seed_of(classes, number=2, probe=probe)
+    levels = {level: {"epsilon": level} for level in range(1, 6)}
+    if name == "pgd":
+        levels = {level: {"epsilon": level, "steps": 2, "step": 1} for level in range(1, 6)}
+    small = {"square": {"tries": 6}, "strongest": {"steps": 2, "tries": 3}}.get(name, {})
+    found = check_relation(relation(name, severities=[1, 4], levels=levels, **small), seed, probe=probe)
+    assert len(found) == 4
+    assert any(not np.array_equal(one.image, seed.image) for one in found)
+
+
+def test_a_stranger_s_broken_promise_is_named() -> None:
+    probe = SmallProbe(ONE)
+    seed = seed_of(ONE, probe=probe)
+    with pytest.raises(AssertionError, match="give a probe"):
+        check_relation(relation("fgsm"), seed)
+    scores = SmallProbe(ONE)
+    scores.gives = Need.SCORES
+    with pytest.raises(AssertionError, match="needs gradients, the probe gives scores"):
+        check_relation(relation("fgsm"), seed, probe=scores)
+
+    made = relation("fgsm", severities=[1])
+    craft = made.craft
+
+    def careless(cases: Any, asked: Any) -> Any:
+        return [replace(one, crafting=None) for one in craft(cases, asked)]
+
+    made.craft = careless
+    with pytest.raises(AssertionError, match="crafting does not say how"):
+        check_relation(made, seed, probe=probe)
