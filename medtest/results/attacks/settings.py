@@ -30,8 +30,8 @@ _OF_PARTS = {"uniform_noise": NOISE, "gap": GENERATOR}
 """Relations whose columns alone do not tell the role."""
 STRONGEST = "strongest"
 L_INF = "linf"
-_FAMILY = ("norm", "where", "loss", "best", "restarts", "variant")
-"""Parameters that comparisons over ε and steps hold equal."""
+_FAMILY = {"norm": L_INF, "where": "field", "loss": None, "best": False, "restarts": 1, "variant": "paper"}
+"""Parameters that comparisons over ε and steps hold equal, each with what it is where a case does not say."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,7 +88,7 @@ class Setting:
     @property
     def family(self) -> tuple[Any, ...]:
         """What comparisons over ε and steps hold equal."""
-        told = tuple(json.dumps(self.params.get(name), sort_keys=True, default=str) for name in _FAMILY)
+        told = tuple(json.dumps(self.params.get(name, usual), default=str) for name, usual in _FAMILY.items())
         part = "pgd" if self.part == "fgsm" else self.part
         return (part, self.role, self.crafted_on, self.targeted, *told)
 

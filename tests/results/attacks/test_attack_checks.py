@@ -151,3 +151,18 @@ def test_a_warning_stands_beside_every_rate_that_fails():
 def test_records_without_attacks_have_no_such_tables():
     frame = attack_records([pgd(1, 4, 2)]).drop(columns="crafted_on")
     assert tables_of(frame).named == {} and tables_of(frame).notices == ()
+
+
+def test_fgsm_is_one_step_of_the_same_attack():
+    """What a case does not say of restarts and iterates is what is usual."""
+    fgsm = pgd(1, 4, 0, relation="fgsm", steps=1, step=4.0)
+    told = {"best": False, "restarts": 1}
+    parts = {"pgd": "pgd", "fgsm": "fgsm"}
+
+    def verdict(params):
+        table = tables_of(attack_records([fgsm, pgd(1, 4, 8, steps=10, params=params)]), parts).named[
+            "attack_checks.csv"
+        ]
+        return table[(table["check"] == "steps") & (table.relation == "pgd")].verdict.tolist()
+
+    assert verdict(told) == ["fails"] and verdict(told | {"best": True}) == ["not checked"]
