@@ -342,3 +342,33 @@ def test_a_stranger_s_broken_promise_is_named() -> None:
     made.craft = careless
     with pytest.raises(AssertionError, match="crafting does not say how"):
         check_relation(made, seed, probe=probe)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [2, 8])
+def test_square_succeeds_as_often_as_torchattacks_s(epsilon: int) -> None:
+    torchattacks = pytest.importorskip("torchattacks")
+    torch.manual_seed(0)
+    weight = functional.avg_pool2d(torch.randn(3, 3, 24, 24), 5, stride=1, padding=2)
+    probe = SmallProbe(ONE, lambda x: torch.einsum("bchw,kchw->bk", torch.tanh(2 * (x - 0.5) * (x > 0)), weight))
+    seeds = [seed_of(ONE, number=n, probe=probe) for n in range(32)]
+    truth = torch.tensor([ONE.names.index(seed.labels[0]) for seed in seeds])
+    made = relation("square", severities=[1], levels={1: {"epsilon": epsilon}}, tries=100, where="everywhere")
+    ours = logits_of(probe, [one.image for one in crafted(made, probe, seeds, 1)]).argmax(1) != truth
+
+    class Module(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.device_of = torch.nn.Parameter(torch.zeros(1))  # it looks where parameters lie
+
+        def forward(self, pixels: Any) -> Any:
+            return probe.logits(pixels)
+
+    images = torch.cat([pixels_of(seed.image) for seed in seeds])
+    attack = torchattacks.Square(
+        Module().eval(), norm="Linf", eps=epsilon / 255, n_queries=100, p_init=0.8, loss="margin", seed=1
+    )
+    with torch.no_grad():
+        theirs = probe.logits(attack(images, truth)).argmax(1) != truth
+    assert 10 < int(theirs.sum()) < 32
+    assert abs(int(ours.sum()) - int(theirs.sum())) <= 6
