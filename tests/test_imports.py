@@ -61,6 +61,7 @@ LAYERS: dict[str, int] = {
     "tasks": 9,
     "result": 10,
     "testing": 10,
+    "inside": 10,
     "arguments": 6,
     "runs": 10,
     "cli": 11,

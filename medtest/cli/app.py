@@ -120,6 +120,14 @@ def replay(
     replay_address(tokens, out=out, config_dirs=config_dir or [], console=console())
 
 
+@app.command("inspect", rich_help_panel=RUN)
+def inspect(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
+    """Look inside a network under follow-ups: medtest inspect suite=robust_benchmark_melanoma limit=2 layers=[...]."""
+    from medtest.cli.inspect import inspect
+
+    raise typer.Exit(inspect(tokens, config_dirs=config_dir or [], console=console()))
+
+
 @app.command("tables", rich_help_panel=READ)
 def tables(
     folder: Annotated[Path, typer.Argument(help="A run's folder, or any folder above some.")],

@@ -20,6 +20,8 @@ from medtest.runner.folder import view_folder
 from medtest.runner.records.case_set import CaseSet
 
 SAMPLES = "samples"
+INSIDE = "inside"
+"""Folder, in a run's own, of what ``medtest inspect`` saw."""
 INDEX = "index.json"
 _MAX_BYTES = 20_000_000
 _MAX_PIXELS = 40_000_000
@@ -131,32 +133,32 @@ def read_run(folder: Path) -> dict[str, Any]:
     return read_object(folder / RUN_FILE)
 
 
-def sample_index(folder: Path, name: str = INDEX) -> list[dict[str, Any]]:
-    """Return the entries of an index in ``samples/`` whose picture lies beside it."""
+def sample_index(folder: Path, name: str = INDEX, below: str = SAMPLES) -> list[dict[str, Any]]:
+    """Return the entries of an index in ``samples/``, or another folder below, whose picture lies beside it."""
     try:
-        content = json.loads((folder / SAMPLES / name).read_text(encoding="utf-8"))
+        content = json.loads((folder / below / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
     entries = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
-    return [entry for entry in entries if picture_of(folder, entry) is not None]
+    return [entry for entry in entries if picture_of(folder, entry, below) is not None]
 
 
-def picture_of(folder: Path, entry: Mapping[str, Any]) -> Path | None:
-    """Return the picture of an entry: a plain file inside ``samples/`` of a bounded size, or None."""
+def picture_of(folder: Path, entry: Mapping[str, Any], below: str = SAMPLES) -> Path | None:
+    """Return the picture of an entry: a plain file inside ``samples/`` (``below``) of a bounded size, or None."""
     name = str(entry.get("file", ""))
-    path = folder / SAMPLES / name
+    path = folder / below / name
     if not name or Path(name).name != name or path.is_symlink() or not path.is_file():
         return None
     return path if path.stat().st_size <= _MAX_BYTES else None
 
 
-def strips(folder: Path, entries: Sequence[Mapping[str, Any]]) -> list[SampleStrip]:
-    """Return the pictures as JPEG inside the page; what cannot be decoded is left out."""
+def strips(folder: Path, entries: Sequence[Mapping[str, Any]], below: str = SAMPLES) -> list[SampleStrip]:
+    """Return the pictures of entries as JPEG inside the page; what cannot be decoded is left out."""
     from PIL import Image, UnidentifiedImageError
 
     found: list[SampleStrip] = []
     for entry in entries:
-        path = picture_of(folder, entry)
+        path = picture_of(folder, entry, below)
         if path is None:
             continue
         try:

@@ -16,6 +16,7 @@ from medtest.report.cases import cases
 from medtest.report.first_page import first_page
 from medtest.report.gates import gates
 from medtest.report.heat import EfrRows, beside, heat, interval, percent
+from medtest.report.inside import inside
 from medtest.report.intervals import short_words
 from medtest.report.material import Material
 from medtest.report.paper import paper
@@ -51,6 +52,7 @@ _SHARED = {
     "factor_panels": ("factors", "Factors"),
     "alpha_sigma": ("alpha-sigma", "(α,σ)"),
     "": ("cases", "Cases"),
+    "inside": ("inside", "Inside the network"),
     "paper": ("paper", "The study's tables"),
     "published": ("published", "Published figures"),
 }
@@ -125,6 +127,7 @@ def report_page(material: Material) -> dict[str, Any]:
         **paper(material),
         **sections.published(material, rates),
         **cases(material),
+        "inside": inside(material),
         "own": own.values,
         "own_template": "" if own.template is None else str(own.template),
         "own_sections": further,

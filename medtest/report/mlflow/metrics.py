@@ -10,7 +10,7 @@ import medtest
 from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
 from medtest.report.heat import EfrRows
-from medtest.report.material import SAMPLES, Material, picture_of, sample_index
+from medtest.report.material import INSIDE, SAMPLES, Material, picture_of, sample_index
 from medtest.report.mlflow.headline import Headline, headline_of
 from medtest.report.words import criterion_keys, run_name, violations_of
 from medtest.results import efr
@@ -182,4 +182,5 @@ def _files(material: Material) -> list[tuple[Path, str]]:
     files += [(path, FOLDER) for path in sorted((target / FOLDER).glob("*.csv"))]
     shown = dict.fromkeys((material.strips, target))
     files += [(path, SAMPLES) for one in shown for path in sorted((one / SAMPLES).glob("*")) if path.is_file()]
+    files += [(path, INSIDE) for path in sorted((folder / INSIDE).glob("*")) if path.is_file()]
     return files

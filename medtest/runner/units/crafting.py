@@ -92,17 +92,35 @@ class Crafter:
         system = self.named.get(batch.relation) or self.systems[place[0]]
         relation = self.parts.relations[batch.relation]
         assert isinstance(relation, CraftedRelation)  # noqa: S101 - craft_batches takes no others
+        return self.batch(relation, system, opened.seed, addresses, self._began(opened, place))
+
+    def batch(
+        self,
+        relation: CraftedRelation,
+        system: System,
+        seed: PreparedSeed,
+        addresses: Mapping[int, Address],
+        began: Callable[[], None],
+    ) -> dict[int, MadeCase]:
+        """Craft the cases of one relation and seed together.
+
+        Args:
+            relation: The relation.
+            system: The opened system on which they are crafted.
+            seed: The prepared source case.
+            addresses: The cases by their index in the unit, those of one whole batch of the plan.
+            began: Called before each call of the network.
+        """
         made: dict[int, MadeCase] = {}
         cases: dict[int, CraftCase] = {}
         for index, address in addresses.items():
             try:
                 rng = address.generator(self.parts.suite.seed)
-                cases[index] = CraftCase(seed=opened.seed, params=relation.sample(opened.seed, address.severity, rng))
+                cases[index] = CraftCase(seed=seed, params=relation.sample(seed, address.severity, rng))
             except Exception as error:  # noqa: BLE001 - a relation may be anybody's plug-in
                 made[index] = _failed(address, error)
         if cases:
-            began = self._began(opened, place)
-            made |= self._crafted(relation, system, opened.seed, addresses, cases, began)
+            made |= self._crafted(relation, system, seed, addresses, cases, began)
         return made
 
     def _began(self, opened: OpenUnit, place: Place) -> Callable[[], None]:

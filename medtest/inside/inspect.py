@@ -1,0 +1,467 @@
+"""The look inside the systems of a suite: cases made, shown, compared, drawn, and written beside their run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtest.address import stem_text
+from medtest.cases import PreparedSeed
+from medtest.inside import numbers, space
+from medtest.inside.cases import Cases, LookedAt
+from medtest.inside.options import InspectOptions
+from medtest.relations.adversarial.uniform_noise import UniformNoise
+from medtest.report.material import INSIDE
+from medtest.runner.folder import output_problems, writing_text
+from medtest.runner.prepared import PreparedRun, prepare_run
+from medtest.tasks.base import CaseAnswer, task_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from medtest.inside.look import Looker, Seen
+    from medtest.suite.model import Invocation, Suite
+    from medtest.systems.base import System
+
+_MOST_ROWS = 6
+_MOST_SAID = 5
+
+
+@dataclass(kw_only=True)
+class Inspected:
+    """What became of the look into one system.
+
+    Attributes:
+        system: Its name in records.
+        folder: Its run's folder.
+        files: What was written, in ``inside/``.
+        layers: The layers that were looked at.
+        cases: How many follow-ups were looked at.
+        notices: Lines for the user.
+    """
+
+    system: str
+    folder: Path
+    files: list[Path] = field(default_factory=list)
+    layers: list[str] = field(default_factory=list)
+    cases: int = 0
+    notices: list[str] = field(default_factory=list)
+
+
+def inspect_suite(
+    suite: Suite,
+    invocation: Invocation,
+    options: InspectOptions,
+    *,
+    training: tuple[Suite, Invocation] | None = None,
+    progress: Callable[[int, int], None] = lambda done, whole: None,
+) -> list[Inspected]:
+    """Look into every system of a suite and write figures and tables into ``inside/`` of their runs' folders.
+
+    Args:
+        suite: The suite.
+        invocation: How it is called; ``limit`` and ``only`` choose cases as in a run.
+        options: What is looked at.
+        training: The suite whose seeds are training images, and how it is called.
+        progress: Is told how many seeds are done.
+
+    Raises:
+        UserMistakes: Suite or options have mistakes, an extra is not installed, a system cannot be looked into.
+        OutputProblem: A folder cannot be written.
+    """
+    from medtest.inside.saliency import need
+
+    if options.saliency != "none":
+        need("captum", "inside", "medtest inspect")
+    if options.embedding != "none":
+        need("sklearn", "inside", "medtest inspect")
+    if options.embedding == "umap":
+        need("umap", "umap", "embedding=umap")
+    prepared = prepare_run(suite, invocation)
+    known = None if training is None else prepare_run(*training)
+    return [
+        _System(prepared, invocation, options, number, known, training).inspect(progress)
+        for number in range(len(prepared.systems))
+    ]
+
+
+def looked_into(prepared: PreparedRun, number: int) -> System:
+    """Return a system of a suite as it is looked into: norms stay layers of their own, and nothing is compiled."""
+    plan = prepared.suite.systems[number]
+    wanted = {"fuse_norms": False, "compile": False}
+    changed = {name: value for name, value in wanted.items() if name in type(plan.settings).model_fields}
+    plans = list(prepared.suite.systems)
+    plans[number] = replace(plan, settings=plan.settings.model_copy(update=changed))
+    return list(replace(prepared.suite, systems=tuple(plans)).build_systems().values())[number]
+
+
+class _System:
+    """The look into one system."""
+
+    def __init__(
+        self,
+        prepared: PreparedRun,
+        invocation: Invocation,
+        options: InspectOptions,
+        number: int,
+        known: PreparedRun | None,
+        training: tuple[Suite, Invocation] | None,
+    ) -> None:
+        from medtest.runner.pool.layout import resolve_device
+
+        self._prepared, self._invocation, self._options, self._number = prepared, invocation, options, number
+        self._known, self._training = known, training
+        self._device = resolve_device(invocation.device)
+        self.found = Inspected(system=prepared.systems[number].record_name, folder=prepared.folders[number])
+        self._features = space.Features()
+        self._layer_rows: list[dict[str, Any]] = []
+        self._map_rows: list[dict[str, Any]] = []
+        self._pictures: list[dict[str, str]] = []
+        self._images = prepared.suite.privacy.images != "none"
+
+    @property
+    def _target(self) -> Path:
+        return self.found.folder / INSIDE
+
+    def inspect(self, progress: Callable[[int, int], None]) -> Inspected:
+        """Look, and write what was seen."""
+        from medtest.inside.look import network_of
+
+        system = looked_into(self._prepared, self._number)
+        network_of(system)
+        system.open(device=self._device, threads=self._invocation.threads or 1)
+        cases = Cases(self._prepared, self._invocation, self._number, system, self._device)
+        try:
+            self._look(system, cases, progress)
+        finally:
+            cases.close()
+            system.close()
+        with output_problems(self._target / "layers.csv"):
+            self._target.mkdir(parents=True, exist_ok=True)
+        for old in (*self._target.glob("*.csv"), *self._target.glob("plane*.png"), *self._target.glob("chords.png")):
+            old.unlink()
+        self._write_tables()
+        self._write_plane()
+        self._write_chords()
+        self._write_index()
+        for reason, count in list(cases.left_out.items())[:_MOST_SAID]:
+            self.found.notices.append(f"{count:,} follow-ups left out: {reason}")
+        return self.found
+
+    def _look(self, system: System, cases: Cases, progress: Callable[[int, int], None]) -> None:
+        from medtest.inside.look import Looker
+
+        units = cases.units(self._options.cases)
+        looker: Looker | None = None
+        for done, unit in enumerate(units):
+            progress(done, len(units))
+            seed = cases.seed(unit)
+            if looker is None:
+                self._begin()
+                looker = Looker(system, self._options.layers, seed.image)
+            followups = cases.followups(unit, seed)
+            if followups:
+                self._seed(system, looker, cases, seed, followups, done)
+        progress(len(units), len(units))
+        if looker is None:
+            return
+        for seed in self._training_seeds(cases, units):
+            seen = looker.see([seed.image])
+            vectors = {layer: found[0] for layer, found in seen.vectors.items()}
+            self._features.add(vectors, role=space.TRAINING, label=_label(seed), name=self._name(seed))
+        self.found.layers = looker.layers
+        self.found.notices += looker.notices
+
+    def _begin(self) -> None:
+        with output_problems(self._target / "case"):
+            self._target.mkdir(parents=True, exist_ok=True)
+            for old in self._target.glob("case-*.png"):
+                old.unlink()
+
+    def _training_seeds(self, cases: Cases, units: Sequence[Any]) -> Any:
+        most = self._options.training_cases
+        if self._known is None or self._training is None:
+            return cases.others(most, units)
+        return Cases(self._known, self._training[1], 0, self._known.systems[0], self._device).others(most, ())
+
+    def _seed(
+        self,
+        system: System,
+        looker: Looker,
+        cases: Cases,
+        seed: PreparedSeed,
+        followups: Sequence[LookedAt],
+        number: int,
+    ) -> None:
+        from medtest.runner.units.parts import answers
+
+        images = [seed.image, *(one.image for one in followups)]
+        noises: dict[int, int] = {}
+        shown = list(images)
+        for at, one in enumerate(followups, 1):
+            if isinstance(cases.parts.relations[one.case.relation], UniformNoise):
+                continue  # it is that noise
+            rng = replace(one.case, relation="uniform_noise").generator(self._prepared.suite.seed)
+            noise = space.noise_of(seed, one.image, int(rng.integers(2**32)))
+            if noise is not None:
+                noises[at] = len(shown)
+                shown.append(noise)
+        seen = looker.see(shown)
+        method = self._options.saliency
+        saliency, score = (None, "") if method == "none" else looker.saliency(seed, images, method)  # type: ignore[arg-type]
+        mask = looker.fitted_mask(seed.mask)
+        self.found.cases += len(followups)
+        vectors = {layer: found[0] for layer, found in seen.vectors.items()}
+        self._features.add(vectors, role=space.CLEAN, label=_label(seed), name=self._name(seed))
+        for at, one in enumerate(followups, 1):
+            self._features.add(
+                {layer: found[at] for layer, found in seen.vectors.items()},
+                role=space.FOLLOW_UP,
+                label=_label(seed),
+                name=f"{self._name(seed)}/{_stem(one)}",
+                relation=one.case.relation,
+                severity=one.case.severity,
+            )
+            self._compare(seed, one, seen, at, noises.get(at), saliency, mask)
+        if number < self._options.figures and self._images:
+            rows = _rows(seed, followups)
+            sources = [cases.parts.make(seed, seed.ref.source), *(followups[at - 1].made for at in rows[1:])]
+            said = answers(system, sources, lambda: None)
+            self._draw(seed, followups, rows, seen, saliency, score, mask, said, number)
+
+    def _compare(
+        self,
+        seed: PreparedSeed,
+        one: LookedAt,
+        seen: Seen,
+        at: int,
+        noise: int | None,
+        saliency: Any,
+        mask: Any,
+    ) -> None:
+        """Take the numbers of one follow-up."""
+        case = self._row(seed, one)
+        for layer, found in seen.flat.items():
+            self._layer_rows.append(
+                {
+                    **case,
+                    "layer": layer,
+                    "cosine": numbers.cosine(found[0], found[at]),
+                    "distance": numbers.relative_distance(found[0], found[at]),
+                    "noise_distance": None if noise is None else numbers.relative_distance(found[0], found[noise]),
+                }
+            )
+        maps = [("saliency", saliency, seed.mask)] if saliency is not None else []
+        maps += [(name, found, mask) for name, found in seen.attention.items()]
+        for name, found, inside in maps:
+            self._map_rows.append(
+                {
+                    **case,
+                    "map": name,
+                    "rank_correlation": numbers.rank_correlation(found[0], found[at]),
+                    "cosine": numbers.cosine(found[0], found[at]),
+                    "lesion_before": numbers.share_inside(found[0], inside),
+                    "lesion_after": numbers.share_inside(found[at], inside),
+                }
+            )
+
+    def _draw(
+        self,
+        seed: PreparedSeed,
+        followups: Sequence[LookedAt],
+        places: Sequence[int],
+        seen: Seen,
+        saliency: Any,
+        score: str,
+        mask: Any,
+        said: Sequence[Any],
+        number: int,
+    ) -> None:
+        from medtest.inside.pictures import Row, draw_rows
+        from medtest.runner.pictures.panels import save
+
+        task = task_of(seed.kind)
+        names = ["source", *(one.name for one in followups)]
+        images = [seed.image, *(one.image for one in followups)]
+        rows = []
+        for at, answer in zip(places, said, strict=True):
+            maps = {layer: found[at] for layer, found in seen.maps.items()}
+            maps |= {f"attention {name}": found[at] for name, found in seen.attention.items()}
+            row = Row(
+                name=names[at],
+                words=task.answer_words(CaseAnswer(output=answer.output, reason=answer.reason)),
+                image=images[at],
+                shown=seen.fitted[at],
+                mask=seed.mask,
+                shown_mask=mask,
+                maps=maps,
+                saliency=None if saliency is None else saliency[at],
+            )
+            row.notes = self._notes(seen, saliency, at, seed.mask, mask)
+            rows.append(row)
+        rows[0].words = "\n".join(part for part in (task.expected_words(seed), rows[0].words) if part)
+        shown = f"{len(places) - 1} of {len(followups)} follow-ups" if len(places) <= len(followups) else ""
+        detail = [f"saliency of {score}" if score else "", shown]
+        file = self._target / f"case-{number + 1:02}.png"
+        title = f"{self._name(seed)}  \N{MIDDLE DOT}  {self.found.system}"
+        last = list(seen.maps)[-1] if seen.maps else ""
+        save(draw_rows(title, "; ".join(filter(None, detail)), rows, after=last), file)
+        words = f"{self._name(seed)}: features, {'saliency, ' if saliency is not None else ''}attention"
+        if not seen.attention:
+            words = words.removesuffix(", attention")
+        self._add(file, words)
+
+    def _notes(self, seen: Seen, saliency: Any, at: int, whole: Any, mask: Any) -> dict[str, str]:
+        """Return what stands below the pictures of a row."""
+        notes: dict[str, str] = {}
+        for layer, found in seen.flat.items():
+            if at:
+                notes[layer] = f"cosine {_shown(numbers.cosine(found[0], found[at]))}"
+        maps = [("saliency", saliency, whole)] if saliency is not None else []
+        maps += [(f"attention {name}", found, mask) for name, found in seen.attention.items()]
+        for name, found, inside in maps:
+            share = numbers.share_inside(found[at], inside)
+            lines = [] if share is None else [f"in the lesion {100 * share:.0f} %"]
+            lines += [f"rank corr. {_shown(numbers.rank_correlation(found[0], found[at]))}"] if at else []
+            notes[name] = "\n".join(lines)
+        return notes
+
+    # --- what is written ------------------------------------------------------------------------------------------
+
+    def _name(self, seed: PreparedSeed) -> str:
+        shown = self._prepared.names.seed_id(seed.ref.dataset, seed.ref.seed_id)
+        return f"{seed.ref.dataset}/{shown}"
+
+    def _row(self, seed: PreparedSeed, one: LookedAt) -> dict[str, Any]:
+        case = one.case
+        return {
+            "dataset": case.dataset,
+            "seed_id": self._prepared.names.seed_id(case.dataset, case.seed_id),
+            "relation": case.relation,
+            "severity": case.severity,
+            "frame": case.frame,
+            "repeat": case.repeat,
+            "pixels": one.pixels,
+        }
+
+    def _add(self, file: Path, words: str) -> None:
+        self.found.files.append(file)
+        self._pictures.append({"file": file.name, "words": words})
+
+    def _table(self, name: str, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> None:
+        import pandas as pd
+
+        frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+        if frame.empty:
+            return
+        file = self._target / f"{name}.csv"
+        with writing_text(file) as opened:
+            frame.to_csv(opened, index=False, float_format="%.6g", lineterminator="\n")
+        self.found.files.append(file)
+
+    def _write_tables(self) -> None:
+        from medtest.inside.tables import first_layers, layer_table, map_table
+
+        self._table("features", self._layer_rows)
+        self._table("maps", self._map_rows)
+        layers = layer_table(self._layer_rows, self._features, self.found.layers)
+        self._table("layers", layers)
+        self._table("first_layer", first_layers(layers, self.found.layers))
+        self._table("maps_by_relation", map_table(self._map_rows))
+
+    def _write_plane(self) -> None:
+        from medtest.inside.planes import draw_planes, plane_rows
+
+        features, points = self._features, {}
+        groups = _groups(features)
+        for layer in features.vectors:
+            everything = features.matrix(layer, range(len(features.role)))
+            placed = space.embedded(space.scaled(everything)[0], self._options.embedding, self._prepared.suite.seed)  # type: ignore[arg-type]
+            if placed is not None:
+                points[layer] = placed
+        if not points:
+            return
+        self._table("plane", plane_rows(features, points))
+        how = {"tsne": "t-SNE", "umap": "UMAP"}[self._options.embedding]
+        known = "training" if self._known is not None else "other clean images of the suite"
+        file = self._target / f"plane_{self._options.embedding}.png"
+        draw_planes(features, points, groups, file, known=known, how=how)
+        self._add(file, f"{how} of pooled features, a panel a layer: {known}, clean and follow-ups")
+
+    def _write_chords(self) -> None:
+        """Write the pairs of labels of the run's records, where several may be true and there are records."""
+        from medtest.report.chords import draw_chords
+        from medtest.results.cooccurrence import PUBLISHED_SHARE, cooccurrence_table, cooccurrences
+        from medtest.results.records.records_io import Records
+
+        several = [known for known in self._prepared.classes.values() if known.multi]
+        if not several:
+            return
+        if not (self.found.folder / "records.parquet").is_file():
+            self.found.notices.append("Chords of labels are drawn from a run's records; there is no finished run yet.")
+            return
+        names = list(dict.fromkeys(name for known in several for name in known.names))
+        records = Records.read(self.found.folder, ["label", "relation", "severity"])
+        table = cooccurrence_table(records, names)
+        self._table("cooccurrence", table)
+        groups = [("clean", *cooccurrences(_texts(records.sources), names))]
+        rows = records.followups
+        for relation in list(dict.fromkeys(rows["relation"].astype(str)))[:5]:
+            own = rows[(rows["relation"].astype(str) == relation).to_numpy()]
+            level = int(own["severity"].max())
+            own = own[(own["severity"] == level).to_numpy()]
+            title = relation.replace("_", " ") + (f", severity {level}" if level else "")
+            groups.append((title, *cooccurrences(_texts(own), names)))
+        share = self._options.threshold
+        file = self._target / "chords.png"
+        draw_chords(groups, names, file, threshold=PUBLISHED_SHARE if share is None else share)
+        self._add(
+            file, "Labels that are answered together: on the sources, and under each relation at its last severity"
+        )
+
+    def _write_index(self) -> None:
+        file = self._target / "index.json"
+        content = {"layers": self.found.layers, "cases": self.found.cases, "pictures": self._pictures}
+        with writing_text(file) as opened:
+            opened.write(json.dumps(content["pictures"], indent=2, ensure_ascii=False) + "\n")
+        self.found.files.append(file)
+
+
+def _texts(rows: Any) -> list[str | None]:
+    return [value if isinstance(value, str) else None for value in rows["label"].tolist()]
+
+
+def _groups(features: space.Features) -> list[tuple[str, str, list[int]]]:
+    """Return the rows of the plane: clean images, and the last severity of up to three relations."""
+    found = [("clean", space.CLEAN, features.of(space.CLEAN))]
+    for relation in list(dict.fromkeys(filter(None, features.relation)))[:3]:
+        last = max(features.severity[at] for at in features.of(space.FOLLOW_UP, relation))
+        name = relation.replace("_", " ") + (f", severity {last}" if last else "")
+        found.append((name, space.FOLLOW_UP, features.of(space.FOLLOW_UP, relation, last)))
+    return found
+
+
+def _rows(seed: PreparedSeed, followups: Sequence[LookedAt]) -> list[int]:
+    """Return which images a sheet shows: 0, the source, and follow-ups that differ from it, at equal distances."""
+    other = [at for at, one in enumerate(followups, 1) if not np.array_equal(one.image, seed.image)]
+    most = _MOST_ROWS - 1
+    if len(other) > most:
+        other = [other[int(at)] for at in np.round(np.linspace(0, len(other) - 1, most))]
+    return [0, *other]
+
+
+def _label(seed: PreparedSeed) -> str:
+    return "" if seed.labels is None else "|".join(seed.labels) or "none"
+
+
+def _stem(one: LookedAt) -> str:
+    return stem_text(one.case.relation, one.case.severity, one.case.frame, one.case.repeat)
+
+
+def _shown(value: float | None) -> str:
+    return "none" if value is None else f"{value:.2f}"

@@ -1,0 +1,204 @@
+"""One look at a network: a source and its follow-ups go through it together, and what passed within is compared.
+
+Images take the way of ``predict`` (fitted, inputs, forward), so that features and attention are those of the recorded
+answers; saliency takes the probe's way, which has gradients. Nothing of a seed is held once its numbers are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from medtest.cases import Image, Mask, PreparedSeed
+from medtest.errors import MedtestError, Mistake
+from medtest.inside.attention import AttentionReader
+from medtest.inside.hooks import as_map, captured, first_tensor, is_scripted, pooled
+from medtest.inside.layers import chosen_layers
+from medtest.inside.saliency import Method, saliency_of, score_of
+from medtest.probes import Need
+from medtest.systems.torch_system import TorchSystem
+from medtest.systems.untouched import untouched
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from medtest.systems.base import System
+
+_CHUNK = 8
+
+
+@dataclass(eq=False)
+class Seen:
+    """What a network made of images, one entry an image.
+
+    Attributes:
+        fitted: What it was shown, uint8 h×w×3.
+        vectors: Pooled features by layer, float32 B×C.
+        flat: Whole features by layer, one an image, float32.
+        maps: Feature maps by layer, float32 B×h×w; without layers that have no places, or are asked of several crops.
+        attention: Attention maps by name, float32 B×h×w, ≥ 0.
+    """  # noqa: RUF002
+
+    fitted: list[Image] = field(default_factory=list)
+    vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    flat: dict[str, list[NDArray[np.float32]]] = field(default_factory=dict)
+    maps: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    attention: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+
+
+def network_of(system: System) -> TorchSystem:
+    """Return the system that runs a torch network, opened or not.
+
+    Raises:
+        UserMistakes: It is none.
+    """
+    inner = system.inner
+    if not isinstance(inner, TorchSystem):
+        raise Mistake(
+            where=system.record_name,
+            found="a system that is no torch network",
+            allowed="a network of medtest, torchvision, timm, Hugging Face, smp, MONAI or TorchScript",
+            fix="take the network's own weights instead of its answers or its ONNX export",
+        ).as_error()
+    return inner
+
+
+class Looker:
+    """Looks into one opened system.
+
+    Args:
+        system: The system.
+        layers: Layers to look at, published names or the network's own; none for sensible ones.
+        example: An image of the suite, by which the layers are found.
+
+    Attributes:
+        layers: The layers, in the order in which they were named or run.
+        notices: What could not be looked at, and why.
+
+    Raises:
+        UserMistakes: The system is no network that can be looked into, or has no such layer.
+    """
+
+    def __init__(self, system: System, layers: Sequence[str], example: Image) -> None:
+        inner = network_of(system)
+        self.system, self._torch = system, inner
+        self.notices: list[str] = []
+        network = inner.network
+        self.layers: list[str] = []
+        if is_scripted(network):
+            if layers:
+                raise Mistake(
+                    where=system.record_name,
+                    key="layers",
+                    found=", ".join(layers),
+                    allowed="none: a TorchScript program calls no hooks of its inner layers",
+                    fix="leave layers out for saliency alone, or take the network before it was exported",
+                ).as_error()
+            self.notices.append("A TorchScript program calls no hooks of its layers: only its saliency is shown.")
+            self._attention: AttentionReader | None = None
+            return
+        self._attention = AttentionReader(network)
+        with untouched(network, inner.device), torch.no_grad():
+            self.layers = chosen_layers(network, layers, lambda: self._forward([inner.fitted(example)]))
+
+    def _forward(self, fitted: Sequence[Image]) -> Any:
+        return self._torch.forward(self._torch.inputs(list(fitted)))
+
+    @property
+    def gives_gradients(self) -> bool:
+        """Whether saliency can be taken."""
+        return self._torch.offers() is Need.GRADIENTS
+
+    def see(self, images: Sequence[Image]) -> Seen:
+        """Show images to the network and return what passed within; nothing stays in it.
+
+        Args:
+            images: uint8 H×W×3 of one size.
+        """  # noqa: RUF002
+        seen = Seen(fitted=[self._torch.fitted(image) for image in images])
+        if not self.layers and self._attention is None:
+            return seen
+        step = min(_CHUNK, self._torch.largest_batch or _CHUNK)
+        parts = [self._see(seen.fitted[at : at + step]) for at in range(0, len(images), step)]
+        for name in parts[0][0]:
+            seen.vectors[name] = np.concatenate([part[0][name] for part in parts])
+            seen.flat[name] = [one for part in parts for one in part[1][name]]
+        for name in parts[0][2]:
+            seen.maps[name] = np.concatenate([part[2][name] for part in parts])
+        for name in parts[0][3]:
+            seen.attention[name] = np.concatenate([part[3][name] for part in parts])
+        return seen
+
+    def _see(self, fitted: Sequence[Image]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
+        count, shape = len(fitted), (int(fitted[0].shape[0]), int(fitted[0].shape[1]))
+        with ExitStack() as stack:
+            stack.enter_context(untouched(self._torch.network, self._torch.device))
+            stack.enter_context(torch.no_grad())
+            kept = stack.enter_context(captured(self._torch.network, self.layers))
+            if self._attention is not None:
+                stack.enter_context(self._attention.attached())
+            self._forward(fitted)
+            outputs = {name: kept.outputs[name] for name in self.layers if name in kept.outputs}
+            looked = {} if self._attention is None else self._attention.take(count, shape)
+        vectors = {name: _array(pooled(one, count)) for name, one in outputs.items()}
+        flat = {name: list(_array(one).reshape(count, -1)) for name, one in outputs.items()}
+        maps = {
+            name: _array(found)
+            for name, one in outputs.items()
+            if len(one) == count and (found := as_map(one, shape)) is not None
+        }
+        return vectors, flat, maps, {name: _array(one) for name, one in looked.items()}
+
+    def fitted_mask(self, mask: Mask | None) -> Mask | None:
+        """Return a mask as the network is shown it: cropped and resized as images are."""
+        if mask is None:
+            return None
+        shown = self._torch.fitted(np.repeat((mask.astype(np.uint8) * 255)[..., None], 3, axis=2))
+        return np.asarray(shown[..., 0] > 127)
+
+    @contextmanager
+    def probing(self, seed: PreparedSeed) -> Iterator[Any]:
+        """Ready the network for saliency of a seed's images; yields its probe, None where it gives no gradients."""
+        from medtest.systems.probe import probe_of
+
+        if not self.gives_gradients:
+            yield None
+            return
+        probe = probe_of(self.system, classes=seed.classes)
+        with probe.attached():
+            yield probe
+
+    def saliency(self, seed: PreparedSeed, images: Sequence[Image], method: Method) -> tuple[Any, str]:
+        """Return the saliency of a seed's images, float32 B×H×W, and the score's name; None where there is none."""  # noqa: RUF002
+        try:
+            with self.probing(seed) as probe:
+                if probe is None:
+                    self._note("It gives no gradients: there is no saliency.")
+                    return None, ""
+                score, name = score_of(probe, images[0])
+                step = min(_CHUNK, self._torch.largest_batch or _CHUNK)
+                found = [
+                    saliency_of(score, images[at : at + step], method=method, device=probe.device)
+                    for at in range(0, len(images), step)
+                ]
+                return np.concatenate(found), name
+        except MedtestError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the network may be anybody's; features stand without its gradients
+            self._note(f"There is no saliency: {type(error).__name__}: {error}"[:300])
+            return None, ""
+
+    def _note(self, words: str) -> None:
+        if words not in self.notices:
+            self.notices.append(words)
+
+
+def _array(tensor: Tensor) -> NDArray[np.float32]:
+    found = first_tensor(tensor)
+    return np.asarray((tensor if found is None else found).detach().float().cpu().numpy(), np.float32)

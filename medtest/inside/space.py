@@ -1,0 +1,177 @@
+"""Where features of training, clean and attacked images lie: embedded in the plane, and in numbers.
+
+Figure 7 of Xu et al. 2021 (Medical Image Analysis) shows by t-SNE that clean test images lie among training images of
+their class, the more so the deeper the layer, and attacked ones do not. What it claims is said here in numbers that
+need no eye: how often the nearest training features have a case's class (k-NN accuracy), how apart the classes lie
+(silhouette), and in which layer follow-ups first move further than noise of their size moves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import Image, PreparedSeed
+from medtest.errors import Mistake
+from medtest.inside.saliency import need
+from medtest.relations.adversarial.attack import EpsilonLevel
+from medtest.relations.adversarial.uniform_noise import UniformNoise
+
+Embedding: TypeAlias = Literal["tsne", "umap", "none"]
+NEIGHBOURS = 5
+MOST_NOISE = 64
+"""Follow-ups further from their source than this many levels are compared with no noise."""
+TRAINING, CLEAN, FOLLOW_UP = "training", "clean", "follow-up"
+
+
+@dataclass(eq=False)
+class Features:
+    """Pooled features of many images in several layers.
+
+    Attributes:
+        vectors: By layer, float32 C, one an image.
+        role: :data:`TRAINING`, :data:`CLEAN` or :data:`FOLLOW_UP`, one an image, and likewise the following.
+        relation: "" where there is none.
+        severity: 0 where there is none.
+        label: The true label, "" where there is none.
+        name: The case.
+    """
+
+    vectors: dict[str, list[NDArray[np.float32]]] = field(default_factory=dict)
+    role: list[str] = field(default_factory=list)
+    relation: list[str] = field(default_factory=list)
+    severity: list[int] = field(default_factory=list)
+    label: list[str] = field(default_factory=list)
+    name: list[str] = field(default_factory=list)
+
+    def add(
+        self,
+        vectors: dict[str, NDArray[np.float32]],
+        *,
+        role: str,
+        label: str,
+        name: str,
+        relation: str = "",
+        severity: int = 0,
+    ) -> None:
+        """Add one image."""
+        for layer, vector in vectors.items():
+            self.vectors.setdefault(layer, []).append(vector)
+        self.role.append(role)
+        self.relation.append(relation)
+        self.severity.append(severity)
+        self.label.append(label)
+        self.name.append(name)
+
+    def of(self, role: str, relation: str = "", severity: int | None = None) -> list[int]:
+        """Return the places of images."""
+        return [
+            at
+            for at, one in enumerate(self.role)
+            if one == role and self.relation[at] == relation and severity in (None, self.severity[at])
+        ]
+
+    def matrix(self, layer: str, places: Sequence[int]) -> NDArray[np.float32]:
+        """Return features of images in a layer, float32 N×C."""  # noqa: RUF002
+        return np.stack([self.vectors[layer][place] for place in places])
+
+
+def scaled(reference: NDArray[Any], *others: NDArray[Any]) -> list[NDArray[np.float64]]:
+    """Return features with each channel in standard deviations of a reference around its mean; constant ones are 0."""
+    mean, spread = reference.mean(axis=0, dtype=np.float64), reference.std(axis=0, dtype=np.float64)
+    spread = np.where(spread > 0, spread, np.inf)
+    return [(np.asarray(one, np.float64) - mean) / spread for one in (reference, *others)]
+
+
+def neighbours_accuracy(
+    known: NDArray[Any], labels: Sequence[str], asked: NDArray[Any], truth: Sequence[str], k: int = NEIGHBOURS
+) -> float | None:
+    """Return how often the majority of the k nearest known features has the true label, in [0, 1]; None without any.
+
+    Args:
+        known: N×C, with ``labels``.
+        labels: Theirs.
+        asked: M×C, with ``truth``.
+        truth: Theirs.
+        k: Neighbours; fewer where there are fewer. Distances are Euclidean.
+    """  # noqa: RUF002
+    if len(known) == 0 or len(asked) == 0 or len(set(labels)) < 2:
+        return None
+    need("sklearn", "inside", "k-NN accuracy")
+    from sklearn.neighbors import KNeighborsClassifier
+
+    found = KNeighborsClassifier(n_neighbors=min(k, len(known))).fit(known, list(labels))
+    return float(found.score(asked, list(truth)))
+
+
+def silhouette(features: NDArray[Any], labels: Sequence[str]) -> float | None:
+    """Return the mean silhouette of classes, in [-1, 1]; None where there are fewer than two, or only single ones.
+
+    Args:
+        features: N×C.
+        labels: One a row.
+    """  # noqa: RUF002
+    if not 2 <= len(set(labels)) < len(features):
+        return None
+    need("sklearn", "inside", "silhouette")
+    from sklearn.metrics import silhouette_score
+
+    return float(silhouette_score(features, list(labels)))
+
+
+def embedded(features: NDArray[Any], how: Embedding, seed: int) -> NDArray[np.float64] | None:
+    """Return features in the plane, float64 N×2; None for ``none`` and of fewer than five images.
+
+    Args:
+        features: N×C.
+        how: ``tsne``, ``umap`` or ``none``.
+        seed: Of its random start.
+
+    Raises:
+        UserMistakes: Its library is not installed.
+    """  # noqa: RUF002
+    if how not in ("tsne", "umap", "none"):
+        raise Mistake(where="command line", key="embedding", found=str(how), allowed="tsne, umap, none").as_error()
+    if how == "none" or len(features) < 5:
+        return None
+    if how == "umap":
+        need("umap", "umap", "embedding=umap")
+        import umap
+
+        reducer = umap.UMAP(n_neighbors=min(15, len(features) - 1), random_state=seed % 2**32, n_jobs=1)
+        return np.asarray(reducer.fit_transform(features), np.float64)
+    need("sklearn", "inside", "embedding=tsne")
+    from sklearn.manifold import TSNE
+
+    perplexity = min(30.0, (len(features) - 1) / 3)
+    made = TSNE(perplexity=perplexity, init="pca" if features.shape[1] > 1 else "random", random_state=seed % 2**32)
+    return np.asarray(made.fit_transform(features), np.float64)
+
+
+def noise_of(seed: PreparedSeed, followup: Image, noise_seed: int) -> Image | None:
+    """Return a source with uniform noise of the size of its follow-up: ε is their L∞ distance, in whole levels.
+
+    Args:
+        seed: The prepared source case.
+        followup: uint8 H×W×3.
+        noise_seed: Of the noise.
+
+    Returns:
+        uint8 H×W×3, as the relation ``uniform_noise`` makes it on the field of view; None where the follow-up is the
+        source, or so far from it that noise of the size would leave no image (:data:`MOST_NOISE`).
+    """  # noqa: RUF002
+    epsilon = int(np.abs(followup.astype(np.int16) - seed.image.astype(np.int16)).max(initial=0))
+    if not 0 < epsilon <= MOST_NOISE:
+        return None
+    relation = UniformNoise(UniformNoise.Settings(severities=[1], levels={1: EpsilonLevel(epsilon=epsilon)}))
+    params: dict[str, Any] = {"epsilon": float(epsilon), "where": "field", "noise_seed": noise_seed}
+    return relation.apply(seed, params).image
+
+
+def first_beyond(layers: Sequence[str], moved: dict[str, float], floor: dict[str, float]) -> str:
+    """Return the first layer, in their order, whose features follow-ups move further than noise; "" for none."""
+    return next((name for name in layers if name in moved and name in floor and moved[name] > floor[name]), "")

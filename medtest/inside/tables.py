@@ -1,0 +1,131 @@
+"""Tables over all cases of a look inside: by relation, severity and layer or map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from medtest.inside import space
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def layer_table(rows: Sequence[Mapping[str, Any]], features: space.Features, layers: Sequence[str]) -> pd.DataFrame:
+    """Return what follow-ups do to each layer.
+
+    Args:
+        rows: Cases × layers: ``relation``, ``severity``, ``layer``, ``cosine``, ``distance``, ``noise_distance``.
+        features: Pooled features of the same cases and of training images.
+        layers: The layers in their order.
+
+    Returns:
+        ``relation``, ``severity``, ``layer``, ``cases``; means of ``cosine``, ``distance`` and ``noise_distance`` (over
+        the cases that have one) and of ``distance`` over the same cases (``compared_distance``); ``beyond_noise``;
+        ``knn_clean``, ``knn_attacked``: k-NN accuracy against training images, features in standard deviations of
+        theirs; ``silhouette_clean``, ``silhouette_attacked``: of the true classes.
+    """  # noqa: RUF002
+    import pandas as pd
+
+    if not rows:
+        return pd.DataFrame()
+    table = pd.DataFrame(list(rows))
+    table[["cosine", "distance", "noise_distance"]] = table[["cosine", "distance", "noise_distance"]].astype(float)
+    clean = {layer: _of_clean(features, layer) for layer in layers if layer in features.vectors}
+    made: list[dict[str, Any]] = []
+    order = {layer: place for place, layer in enumerate(layers)}
+    for key, cases in table.groupby(["relation", "severity"], sort=False):
+        relation, severity = _named(key)
+        for layer, own in sorted(cases.groupby("layer", sort=False), key=lambda pair: order[str(pair[0])]):
+            compared = own[own["noise_distance"].notna()]
+            moved, floor = float(compared["distance"].mean()), float(compared["noise_distance"].mean())
+            attacked = _of_attacked(features, str(layer), relation, severity)
+            made.append(
+                {
+                    "relation": relation,
+                    "severity": severity,
+                    "layer": layer,
+                    "cases": len(own),
+                    "cosine": own["cosine"].mean(),
+                    "distance": own["distance"].mean(),
+                    "compared_distance": moved,
+                    "noise_distance": floor,
+                    "beyond_noise": bool(moved > floor) if len(compared) else None,
+                    "knn_clean": clean[str(layer)][0],
+                    "knn_attacked": attacked[0],
+                    "silhouette_clean": clean[str(layer)][1],
+                    "silhouette_attacked": attacked[1],
+                }
+            )
+    return pd.DataFrame(made)
+
+
+def first_layers(table: pd.DataFrame, layers: Sequence[str]) -> pd.DataFrame:
+    """Return, by relation and severity, the first layer whose features move further than uniform noise moves them.
+
+    Args:
+        table: What :func:`layer_table` gave.
+        layers: The layers in their order.
+
+    Returns:
+        ``relation``, ``severity``, ``first_layer`` ("" where none does); without cases that noise was compared with,
+        no row.
+    """
+    import pandas as pd
+
+    made: list[dict[str, Any]] = []
+    if table.empty:
+        return pd.DataFrame()
+    for key, rows in table.groupby(["relation", "severity"], sort=False):
+        relation, severity = _named(key)
+        known = rows[rows["noise_distance"].notna()]
+        if len(known):
+            moved = dict(zip(known["layer"], known["compared_distance"], strict=True))
+            floor = dict(zip(known["layer"], known["noise_distance"], strict=True))
+            first = space.first_beyond(layers, moved, floor)
+            made.append({"relation": relation, "severity": severity, "first_layer": first})
+    return pd.DataFrame(made)
+
+
+def map_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the means of saliency's and attention's numbers by relation, severity and map."""
+    import pandas as pd
+
+    if not rows:
+        return pd.DataFrame()
+    names = ["rank_correlation", "cosine", "lesion_before", "lesion_after"]
+    table = pd.DataFrame(list(rows))
+    table[names] = table[names].astype(float)
+    grouped = table.groupby(["relation", "severity", "map"], sort=False)
+    found = grouped[names].mean()
+    found.insert(0, "cases", grouped.size())
+    return found.reset_index()
+
+
+def _named(key: Any) -> tuple[str, int]:
+    return str(key[0]), int(key[1])
+
+
+def _of_clean(features: space.Features, layer: str) -> tuple[float | None, float | None]:
+    return _of(features, layer, features.of(space.CLEAN))
+
+
+def _of_attacked(
+    features: space.Features, layer: str, relation: str, severity: int
+) -> tuple[float | None, float | None]:
+    return _of(features, layer, features.of(space.FOLLOW_UP, relation, severity))
+
+
+def _of(features: space.Features, layer: str, places: Sequence[int]) -> tuple[float | None, float | None]:
+    """Return k-NN accuracy against training images and the silhouette of some images in a layer."""
+    known = [at for at in features.of(space.TRAINING) if features.label[at]]
+    asked = [at for at in places if features.label[at]]
+    if not asked:
+        return None, None
+    truth = [features.label[at] for at in asked]
+    found = features.matrix(layer, asked)
+    if not known:
+        return None, space.silhouette(found, truth)
+    reference, own = space.scaled(features.matrix(layer, known), found)
+    accuracy = space.neighbours_accuracy(reference, [features.label[at] for at in known], own, truth)
+    return accuracy, space.silhouette(own, truth)
