@@ -284,7 +284,8 @@ def _smaller(command: str) -> str:
     typed = command
     if command.startswith(("python run.py", "medtest run")) and "plan=true" not in command and "--help" not in command:
         command = re.sub(r" limit=\d+", "", command) + " limit=1"
-        if "only=" not in command and "polyp_seg_paper" not in command:  # published draws have severity 0
+        # published draws have severity 0; a table of defences is of all that its suite has
+        if not any(word in command for word in ("only=", "polyp_seg_paper", "suite=defended_")):
             sequences = "robust_benchmark" in command and "_levels" not in command
             command += " only=severity:1" if sequences else " only=severity:3"
     if command.startswith("python run.py suite=polyp_seg") and re.search(r"\b(checkpoint|path)=", command):
@@ -300,7 +301,10 @@ def _smaller(command: str) -> str:
     if command.startswith("medtest train gap"):
         command = re.sub(r"phantoms=\d+", "phantoms=8", command) + " steps=2 batch=2 width=1 threads=1 tracking=none"
         command += " seeds.training.count=8" if "on=training" in command else ""
-    if command.startswith("medtest train further"):
+    if command.startswith("medtest train further") and "defence=" in command:
+        command = re.sub(r"phantoms=\d+", "phantoms=16", command) + " steps=2 batch=2 limit=1 recipe.size=64"
+        command += " relations=[pgd] relations.pgd.severities=[2] workers=1"
+    elif command.startswith("medtest train further"):
         command = re.sub(r"phantoms=\d+", "phantoms=16", command)
         command += " steps=2 batch=2 limit=1 relations=[blur] relations.blur.severities=[3]"
     return command

@@ -82,10 +82,14 @@ def two_systems(
     return with_composed(_with_transfer(tested, plans[0]) if transfer else tested)
 
 
+def _same(one: PartPlan, other: PartPlan) -> bool:
+    return one.info.name == other.info.name and one.settings == other.settings
+
+
 def _with_transfer(suite: Suite, undefended: PartPlan) -> Suite:
     """Return the suite with its PGD, made on the undefended network, shown to both, where it has one made on each."""
     own = next((one for one in suite.relations if one.info.name == PGD and one.settings.crafted_on == EACH), None)
-    if own is None or any(crafter == undefended for crafter in suite.crafters.values()):
+    if own is None or any(_same(crafter, undefended) for crafter in suite.crafters.values()):
         return suite
     settings = own.settings.model_copy(update={"crafted_on": undefended.id})
     shown = replace(own, id=f"{own.id}_transfer", settings=settings)
