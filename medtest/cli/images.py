@@ -188,7 +188,7 @@ def _crafted_words(crafted: Crafted) -> str:
         return f"Crafted on {crafted.on}; the pixels are those that were judged, from {_below_outputs(crafted.folder)}"
     words = f"Crafted anew on {crafted.on}"
     if crafted.problem:
-        words = f"{crafted.problem[0].upper()}{crafted.problem[1:]}. {words}"
+        words = f"Of what a run kept, {crafted.problem}. {words}"
     if not crafted.recorded:
         return f"{words}: no run in outputs/ has recorded this case."
     if crafted.recorded == crafted.sha256:

@@ -111,7 +111,9 @@ def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], t
     for index in chosen:
         made = parts.make(seed, unit.cases[index])
         if made.reason.startswith(NOT_KEPT):
-            raise MedtestError(f"{made.address}: {made.reason}. Run the suite whole first, or choose less with only=.")
+            lost = made.reason != NOT_KEPT  # its record stands, and the same run does not craft it again
+            first = "Run the suite with fresh=true first" if lost else "Run the suite whole first"
+            raise MedtestError(f"{made.address}: {made.reason}. {first}, or choose less with only=.")
         if made.follow is None:
             written.add(made, "", "", "")
             continue

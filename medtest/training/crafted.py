@@ -22,4 +22,5 @@ def check_crafted(parts: Parts, made: MadeCase) -> None:
     start, count = getattr(settings, "start", None), getattr(settings, "count", None)
     name = next(iter(parts.suite.composed.get("seeds", ())), "NAME")
     images = " data=FOLDER" if start is None else f" seeds.{name}.start={start} seeds.{name}.count={count}"
+    images += "" if made.reason == NOT_KEPT else " fresh=true"  # recorded, but its pixels were lost since
     raise not_crafted(parts.suite, made.address.relation, more=images).as_error()
