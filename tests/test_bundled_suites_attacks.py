@@ -17,7 +17,7 @@ LABELS = {
     "adversarial_melanoma": ("uniform_noise", "fgsm"),
     "adversarial_retinopathy": ("uniform_noise", "fgsm"),
     "adversarial_chest": ("uniform_noise", "fgsm"),
-    "adversarial_melanoma_gap": ("uniform_noise", "gap"),
+    "adversarial_gap": ("uniform_noise", "gap"),
     "natural_and_adversarial_melanoma": ("brightness", "uniform_noise", "pgd"),
     "robust_benchmark_melanoma_attacked": ("brightness", "uniform_noise", "pgd"),
 }

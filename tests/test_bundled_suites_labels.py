@@ -29,7 +29,7 @@ BENCHMARKS = [
 LABEL_SUITES = ("wce", *BENCHMARKS, *FOLDERS)
 ATTACKED = {
     *("adversarial_melanoma", "adversarial_retinopathy", "adversarial_chest"),
-    *("adversarial_melanoma_gap", "natural_and_adversarial_melanoma", "robust_benchmark_melanoma_attacked"),
+    *("adversarial_gap", "natural_and_adversarial_melanoma", "robust_benchmark_melanoma_attacked"),
 }
 """Those of test_bundled_suites_attacks.py."""
 NEEDS_A_MODEL = {"medvqa_clef": ["model=openai_compatible"]}

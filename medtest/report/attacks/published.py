@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 from medtest.classes import CHEST, DERMOSCOPY, FUNDUS
 from medtest.report.heat import percent
 from medtest.results.attacks.settings import GENERATOR, WHITE
+from medtest.results.cube.axes import ALL
 from medtest.results.published import published_attacks
 
 if TYPE_CHECKING:
     from medtest.report.material import Material
 
+_SETS = {"train": "training", "val": "validation"}
+"""Data sets of a suite that stand for the paper's training and validation images."""
 _NETWORKS = {DERMOSCOPY.names: "IPMI2019-AttnMel", FUNDUS.names: "Inception v3", CHEST.names: "CheXNet"}
 
 
@@ -21,7 +24,8 @@ def published(material: Material, rows: Sequence[Mapping[Any, Any]]) -> dict[str
 
     Args:
         material: What the report is made of.
-        rows: Rows of ``attacks.csv`` over all data sets.
+        rows: Rows of ``attacks.csv``; of GAP those of data sets ``training`` and ``validation`` stand beside the
+            paper's, where there are such.
 
     Returns:
         None where the classes are none of the paper's.
@@ -51,9 +55,12 @@ def published(material: Material, rows: Sequence[Mapping[Any, Any]]) -> dict[str
 def _own(one: published_attacks.Attacked, rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
     """Return the own figures at the same written setting; empty where there is none."""
     if one.attack == published_attacks.CLEAN:
-        known = [float(row["clean"]) for row in rows if row["clean"] == row["clean"]]
+        known = [float(row["clean"]) for row in rows if row["dataset"] == ALL and row["clean"] == row["clean"]]
         return {"own": percent(100 * max(known)) if known else "", "own_auc": "", "own_fooling": ""}
-    row = next((row for row in rows if _same(one, row)), None)
+    sets = {str(row["dataset"]) for row in rows}
+    asked = _SETS[one.setting.rpartition(" ")[2]] if one.attack == "GAP" else ALL
+    dataset = asked if asked in sets else ALL if asked != _SETS["train"] else ""
+    row = next((row for row in rows if row["dataset"] == dataset and _same(one, row)), None)
     if row is None:
         return {"own": "", "own_auc": "", "own_fooling": ""}
     auroc = row["auroc"]
@@ -68,7 +75,7 @@ def _same(one: published_attacks.Attacked, row: Mapping[Any, Any]) -> bool:
     if row["norm"] != "linf" or row["cases"] == 0:
         return False
     if one.attack == "GAP":
-        return row["role"] == GENERATOR and one.setting == f"Linf={row['epsilon']:g} val"
+        return row["role"] == GENERATOR and one.setting.startswith(f"Linf={row['epsilon']:g} ")
     steps = "" if row["steps"] != row["steps"] else f"{int(row['steps'])}"
     return (
         row["role"] == WHITE

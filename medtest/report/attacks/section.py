@@ -47,7 +47,7 @@ def attacks(material: Material) -> dict[str, Any]:
         "smallest": _smallest(tables.named.get("smallest_epsilon.csv")),
         "smallest_panels": smallest_panels(tables.named.get("smallest_epsilon_curve.csv")),
         "ssim": _at_ssim(tables.named.get("efr_at_ssim.csv")),
-        "published": published(material, crafted),
+        "published": published(material, [] if shown is None else rows_of(shown)),
     }
     return {"attacks": page}
 
