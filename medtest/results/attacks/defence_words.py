@@ -64,7 +64,8 @@ def cells(row: Mapping[Any, Any]) -> tuple[str, ...]:
 
 def name_of(row: Mapping[Any, Any]) -> str:
     """Return what a row is called, with the defence's variant where it is not the paper's."""
-    return f"{row['defence']} ({row['variant']})" if row["variant"] not in ("paper", None, "") else str(row["defence"])
+    usual = _none(row["variant"]) or row["variant"] in ("paper", "")
+    return str(row["defence"]) if usual else f"{row['defence']} ({row['variant']})"
 
 
 def flags(row: Mapping[Any, Any]) -> Iterator[str]:

@@ -66,6 +66,7 @@ def test_rows_and_figures_are_those_of_table_5():
     assert standard["gain_low"] < standard["gain"] < standard["gain_high"]
     assert standard["clean_change_low"] < -4 / 48 < standard["clean_change_high"] <= 0
     assert not standard["masked"] and standard["one_class"] == ""
+    assert markdown(table).count("| None |") == 1 and "nan" not in markdown(table)
     published = [found[name]["published_percent"] for name in ("None", "Attack", "Standard", "MPAdvT")]
     assert published == [87.5, 0.0, 80.2, 82.4]
     assert math.isnan(found["Attack"]["gain"]) and found["None"]["clean"] == found["None"]["accuracy"]
