@@ -35,7 +35,7 @@ from medtest.training.classification.families import KINDS, logits_of, loss_of
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.classification.recipe import Losses
 from medtest.training.classification.train import train_classification
-from medtest.training.defences.attack import Drawn, draw
+from medtest.training.defences.attack import StepDraw, draw
 from medtest.training.defences.defence import Defence
 from medtest.training.defences.step import DefendedLoss
 from medtest.training.options import SegmentationOptions
@@ -135,7 +135,7 @@ def defended(given: argparse.Namespace) -> int:
     return 0
 
 
-def _defended_step(family: str, given: argparse.Namespace) -> tuple[Callable[[int], None], Callable[[Drawn], None]]:
+def _defended_step(family: str, given: argparse.Namespace) -> tuple[Callable[[int], None], Callable[[StepDraw], None]]:
     """Return a defended step of a drawn batch, and the bare passes that it takes."""
     how, kind = Defence(name=given.defence), KINDS[family]
     side, count, multi = given.side or kind.side, given.batch, kind.classes.multi
@@ -158,7 +158,7 @@ def _defended_step(family: str, given: argparse.Namespace) -> tuple[Callable[[in
         network.train().zero_grad(set_to_none=True)
         loss(network, batch)[0].backward()
 
-    def bare(drawn: Drawn) -> None:
+    def bare(drawn: StepDraw) -> None:
         network.eval().requires_grad_(False)
         for _ in range(drawn.steps if drawn.attacked else 0):
             given_pixels = inputs.detach().requires_grad_()

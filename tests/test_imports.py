@@ -97,7 +97,7 @@ def _room(path: Path) -> str:
 def _placed(parts: Sequence[str]) -> str:
     """Return the room of a module, or the module itself where it has a place of its own."""
     own = ".".join(parts[:2])
-    if own in ("tasks", "tasks.results"):
+    if own in ("tasks", "tasks.results", "tasks.panels"):
         return "tasks.base"
     return own if own in LAYERS else parts[0]
 

@@ -58,8 +58,8 @@ class LookedAt:
         return " ".join(parts)
 
 
-class Cases:
-    """Cases of one system of a suite.
+class InspectedCases:
+    """InspectedCases of one system of a suite.
 
     Args:
         prepared: The suite with its plan and what is chosen of it.
@@ -85,7 +85,7 @@ class Cases:
         """Return the seeds that are looked at: those chosen, at equal distances where that were more cases than most.
 
         Args:
-            most: Cases, sources included.
+            most: InspectedCases, sources included.
         """
         plan, chosen = self.prepared.plan, self.prepared.chosen.reshape(len(self.prepared.plan.refs), -1)
         with_cases = np.flatnonzero(chosen.any(axis=1))
@@ -133,8 +133,8 @@ class Cases:
     def _recorded(self, seed: PreparedSeed, case: Address) -> bool:
         """Whether the run says why there are no pixels."""
         assert self.parts.crafted is not None  # noqa: S101 - set above
-        row = self.parts.crafted.record(self._number, seed, case)
-        return row is not None and not row["followup_sha256"]
+        known = self.parts.crafted.look(self._number, seed, case)
+        return known is not None and not known.record["followup_sha256"]
 
     def _craft(self, unit: Unit, seed: PreparedSeed, index: int) -> dict[int, MadeCase]:
         """Craft the whole batch of a case, as a run would."""

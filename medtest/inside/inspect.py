@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,44 +11,22 @@ import numpy as np
 from medtest.address import stem_text
 from medtest.cases import PreparedSeed
 from medtest.inside import numbers, space
-from medtest.inside.cases import Cases, LookedAt
+from medtest.inside.cases import InspectedCases, LookedAt
+from medtest.inside.files import InsideFiles
+from medtest.inside.files import Inspected as Inspected
 from medtest.inside.options import InspectOptions
 from medtest.relations.adversarial.uniform_noise import UniformNoise
-from medtest.report.material import INSIDE
-from medtest.runner.folder import output_problems, writing_text
+from medtest.runner.folder import output_problems
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.tasks.base import CaseAnswer, task_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from medtest.inside.look import Looker, Seen
     from medtest.suite.model import Invocation, Suite
     from medtest.systems.base import System
 
 _MOST_ROWS = 6
 _MOST_SAID = 5
-
-
-@dataclass(kw_only=True)
-class Inspected:
-    """What became of the look into one system.
-
-    Attributes:
-        system: Its name in records.
-        folder: Its run's folder.
-        files: What was written, in ``inside/``.
-        layers: The layers that were looked at.
-        cases: How many follow-ups were looked at.
-        notices: Lines for the user.
-    """
-
-    system: str
-    folder: Path
-    files: list[Path] = field(default_factory=list)
-    layers: list[str] = field(default_factory=list)
-    cases: int = 0
-    notices: list[str] = field(default_factory=list)
 
 
 def inspect_suite(
@@ -121,12 +97,8 @@ class _System:
         self._features = space.Features()
         self._layer_rows: list[dict[str, Any]] = []
         self._map_rows: list[dict[str, Any]] = []
-        self._pictures: list[dict[str, str]] = []
+        self._files = InsideFiles(self.found)
         self._images = prepared.suite.privacy.images != "none"
-
-    @property
-    def _target(self) -> Path:
-        return self.found.folder / INSIDE
 
     def inspect(self, progress: Callable[[int, int], None]) -> Inspected:
         """Look, and write what was seen."""
@@ -135,25 +107,29 @@ class _System:
         system = looked_into(self._prepared, self._number)
         network_of(system)
         system.open(device=self._device, threads=self._invocation.threads or 1)
-        cases = Cases(self._prepared, self._invocation, self._number, system, self._device)
+        cases = InspectedCases(self._prepared, self._invocation, self._number, system, self._device)
         try:
             self._look(system, cases, progress)
         finally:
             cases.close()
             system.close()
-        with output_problems(self._target / "layers.csv"):
-            self._target.mkdir(parents=True, exist_ok=True)
-        for old in (*self._target.glob("*.csv"), *self._target.glob("plane*.png"), *self._target.glob("chords.png")):
+        with output_problems(self._files.target / "layers.csv"):
+            self._files.target.mkdir(parents=True, exist_ok=True)
+        for old in (
+            *self._files.target.glob("*.csv"),
+            *self._files.target.glob("plane*.png"),
+            *self._files.target.glob("chords.png"),
+        ):
             old.unlink()
         self._write_tables()
         self._write_plane()
-        self._write_chords()
-        self._write_index()
+        self._files.chords(list(self._prepared.classes.values()), self._options.threshold)
+        self._files.index()
         for reason, count in list(cases.left_out.items())[:_MOST_SAID]:
             self.found.notices.append(f"{count:,} follow-ups left out: {reason}")
         return self.found
 
-    def _look(self, system: System, cases: Cases, progress: Callable[[int, int], None]) -> None:
+    def _look(self, system: System, cases: InspectedCases, progress: Callable[[int, int], None]) -> None:
         from medtest.inside.look import Looker
 
         units = cases.units(self._options.cases)
@@ -178,22 +154,22 @@ class _System:
         self.found.notices += looker.notices
 
     def _begin(self) -> None:
-        with output_problems(self._target / "case"):
-            self._target.mkdir(parents=True, exist_ok=True)
-            for old in self._target.glob("case-*.png"):
+        with output_problems(self._files.target / "case"):
+            self._files.target.mkdir(parents=True, exist_ok=True)
+            for old in self._files.target.glob("case-*.png"):
                 old.unlink()
 
-    def _training_seeds(self, cases: Cases, units: Sequence[Any]) -> Any:
+    def _training_seeds(self, cases: InspectedCases, units: Sequence[Any]) -> Any:
         most = self._options.training_cases
         if self._known is None or self._training is None:
             return cases.others(most, units)
-        return Cases(self._known, self._training[1], 0, self._known.systems[0], self._device).others(most, ())
+        return InspectedCases(self._known, self._training[1], 0, self._known.systems[0], self._device).others(most, ())
 
     def _seed(
         self,
         system: System,
         looker: Looker,
-        cases: Cases,
+        cases: InspectedCases,
         seed: PreparedSeed,
         followups: Sequence[LookedAt],
         number: int,
@@ -307,14 +283,14 @@ class _System:
         rows[0].words = "\n".join(part for part in (task.expected_words(seed), rows[0].words) if part)
         shown = f"{len(places) - 1} of {len(followups)} follow-ups" if len(places) <= len(followups) else ""
         detail = [f"saliency of {score}" if score else "", shown]
-        file = self._target / f"case-{number + 1:02}.png"
+        file = self._files.target / f"case-{number + 1:02}.png"
         title = f"{self._name(seed)}  \N{MIDDLE DOT}  {self.found.system}"
         last = list(seen.maps)[-1] if seen.maps else ""
         save(draw_rows(title, "; ".join(filter(None, detail)), rows, after=last), file)
         words = f"{self._name(seed)}: features, {'saliency, ' if saliency is not None else ''}attention"
         if not seen.attention:
             words = words.removesuffix(", attention")
-        self._add(file, words)
+        self._files.add(file, words)
 
     def _notes(self, seen: Seen, saliency: Any, at: int, whole: Any, mask: Any) -> dict[str, str]:
         """Return what stands below the pictures of a row."""
@@ -349,30 +325,15 @@ class _System:
             "pixels": one.pixels,
         }
 
-    def _add(self, file: Path, words: str) -> None:
-        self.found.files.append(file)
-        self._pictures.append({"file": file.name, "words": words})
-
-    def _table(self, name: str, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> None:
-        import pandas as pd
-
-        frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
-        if frame.empty:
-            return
-        file = self._target / f"{name}.csv"
-        with writing_text(file) as opened:
-            frame.to_csv(opened, index=False, float_format="%.6g", lineterminator="\n")
-        self.found.files.append(file)
-
     def _write_tables(self) -> None:
         from medtest.inside.tables import first_layers, layer_table, map_table
 
-        self._table("features", self._layer_rows)
-        self._table("maps", self._map_rows)
+        self._files.table("features", self._layer_rows)
+        self._files.table("maps", self._map_rows)
         layers = layer_table(self._layer_rows, self._features, self.found.layers)
-        self._table("layers", layers)
-        self._table("first_layer", first_layers(layers, self.found.layers))
-        self._table("maps_by_relation", map_table(self._map_rows))
+        self._files.table("layers", layers)
+        self._files.table("first_layer", first_layers(layers, self.found.layers))
+        self._files.table("maps_by_relation", map_table(self._map_rows))
 
     def _write_plane(self) -> None:
         from medtest.inside.planes import draw_planes, plane_rows
@@ -386,54 +347,12 @@ class _System:
                 points[layer] = placed
         if not points:
             return
-        self._table("plane", plane_rows(features, points))
+        self._files.table("plane", plane_rows(features, points))
         how = {"tsne": "t-SNE", "umap": "UMAP"}[self._options.embedding]
         known = "training" if self._known is not None else "other clean images of the suite"
-        file = self._target / f"plane_{self._options.embedding}.png"
+        file = self._files.target / f"plane_{self._options.embedding}.png"
         draw_planes(features, points, groups, file, known=known, how=how)
-        self._add(file, f"{how} of pooled features, a panel a layer: {known}, clean and follow-ups")
-
-    def _write_chords(self) -> None:
-        """Write the pairs of labels of the run's records, where several may be true and there are records."""
-        from medtest.report.chords import draw_chords
-        from medtest.results.cooccurrence import PUBLISHED_SHARE, cooccurrence_table, cooccurrences
-        from medtest.results.records.records_io import Records
-
-        several = [known for known in self._prepared.classes.values() if known.multi]
-        if not several:
-            return
-        if not (self.found.folder / "records.parquet").is_file():
-            self.found.notices.append("Chords of labels are drawn from a run's records; there is no finished run yet.")
-            return
-        names = list(dict.fromkeys(name for known in several for name in known.names))
-        records = Records.read(self.found.folder, ["label", "relation", "severity"])
-        table = cooccurrence_table(records, names)
-        self._table("cooccurrence", table)
-        groups = [("clean", *cooccurrences(_texts(records.sources), names))]
-        rows = records.followups
-        for relation in list(dict.fromkeys(rows["relation"].astype(str)))[:5]:
-            own = rows[(rows["relation"].astype(str) == relation).to_numpy()]
-            level = int(own["severity"].max())
-            own = own[(own["severity"] == level).to_numpy()]
-            title = relation.replace("_", " ") + (f", severity {level}" if level else "")
-            groups.append((title, *cooccurrences(_texts(own), names)))
-        share = self._options.threshold
-        file = self._target / "chords.png"
-        draw_chords(groups, names, file, threshold=PUBLISHED_SHARE if share is None else share)
-        self._add(
-            file, "Labels that are answered together: on the sources, and under each relation at its last severity"
-        )
-
-    def _write_index(self) -> None:
-        file = self._target / "index.json"
-        content = {"layers": self.found.layers, "cases": self.found.cases, "pictures": self._pictures}
-        with writing_text(file) as opened:
-            opened.write(json.dumps(content["pictures"], indent=2, ensure_ascii=False) + "\n")
-        self.found.files.append(file)
-
-
-def _texts(rows: Any) -> list[str | None]:
-    return [value if isinstance(value, str) else None for value in rows["label"].tolist()]
+        self._files.add(file, f"{how} of pooled features, a panel a layer: {known}, clean and follow-ups")
 
 
 def _groups(features: space.Features) -> list[tuple[str, str, list[int]]]:

@@ -21,6 +21,11 @@ from medtest.cases import Address, Classes, Effect, Image, ImageSpec, Mask, Outp
 from medtest.errors import Mistake, nearest_name
 from medtest.oracles.moves import moved_mask
 from medtest.plugins import Part, parts
+from medtest.tasks.panels import Case as Case
+from medtest.tasks.panels import CaseAnswer as CaseAnswer
+from medtest.tasks.panels import FlatView as FlatView
+from medtest.tasks.panels import Panel as Panel
+from medtest.tasks.panels import Panels as Panels
 from medtest.tasks.results import Graded, TaskResults
 from medtest.tasks.results import RunRecords as RunRecords
 from medtest.tasks.results import Section as Section
@@ -63,86 +68,6 @@ class SystemInput:
     image: Image
     spec: ImageSpec = ImageSpec()
     classes: Classes | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlatView:
-    """A picture as a person looks at it.
-
-    Attributes:
-        image: uint8 H×W×3.
-        region: bool H×W that is outlined; None where there is none.
-    """
-
-    image: NDArray[np.uint8]
-    region: Mask | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """One picture of a strip.
-
-    Attributes:
-        name: What stands below it; several lines are parted by line feeds.
-        image: H×W×3, any size; None for an empty panel.
-        words: What is written across it: why there is nothing to see.
-        truth: bool H×W, outlined as expected.
-        answer: bool H×W, outlined and tinted as answered.
-        lines: Headings and texts that stand in the panel in place of a picture.
-    """
-
-    name: str
-    image: Image | None = None
-    words: str = ""
-    truth: Mask | None = None
-    answer: Mask | None = None
-    lines: Sequence[tuple[str, str]] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseAnswer:
-    """A system's answer, or why there is none."""
-
-    output: Output | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A case as strips show it.
-
-    Attributes:
-        seed: The source case.
-        image: The follow-up; None where there is none.
-        reason: Why there is none.
-        effect: What the relation did to the expected answer.
-        before: The answer to the source.
-        after: The answer to the follow-up.
-        words: Headings and texts of :meth:`Task.words`.
-    """
-
-    seed: PreparedSeed
-    image: Image | None
-    reason: str = ""
-    effect: Effect = Effect()
-    before: CaseAnswer
-    after: CaseAnswer
-    words: Sequence[tuple[str, str]] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panels:
-    """A strip.
-
-    Attributes:
-        panels: From left to right.
-        outlines: Whether a legend says what the outlines' colours mean.
-        truth: Whether what is expected is among them.
-    """
-
-    panels: Sequence[Panel]
-    outlines: bool = True
-    truth: bool = False
 
 
 class Task(Part, ABC):

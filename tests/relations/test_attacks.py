@@ -16,7 +16,7 @@ from torch.nn import functional
 from medtest.errors import NotApplicable
 from medtest.probes import CraftCase, Need
 from medtest.relations.adversarial.auto_pgd import checkpoints
-from medtest.relations.adversarial.goal import LesionMask, OneLabel, SeveralLabels
+from medtest.relations.adversarial.goal import MaskGoal, OneLabel, SeveralLabels
 from medtest.relations.adversarial.saving import pixels_of, saved
 from medtest.testing import check_relation
 
@@ -104,7 +104,7 @@ def test_losses_are_those_of_torch_and_of_the_definition() -> None:
         ((scores > 0).float() != findings).float().mean(1).tolist()
     )
     masks, maps = (torch.rand(2, 6, 6) > 0.6).float(), torch.randn(2, 6, 6)
-    lesion = LesionMask(truth=masks, targeted=False, references=("truth",) * 2, classes=None)
+    lesion = MaskGoal(truth=masks, targeted=False, references=("truth",) * 2, classes=None)
     dice = [2 * ((m > 0) & (t > 0)).sum() / ((m > 0).sum() + t.sum()) for m, t in zip(maps, masks, strict=True)]
     assert lesion.reached(maps).tolist() == pytest.approx([1 - float(d) for d in dice])
     pixels = torch.stack([bce(m, t) for m, t in zip(maps, masks, strict=True)])

@@ -167,7 +167,7 @@ class _Job:
         from medtest.training.further.train import train_further
 
         if log is not None:
-            unlogged = {"notes": True, "summary": True, "source": True, "defence": {"whose"}}
+            unlogged: dict[str, Any] = {"notes": True, "summary": True, "source": True, "defence": {"whose"}}
             options = self.recipe.model_dump(mode="json", exclude=unlogged)
             counts = {f"{self.kind.counted}{name}": count for name, count in material.counts.items()}
             log.params({**flat(options), **counts, "from": self.start.sha256})

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from medtest.systems.base import System
     from medtest.training.classification.cases import LabelledSet
     from medtest.training.generators.recipe import GeneratorRecipe
-    from medtest.training.generators.task import Attack
+    from medtest.training.generators.task import GeneratorObjective
     from medtest.training.log import TrainingLog
     from medtest.training.run import Trained
 
@@ -252,17 +252,17 @@ def attacking(
     folder: Path,
     device: str,
     threads: int,
-) -> tuple[Attack, LabelledSet]:
+) -> tuple[GeneratorObjective, LabelledSet]:
     """Return a generator's arithmetic against a system, which is opened, and the cases, which are made in a folder."""
     from medtest.systems.probe import probe_of
     from medtest.training.generators.material import prepare_cases
-    from medtest.training.generators.task import Attack
+    from medtest.training.generators.task import GeneratorObjective
 
     cases = prepare_cases(parts, folder)
     system.open(device=device, threads=threads)
     probe = probe_of(system, classes=cases.classes, digest=digest)
     info = info_of(request.settings, recipe, cases.classes, int(cases.images.shape[1]), system)
-    return Attack(probe=probe, classes=cases.classes, info=info, recipe=recipe), cases
+    return GeneratorObjective(probe=probe, classes=cases.classes, info=info, recipe=recipe), cases
 
 
 def info_of(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from medtest.relations.adversarial.goal import Goal
+    from medtest.relations.adversarial.projected_gradient import Attacked
 
 Where: TypeAlias = Literal["field", "everywhere", "off_lesion", "lesion"]
 LEVELS = 255.0
@@ -62,7 +63,7 @@ class AttackSettings(CraftedSettings, LeveledSettings[L], Generic[L]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
+class AttackBatch:
     """Images that are attacked together.
 
     Attributes:
@@ -81,9 +82,9 @@ class Batch:
     goal: Goal
     clean: Tensor
 
-    def part(self, rows: Tensor) -> Batch:
+    def part(self, rows: Tensor) -> AttackBatch:
         """Return some of its images."""
-        return Batch(
+        return AttackBatch(
             cases=tuple(self.cases[int(row)] for row in rows),
             images=self.images[rows],
             within=self.within[rows],
@@ -94,7 +95,7 @@ class Batch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class SearchResult:
     """What a search found.
 
     Attributes:
@@ -106,6 +107,11 @@ class Found:
     images: Tensor
     queries: Sequence[int]
     zero_gradient: Sequence[float | None]
+
+    @classmethod
+    def of(cls, found: Attacked) -> SearchResult:
+        """Return what steps along gradients found."""
+        return cls(images=found.images, queries=found.queries.tolist(), zero_gradient=found.zero_gradient.tolist())
 
 
 class Attack(CraftedRelation, Generic[L]):
@@ -177,7 +183,7 @@ class Attack(CraftedRelation, Generic[L]):
         return list(given)
 
     @abstractmethod
-    def search(self, batch: Batch, probe: Probe) -> Found:
+    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Look for images; called without gradients being recorded.
 
         Raises:
@@ -219,7 +225,7 @@ class Attack(CraftedRelation, Generic[L]):
             for row, case in enumerate(cases)
         ]
 
-    def batch(self, cases: Sequence[CraftCase], probe: Probe) -> Batch:
+    def batch(self, cases: Sequence[CraftCase], probe: Probe) -> AttackBatch:
         """Return cases as tensors, with what the system says of the sources."""
         import torch
 
@@ -228,7 +234,7 @@ class Attack(CraftedRelation, Generic[L]):
         images = torch.cat([pixels_of(case.seed.image, probe.device) for case in cases])
         where = [reach(case.seed, str(case.params["where"])) for case in cases]
         clean = probe.logits(images)
-        return Batch(
+        return AttackBatch(
             cases=tuple(cases),
             images=images,
             within=torch.from_numpy(np.stack(where)).to(probe.device)[:, None],
@@ -237,14 +243,14 @@ class Attack(CraftedRelation, Generic[L]):
             clean=clean,
         )
 
-    def _loss(self, batch: Batch) -> Any:
+    def _loss(self, batch: AttackBatch) -> Any:
         return self.loss
 
     def _saved(self, case: CraftCase, image: Tensor) -> Image:
         epsilon = number(case.params, "epsilon")
         return saved(image[None], case.seed.image, epsilon, norm=self.norm)
 
-    def _smallest(self, batch: Batch, probe: Probe) -> tuple[list[float | None], list[int]]:
+    def _smallest(self, batch: AttackBatch, probe: Probe) -> tuple[list[float | None], list[int]]:
         """Return the smallest ε in whole levels at which each answer flips, by bisection, and what was asked for it.
 
         The answer is taken to flip at every larger ε too. An answer that is reached without any change has ε 0; where
@@ -288,7 +294,7 @@ class Attack(CraftedRelation, Generic[L]):
         return flips, asked
 
 
-def _with_epsilon(batch: Batch, levels: Sequence[int]) -> Batch:
+def _with_epsilon(batch: AttackBatch, levels: Sequence[int]) -> AttackBatch:
     from dataclasses import replace
 
     cases = []
@@ -322,7 +328,7 @@ def noise(case: CraftCase, salt: int = 0) -> np.random.Generator:
     return np.random.default_rng([int(number(case.params, "noise_seed")), salt])
 
 
-def uniform_start(batch: Batch, *, salt: int = 0) -> Tensor:
+def uniform_start(batch: AttackBatch, *, salt: int = 0) -> Tensor:
     """Return offsets uniform in [-ε, ε], float32 B×3×H×W, of each case's own noise."""  # noqa: RUF002
     import torch
 

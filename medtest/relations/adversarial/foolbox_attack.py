@@ -19,7 +19,7 @@ from pydantic import Field
 from medtest.cases import PreparedSeed
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.probes import Need, Probe
-from medtest.relations.adversarial.attack import Attack, AttackSettings, Batch, EpsilonLevel, Found
+from medtest.relations.adversarial.attack import Attack, AttackBatch, AttackSettings, EpsilonLevel, SearchResult
 from medtest.relations.levels import number
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class FoolboxAttack(Attack[EpsilonLevel]):
         """As of every attack, with its name."""
         return {**super().sample(seed, severity, rng), "attack": self.settings.attack}
 
-    def search(self, batch: Batch, probe: Probe) -> Found:
+    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Attack one image after the other: random numbers are each case's own, and ε too."""
         import torch
 
@@ -118,7 +118,7 @@ class FoolboxAttack(Attack[EpsilonLevel]):
                     np.random.set_state(state)  # noqa: NPY002
             found.append(torch.where(one.within, images.detach().clamp(0, 1), one.images))
             queries.append(counted.queries)
-        return Found(images=torch.cat(found), queries=queries, zero_gradient=[None] * len(queries))
+        return SearchResult(images=torch.cat(found), queries=queries, zero_gradient=[None] * len(queries))
 
     def _known(self) -> str:
         """Return the attack's name, once it is one of foolbox's: nothing else is looked up.
@@ -130,7 +130,7 @@ class FoolboxAttack(Attack[EpsilonLevel]):
             raise MedtestError(f"foolbox has no attack {self.settings.attack}")
         return self.settings.attack
 
-    def _attacked(self, one: Batch, network: Any) -> Tensor:
+    def _attacked(self, one: AttackBatch, network: Any) -> Tensor:
         epsilon = float(one.epsilon[0])
         if self.settings.attack == AUTO_ATTACK:
             from pyautoattack import AutoAttack

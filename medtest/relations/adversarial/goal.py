@@ -141,7 +141,7 @@ class SeveralLabels(Goal):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LesionMask(SeveralLabels):
+class MaskGoal(SeveralLabels):
     """A mask; ``truth`` is float32 B×H×W."""  # noqa: RUF002
 
     losses_known = ("cross_entropy", "margin", "dice")
@@ -174,7 +174,7 @@ def goal_of(cases: Sequence[CraftCase], probe: Probe, clean: Tensor) -> Goal:
         clean: Its logits of the source images.
     """
     classes, own = probe.classes, clean.detach()
-    kind = LesionMask if classes is None else (SeveralLabels if classes.multi else OneLabel)
+    kind = MaskGoal if classes is None else (SeveralLabels if classes.multi else OneLabel)
     decided = own.argmax(dim=1) if kind is OneLabel else (own > 0).float()
     rows, references = [], []
     for number, case in enumerate(cases):

@@ -16,10 +16,10 @@ from medtest.probes import Probe
 from medtest.relations.adversarial.attack import (
     LEVELS,
     Attack,
+    AttackBatch,
     AttackSettings,
-    Batch,
     EpsilonLevel,
-    Found,
+    SearchResult,
     losses_of,
     uniform_start,
 )
@@ -101,7 +101,7 @@ class Pgd(Attack[PgdLevel]):
             params["variant"] = "released"
         return params
 
-    def search(self, batch: Batch, probe: Probe) -> Found:
+    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Take steps from each start and keep, of several starts, the best end."""
         import torch
 
@@ -123,9 +123,9 @@ class Pgd(Attack[PgdLevel]):
             greatest = torch.where(better, losses, greatest)
             kept[better] = found.images[better]
         shares = [zero / self.settings.restarts for zero in zeros]
-        return Found(images=kept, queries=queries, zero_gradient=shares)
+        return SearchResult(images=kept, queries=queries, zero_gradient=shares)
 
-    def _from(self, batch: Batch, probe: Probe, restart: int) -> Found:
+    def _from(self, batch: AttackBatch, probe: Probe, restart: int) -> SearchResult:
         import torch
 
         from medtest.relations.adversarial.projected_gradient import projected_gradient
@@ -152,9 +152,9 @@ class Pgd(Attack[PgdLevel]):
             within=batch.within,
             **bounds,
         )
-        return Found(images=found.images, queries=found.queries.tolist(), zero_gradient=found.zero_gradient.tolist())
+        return SearchResult.of(found)
 
-    def _released_bounds(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _released_bounds(self, batch: AttackBatch) -> tuple[Tensor, Tensor]:
         """Return what the published code clips to, as pixels: least and greatest normalised value of the image.
 
         There it is the batch's, over all channels together, and not the range of pixels.
@@ -188,7 +188,7 @@ class Fgsm(Attack[EpsilonLevel]):
         params = super().sample(seed, severity, rng)
         return {**params, "steps": 1, "step": params["epsilon"]}
 
-    def search(self, batch: Batch, probe: Probe) -> Found:
+    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Take the step."""
         from medtest.relations.adversarial.projected_gradient import projected_gradient
 
@@ -202,4 +202,4 @@ class Fgsm(Attack[EpsilonLevel]):
             norm=self.settings.norm,
             within=batch.within,
         )
-        return Found(images=found.images, queries=found.queries.tolist(), zero_gradient=found.zero_gradient.tolist())
+        return SearchResult.of(found)

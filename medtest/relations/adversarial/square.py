@@ -17,7 +17,15 @@ from pydantic import Field
 
 from medtest.cases import PreparedSeed
 from medtest.probes import Need, Probe
-from medtest.relations.adversarial.attack import Attack, AttackSettings, Batch, EpsilonLevel, Found, losses_of, noise
+from medtest.relations.adversarial.attack import (
+    Attack,
+    AttackBatch,
+    AttackSettings,
+    EpsilonLevel,
+    SearchResult,
+    losses_of,
+    noise,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -58,12 +66,12 @@ class Square(Attack[EpsilonLevel]):
         """As of every attack, with how many squares are tried."""
         return {**super().sample(seed, severity, rng), "tries": self.settings.tries}
 
-    def search(self, batch: Batch, probe: Probe) -> Found:
+    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Search for each image of a batch."""
         return square_search(batch, probe, tries=self.settings.tries, p=self.settings.p)
 
 
-def square_search(batch: Batch, probe: Probe, *, tries: int, p: float, salt: int = 0) -> Found:
+def square_search(batch: AttackBatch, probe: Probe, *, tries: int, p: float, salt: int = 0) -> SearchResult:
     """Search for each image of a batch, with random numbers of its own case.
 
     Images are asked about as they would be saved, ε in whole levels, so that nothing is lost by rounding.
@@ -109,10 +117,10 @@ def square_search(batch: Batch, probe: Probe, *, tries: int, p: float, salt: int
         now[rows[better]] = tried[better]
         greatest[rows[better]] = losses[better]
         reached[rows[better]] = batch.goal.reached(logits, rows)[better]
-    return Found(images=now, queries=queries, zero_gradient=[None] * len(queries))
+    return SearchResult(images=now, queries=queries, zero_gradient=[None] * len(queries))
 
 
-def _painted(batch: Batch, offset: Tensor) -> Tensor:
+def _painted(batch: AttackBatch, offset: Tensor) -> Tensor:
     import torch
 
     return torch.where(batch.within, (batch.images + offset).clamp(0.0, 1.0), batch.images)

@@ -18,10 +18,10 @@ from medtest.cases import PreparedSeed
 from medtest.probes import Probe
 from medtest.relations.adversarial.attack import (
     Attack,
+    AttackBatch,
     AttackSettings,
-    Batch,
     EpsilonLevel,
-    Found,
+    SearchResult,
     losses_of,
     uniform_start,
 )
@@ -65,7 +65,7 @@ class Strongest(Attack[EpsilonLevel]):
         said = {"steps": settings.steps, "restarts": settings.restarts, "tries": settings.tries}
         return {**super().sample(seed, severity, rng), **said}
 
-    def search(self, batch: Batch, probe: Probe) -> Found:
+    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Attack in turn whatever is not wholly reached, and keep the worst of each image."""
         import torch
 
@@ -85,14 +85,16 @@ class Strongest(Attack[EpsilonLevel]):
                 queries[row] += found.queries[number] + 1
                 zero = found.zero_gradient[number]
                 zeros[row] = np.nanmax([zeros[row], zero]) if zero is not None else zeros[row]
-        return Found(images=kept, queries=queries, zero_gradient=[None if np.isnan(z) else float(z) for z in zeros])
+        return SearchResult(
+            images=kept, queries=queries, zero_gradient=[None if np.isnan(z) else float(z) for z in zeros]
+        )
 
-    def _as_saved(self, batch: Batch, number: int, image: Tensor) -> Tensor:
+    def _as_saved(self, batch: AttackBatch, number: int, image: Tensor) -> Tensor:
         epsilon = float(batch.epsilon[number]) * 255
         source = batch.cases[number].seed.image
         return pixels_of(saved(image[None], source, epsilon + 1e-4, norm=self.norm), str(image.device))
 
-    def _parts(self, batch: Batch) -> Iterator[_AutoPgd | _Square]:
+    def _parts(self, batch: AttackBatch) -> Iterator[_AutoPgd | _Square]:
         for restart in range(self.settings.restarts):
             for number, loss in enumerate(batch.goal.losses_known):
                 yield _AutoPgd(loss, self.settings, 10 * restart + number)
@@ -104,7 +106,7 @@ _WHOLE = 1e9
 """Badness of an image of which all is reached."""
 
 
-def _badness(batch: Batch, logits: Tensor) -> Tensor:
+def _badness(batch: AttackBatch, logits: Tensor) -> Tensor:
     """Return how wrongly each image is answered: how far the attack came, then the margin; float B."""
     import torch
 
@@ -119,7 +121,7 @@ class _AutoPgd:
     def __init__(self, loss: str, settings: StrongestSettings, salt: int) -> None:
         self._loss, self._settings, self._salt = loss, settings, salt
 
-    def search(self, batch: Batch, probe: Probe) -> Found:
+    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         from medtest.relations.adversarial.auto_pgd import auto_pgd
 
         found = auto_pgd(
@@ -132,14 +134,14 @@ class _AutoPgd:
             start=uniform_start(batch, salt=self._salt),
             within=batch.within,
         )
-        return Found(images=found.images, queries=found.queries.tolist(), zero_gradient=found.zero_gradient.tolist())
+        return SearchResult.of(found)
 
 
 class _Square:
     def __init__(self, tries: int) -> None:
         self._tries = tries
 
-    def search(self, batch: Batch, probe: Probe) -> Found:
+    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         from medtest.relations.adversarial.square import square_search
 
         return square_search(batch, probe, tries=self._tries, p=0.8)

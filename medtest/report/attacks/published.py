@@ -52,7 +52,7 @@ def published(material: Material, rows: Sequence[Mapping[Any, Any]]) -> dict[str
     return {"rows": lines, "words": f"{words} {published_attacks.CONTRADICTION.get(model, '')}".strip()}
 
 
-def _own(one: published_attacks.Attacked, rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
+def _own(one: published_attacks.PublishedAttack, rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
     """Return the own figures at the same written setting; empty where there is none."""
     if one.attack == published_attacks.CLEAN:
         known = [float(row["clean"]) for row in rows if row["dataset"] == ALL and row["clean"] == row["clean"]]
@@ -71,7 +71,7 @@ def _own(one: published_attacks.Attacked, rows: Sequence[Mapping[Any, Any]]) -> 
     }
 
 
-def _same(one: published_attacks.Attacked, row: Mapping[Any, Any]) -> bool:
+def _same(one: published_attacks.PublishedAttack, row: Mapping[Any, Any]) -> bool:
     if row["norm"] != "linf" or row["cases"] == 0:
         return False
     if one.attack == "GAP":

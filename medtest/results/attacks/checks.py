@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtest.cases import SOURCE
-from medtest.results.attacks.pairs import Difference, Pairs
+from medtest.results.attacks.pairs import Difference, PairedCases
 from medtest.results.attacks.settings import (
     BLACK,
     GENERATOR,
@@ -215,7 +215,7 @@ class _Checker:
     def __init__(
         self, records: Records, place: Axes, settings: Sequence[Setting], graded: Graded, dataset: int
     ) -> None:
-        self._pairs = Pairs(records, place, graded)
+        self._pairs = PairedCases(records, place, graded)
         self._settings, self._graded, self._dataset = settings, graded, dataset
 
     def compared(self, setting: Setting) -> Iterator[_Found]:

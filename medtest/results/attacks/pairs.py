@@ -27,7 +27,7 @@ class Difference:
         second: The second.
         low: Lower end of the difference's 95 % interval; NaN with fewer than two clusters.
         high: Upper end.
-        cases: Pairs.
+        cases: PairedCases.
     """
 
     first: float
@@ -58,8 +58,8 @@ class Difference:
         return f"{100 * self.value:+.1f} points{ends}"
 
 
-class Pairs:
-    """Pairs the follow-ups of settings by their source case.
+class PairedCases:
+    """PairedCases the follow-ups of settings by their source case.
 
     Args:
         records: Records of one system.

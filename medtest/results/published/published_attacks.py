@@ -57,7 +57,7 @@ def _every_factor() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attacked:
+class PublishedAttack:
     """A network under one attack.
 
     Attributes:
@@ -104,10 +104,10 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 
 @cache
-def attacked() -> tuple[Attacked, ...]:
+def attacked() -> tuple[PublishedAttack, ...]:
     """Return tables 1 and 2, in the file's order."""
     return tuple(
-        Attacked(
+        PublishedAttack(
             model=row["model"],
             attack=row["attack"],
             setting=row["setting"],
@@ -131,12 +131,12 @@ def defended() -> tuple[Defended, ...]:
     )
 
 
-def attacked_of(model: str) -> tuple[Attacked, ...]:
+def attacked_of(model: str) -> tuple[PublishedAttack, ...]:
     """Return what the paper has of a network under attack; nothing of a name it does not know."""
     return tuple(one for one in attacked() if one.model == model)
 
 
-def under(model: str, attack: str, epsilon: float, steps: int | None = None) -> Attacked | None:
+def under(model: str, attack: str, epsilon: float, steps: int | None = None) -> PublishedAttack | None:
     """Return the published figure of a network at a written ε, on validation images where there are two.
 
     Args:

@@ -26,7 +26,7 @@ LEVELS = 255.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class StepDraw:
     """What a step drew for its batch.
 
     Attributes:
@@ -40,14 +40,14 @@ class Drawn:
     steps: int
 
 
-def draw(how: Defence) -> Drawn:
+def draw(how: Defence) -> StepDraw:
     """Draw whether a batch is attacked, ε and the number of steps, from torch's own generator.
 
     The trainer seeds it from the training's seed and the step's number, so that a resumed training draws the same.
     """
     chance, width, count = torch.rand(3, dtype=torch.float64).tolist()
     (low, high), (fewest, most) = how.epsilon, how.steps
-    return Drawn(
+    return StepDraw(
         attacked=chance >= 1.0 - how.share,
         epsilon=low + (high - low) * width,
         steps=min(most, fewest + int(count * (most - fewest + 1))),

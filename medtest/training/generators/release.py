@@ -17,7 +17,7 @@ from medtest.generators.files import SHIPPED, GeneratorInfo, load_generator
 from medtest.paths import package_folder
 from medtest.suite.model import PartPlan, Suite
 from medtest.training.generators.material import prepare_cases
-from medtest.training.generators.task import Attack, fooled
+from medtest.training.generators.task import GeneratorObjective, fooled
 from medtest.training.scores import Interval, bootstrap
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ TEMPLATE = "card.md.jinja"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredGenerator:
     """What a generator did to unseen images at one bound.
 
     Attributes:
@@ -57,7 +57,9 @@ def unseen_suite(suite: Suite, count: int) -> Suite:
     return replace(suite, seeds=(PartPlan(id="unseen", info=plan.info, settings=settings),))
 
 
-def measure(attack: Attack, weights: Path, cases: LabelledSet, levels: Sequence[float] = LEVELS) -> list[Measured]:
+def measure(
+    attack: GeneratorObjective, weights: Path, cases: LabelledSet, levels: Sequence[float] = LEVELS
+) -> list[MeasuredGenerator]:
     """Return what a generator does to images, scaled to each bound.
 
     Args:
@@ -67,13 +69,13 @@ def measure(attack: Attack, weights: Path, cases: LabelledSet, levels: Sequence[
         levels: The bounds.
     """
     network, info = load_generator(weights)
-    found: list[Measured] = []
+    found: list[MeasuredGenerator] = []
     every = np.arange(len(cases))
     with attack.probe.attached():
         for linf in levels:
             at = replace(attack, info=_at(info, linf))
             came, noise = (fooled(at, one, cases, every)[0] for one in (network, None))
-            found.append(Measured(linf=linf, fooled=bootstrap(came), noise=bootstrap(noise)))
+            found.append(MeasuredGenerator(linf=linf, fooled=bootstrap(came), noise=bootstrap(noise)))
     return found
 
 
@@ -82,7 +84,7 @@ def _at(info: GeneratorInfo, linf: float) -> GeneratorInfo:
 
 
 def release(
-    attack: Attack,
+    attack: GeneratorObjective,
     weights: Path,
     *,
     name: str,
@@ -134,7 +136,7 @@ def _card(
     target: Path,
     name: str,
     cases: LabelledSet,
-    found: Sequence[Measured],
+    found: Sequence[MeasuredGenerator],
     commands: Sequence[str],
     notes: Sequence[str],
 ) -> str:

@@ -34,7 +34,7 @@ MOST_WATCHED = 128
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Attack:
+class GeneratorObjective:
     """A generator's arithmetic against one system.
 
     Attributes:
@@ -78,7 +78,7 @@ class Attack:
 
 
 def generator_training(
-    attack: Attack,
+    attack: GeneratorObjective,
     cases: LabelledSet,
     trained: NDArray[np.int64],
     watched: NDArray[np.int64],
@@ -132,7 +132,9 @@ def some_of(watched: NDArray[np.int64], *, seed: int) -> NDArray[np.int64]:
     return np.sort(watched[order[:MOST_WATCHED]])
 
 
-def _evaluation(attack: Attack, cases: LabelledSet, watched: NDArray[np.int64]) -> Callable[[nn.Module], Evaluation]:
+def _evaluation(
+    attack: GeneratorObjective, cases: LabelledSet, watched: NDArray[np.int64]
+) -> Callable[[nn.Module], Evaluation]:
     """Return what evaluates a generator on the cases watched, as it attacks: in evaluation mode, saved in 8 bits."""
 
     def evaluate(network: nn.Module) -> Evaluation:
@@ -144,7 +146,12 @@ def _evaluation(attack: Attack, cases: LabelledSet, watched: NDArray[np.int64]) 
 
 
 def fooled(
-    attack: Attack, network: nn.Module | None, cases: LabelledSet, indices: NDArray[np.int64], *, seed: int = 0
+    attack: GeneratorObjective,
+    network: nn.Module | None,
+    cases: LabelledSet,
+    indices: NDArray[np.int64],
+    *,
+    seed: int = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return how far a generator comes with each case, as :func:`medtest.generators.goals.reached` has it, and losses.
 

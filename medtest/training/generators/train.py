@@ -10,7 +10,7 @@ import torch
 
 from medtest.generators.files import FILE, GeneratorInfo, save_generator
 from medtest.training.classification.cases import LabelledSet, held_out
-from medtest.training.generators.task import Attack, fooled, generator_training
+from medtest.training.generators.task import GeneratorObjective, fooled, generator_training
 from medtest.training.run import Trained, left_by
 from medtest.training.trainer import HISTORY, SAVE_EVERY, Progress, Trainer
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def train_generator(
-    attack: Attack,
+    attack: GeneratorObjective,
     cases: LabelledSet,
     out: Path,
     *,
@@ -83,7 +83,7 @@ def _noted(info: GeneratorInfo, note: str, cases: LabelledSet) -> GeneratorInfo:
     return replace(info, note=note, data=cases.digest)
 
 
-def noise_floor(attack: Attack, cases: LabelledSet) -> float:
+def noise_floor(attack: GeneratorObjective, cases: LabelledSet) -> float:
     """Return how far uniform noise of the same bound comes with the cases held out, the mean over them."""
     _, watched = held_out(cases, share=attack.recipe.watching.held_out, seed=attack.recipe.seed)
     with attack.probe.attached():

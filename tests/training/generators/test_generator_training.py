@@ -21,7 +21,7 @@ from medtest.generators.goals import decisions, losses, reached, wanted  # noqa:
 from medtest.generators.network import GeneratorShape  # noqa: E402
 from medtest.training.classification.cases import LabelledCase, LabelledSet, keep  # noqa: E402
 from medtest.training.generators.recipe import GeneratorRecipe, load_recipe, recipe_names  # noqa: E402
-from medtest.training.generators.task import Attack, fooled  # noqa: E402
+from medtest.training.generators.task import GeneratorObjective, fooled  # noqa: E402
 from medtest.training.generators.train import noise_floor, train_generator  # noqa: E402
 
 COUNT = 24
@@ -46,13 +46,13 @@ def cases_in(folder: Path, classes: Classes = ONE) -> LabelledSet:
     return keep(cases(), folder, classes=classes, side=SIDE, what="small")
 
 
-def attack_of(settings: GeneratorSettings, classes: Classes = ONE, **changes: Any) -> Attack:
+def attack_of(settings: GeneratorSettings, classes: Classes = ONE, **changes: Any) -> GeneratorObjective:
     recipe: GeneratorRecipe = load_recipe("compact", {**CHANGES, **changes})
     shape = GeneratorShape(width=recipe.width, side=SIDE, dropout=recipe.dropout)
     info = GeneratorInfo(
         settings=settings, shape=shape.described(), classes=classes, mean=(0.5,) * 3, std=(0.2, 0.2, 0.2)
     )
-    return Attack(probe=SmallProbe(classes), classes=classes, info=info, recipe=recipe)
+    return GeneratorObjective(probe=SmallProbe(classes), classes=classes, info=info, recipe=recipe)
 
 
 def test_training_lowers_the_agreement_of_answers(tmp_path: Path) -> None:

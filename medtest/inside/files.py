@@ -1,0 +1,113 @@
+"""What a look inside a system writes beside its run: tables, pictures with their words, chords of labels, an index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtest.report.material import INSIDE
+from medtest.runner.folder import writing_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from medtest.cases import Classes
+
+
+@dataclass(kw_only=True)
+class Inspected:
+    """What became of the look into one system.
+
+    Attributes:
+        system: Its name in records.
+        folder: Its run's folder.
+        files: What was written, in ``inside/``.
+        layers: The layers that were looked at.
+        cases: How many follow-ups were looked at.
+        notices: Lines for the user.
+    """
+
+    system: str
+    folder: Path
+    files: list[Path] = field(default_factory=list)
+    layers: list[str] = field(default_factory=list)
+    cases: int = 0
+    notices: list[str] = field(default_factory=list)
+
+
+class InsideFiles:
+    """Writes what was seen of one system.
+
+    Args:
+        found: What became of the look; files and notices are added to it.
+    """
+
+    def __init__(self, found: Inspected) -> None:
+        self.found = found
+        self._pictures: list[dict[str, str]] = []
+
+    @property
+    def target(self) -> Path:
+        """The folder."""
+        return self.found.folder / INSIDE
+
+    def add(self, file: Path, words: str) -> None:
+        """Note a picture that was drawn, and what it shows."""
+        self.found.files.append(file)
+        self._pictures.append({"file": file.name, "words": words})
+
+    def table(self, name: str, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> None:
+        """Write a table, unless it is empty."""
+        import pandas as pd
+
+        frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+        if frame.empty:
+            return
+        file = self.target / f"{name}.csv"
+        with writing_text(file) as opened:
+            frame.to_csv(opened, index=False, float_format="%.6g", lineterminator="\n")
+        self.found.files.append(file)
+
+    def chords(self, classes: Sequence[Classes], threshold: float | None) -> None:
+        """Write the pairs of labels of the run's records, where several may be true and there are records."""
+        from medtest.report.chords import draw_chords
+        from medtest.results.cooccurrence import PUBLISHED_SHARE, cooccurrence_table, cooccurrences
+        from medtest.results.records.records_io import Records
+
+        several = [known for known in classes if known.multi]
+        if not several:
+            return
+        if not (self.found.folder / "records.parquet").is_file():
+            self.found.notices.append("Chords of labels are drawn from a run's records; there is no finished run yet.")
+            return
+        names = list(dict.fromkeys(name for known in several for name in known.names))
+        records = Records.read(self.found.folder, ["label", "relation", "severity"])
+        table = cooccurrence_table(records, names)
+        self.table("cooccurrence", table)
+        groups = [("clean", *cooccurrences(_texts(records.sources), names))]
+        rows = records.followups
+        for relation in list(dict.fromkeys(rows["relation"].astype(str)))[:5]:
+            own = rows[(rows["relation"].astype(str) == relation).to_numpy()]
+            level = int(own["severity"].max())
+            own = own[(own["severity"] == level).to_numpy()]
+            title = relation.replace("_", " ") + (f", severity {level}" if level else "")
+            groups.append((title, *cooccurrences(_texts(own), names)))
+        file = self.target / "chords.png"
+        draw_chords(groups, names, file, threshold=PUBLISHED_SHARE if threshold is None else threshold)
+        self.add(
+            file, "Labels that are answered together: on the sources, and under each relation at its last severity"
+        )
+
+    def index(self) -> None:
+        """Write which pictures there are."""
+        file = self.target / "index.json"
+        with writing_text(file) as opened:
+            opened.write(json.dumps(self._pictures, indent=2, ensure_ascii=False) + "\n")
+        self.found.files.append(file)
+
+
+def _texts(rows: Any) -> list[str | None]:
+    return [value if isinstance(value, str) else None for value in rows["label"].tolist()]
