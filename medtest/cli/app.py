@@ -167,7 +167,7 @@ def alpha_sigma(
     track: Annotated[bool, typer.Option("--track", help="Log to MLflow.")] = False,
 ) -> None:
     """Compute (alpha,sigma)-robustness: prints the table, writes tab_rob.tex and fig_rob.pdf."""
-    from medtest.cli.alpha_sigma import Options, run_alpha_sigma
+    from medtest.cli.alpha_sigma.command import Options, run_alpha_sigma
 
     options = Options(
         out=out, lower_is_better=lower_is_better, min_step=min_step, score=score, csv=csv, svg=svg, track=track

@@ -73,7 +73,7 @@ class InsideFiles:
 
     def chords(self, classes: Sequence[Classes], threshold: float | None) -> None:
         """Write the pairs of labels of the run's records, where several may be true and there are records."""
-        from medtest.report.chords import draw_chords
+        from medtest.report.inside.chords import draw_chords
         from medtest.results.cooccurrence import PUBLISHED_SHARE, cooccurrence_table, cooccurrences
         from medtest.results.records.records_io import Records
 

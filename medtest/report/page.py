@@ -16,7 +16,7 @@ from medtest.report.cases import cases
 from medtest.report.first_page import first_page
 from medtest.report.gates import gates
 from medtest.report.heat import EfrRows, beside, heat, interval, percent
-from medtest.report.inside import inside
+from medtest.report.inside.section import inside
 from medtest.report.intervals import short_words
 from medtest.report.material import Material
 from medtest.report.paper import paper

@@ -19,11 +19,11 @@ from medtest.runner.privacy import ShownNames, key_fingerprint
 from medtest.runner.records.ledger import seeds_twice
 from medtest.runner.records.rows import records_schema, strata_of
 from medtest.seeds.base import SeedSource
-from medtest.suite.altering import altering_mistakes
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
-from medtest.suite.crafting import missing_mistakes
 from medtest.suite.digest import Digest, digest_of, run_digest
-from medtest.suite.fitting import fitting_mistakes
+from medtest.suite.misfits.altering import altering_mistakes
+from medtest.suite.misfits.classes import fitting_mistakes
+from medtest.suite.misfits.crafting import missing_mistakes
 from medtest.suite.model import Invocation, Selection, Suite
 from medtest.suite.plan import Plan
 from medtest.systems.base import System

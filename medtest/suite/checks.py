@@ -12,12 +12,12 @@ from typing import Any
 from medtest.cases import ID_PATTERN, SOURCE, UNCHANGED
 from medtest.errors import MedtestError, nearest_name
 from medtest.plugins import Family, PartInfo, parts
-from medtest.suite.altering import altering
 from medtest.suite.composed import with_composed
-from medtest.suite.crafting import crafters_of
 from medtest.suite.draft import Draft, settings_of
 from medtest.suite.exclusion import PLAIN_NAME, BadListError, Exclusion, find_list, read_exclusion
 from medtest.suite.judging import gates_of, oracle_plan
+from medtest.suite.misfits.altering import altering
+from medtest.suite.misfits.crafting import crafters_of
 from medtest.suite.model import PartPlan, Prepare, Privacy, Suite
 from medtest.suite.safety import Key, short
 from medtest.suite.schema import ExcludeBlock, Head, PrepareBlock, PrivacyBlock, validate

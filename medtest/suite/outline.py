@@ -14,10 +14,10 @@ from medtest.preparation import prepare
 from medtest.probes import Need
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.seeds.base import SeedSource
-from medtest.suite.altering import altering_mistakes
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
-from medtest.suite.crafting import missing_mistakes
-from medtest.suite.fitting import fitting_mistakes
+from medtest.suite.misfits.altering import altering_mistakes
+from medtest.suite.misfits.classes import fitting_mistakes
+from medtest.suite.misfits.crafting import missing_mistakes
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, Unit, craft_batches, is_chosen
 from medtest.systems.asking import Asking, Quote, draws_calls

@@ -9,7 +9,7 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.report.chords import draw_chords, kept_pairs
+from medtest.report.inside.chords import draw_chords, kept_pairs
 from medtest.results.cooccurrence import cooccurrence_table, cooccurrences, counts_of
 
 NAMES = ("hernia", "mass", "effusion", "edema")

@@ -8,9 +8,9 @@ from medtest.cases import Classes
 from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.errors import UserMistakes
 from medtest.plugins import parts
-from medtest.suite.altering import altered
 from medtest.suite.compose import load_suite
 from medtest.suite.composed import plain_settings
+from medtest.suite.misfits.altering import altered
 
 BASE = ["model=callable", "target=nets.py:look"]
 

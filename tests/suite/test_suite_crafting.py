@@ -38,7 +38,7 @@ class Nudge(CraftedRelation):
     def needs(self):
         return Need(self.settings.needing)
 
-    def missing_on(self, system, name):
+    def missing_on(self, system, name, *, size=None, typed=""):
         return () if self.settings.trained else (Mistake(where=f"no {system[:4]} for {name}"),)
 
     def fingerprint_on(self, system):

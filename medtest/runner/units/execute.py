@@ -17,7 +17,7 @@ from medtest.runner.pool.messages import SHARED, UnitTask
 from medtest.runner.units.crafting import Crafter, with_distances
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
 from medtest.runner.units.parts import MadeCase, SystemAnswer, answers
-from medtest.suite.fitting import other_classes
+from medtest.suite.misfits.classes import other_classes
 
 
 class UnitRunner:

@@ -176,7 +176,7 @@ def test_the_command_writes_where_the_relation_looks(tmp_path: Path, monkeypatch
     from rich.console import Console
 
     from medtest.cli.training.gap import attacked, load_of, parse_gap, train_gap
-    from medtest.suite.crafting import missing_mistakes
+    from medtest.suite.misfits.crafting import missing_mistakes
 
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
     words = ["suite=adversarial_gap", "model=attnmel", "phantoms=8", "linf=7", "universal=true"]

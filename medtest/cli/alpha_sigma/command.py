@@ -83,7 +83,7 @@ def _read(files: Sequence[Path], options: Options) -> list[SeriesSet]:
         raise UserMistakes(mistakes)
     records = [path for path in files if path.suffix == RECORDS or path.is_dir()]
     if records:
-        from medtest.cli.alpha_sigma_records import sets_of_records
+        from medtest.cli.alpha_sigma.records import sets_of_records
 
         sets += sets_of_records(
             records, score=options.score, min_step=options.min_step, lower_is_better=options.lower_is_better

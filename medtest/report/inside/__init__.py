@@ -1,0 +1,1 @@
+"""What a look inside a network adds to a report."""

@@ -1,0 +1,1 @@
+"""Parts of a suite that do not go together, found before anything is loaded: each module finds one kind."""
