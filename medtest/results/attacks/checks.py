@@ -236,15 +236,17 @@ class _Checker:
         yield from self._rounding(setting)
 
     def _weaker_settings(self, setting: Setting) -> Iterator[_Found]:
-        """Yield whether a setting of smaller ε, or of fewer steps, leaves less right."""
+        """Yield whether any setting of smaller ε, or the same attack with fewer steps, leaves less right."""
         alike = [
             one
             for one in self._settings
-            if one is not setting
-            and (one.family == setting.family or one.relation == setting.relation)
+            if (one.family == setting.family or one.relation == setting.relation)
+            and one is not setting
             and not one.targeted
         ]
-        smaller = [one for one in alike if one.epsilon < setting.epsilon and (one.steps or 0) <= (setting.steps or 0)]
+        # whoever found it: what lies within a smaller ε on the same system lies within a white-box attack's larger one
+        near = alike if setting.role != WHITE else [one for one in self._settings if _beside(one, setting)]
+        smaller = [one for one in near if one.epsilon < setting.epsilon]
         fewer = [one for one in alike if one.epsilon == setting.epsilon and (one.steps or 0) < (setting.steps or 0)]
         for check, weaker, reason in (
             (EPSILON, smaller, "whatever lies within a smaller ε lies within a larger one"),
@@ -253,8 +255,10 @@ class _Checker:
             found = self._worst(setting, weaker)
             if found is None:
                 if check == EPSILON or setting.steps is not None:
-                    missing = "smaller ε" if check == EPSILON else "fewer steps"
-                    why = f"no setting of the same attack with {missing} stands beside it"
+                    missing = (
+                        "attack of smaller ε" if check == EPSILON else "setting of the same attack with fewer steps"
+                    )
+                    why = f"no {missing} stands beside it"
                     yield _Found(check=check, verdict=NOT_CHECKED, why=why)
                 continue
             other, difference = found
@@ -285,7 +289,7 @@ class _Checker:
         known = [(one, difference) for one, difference in found if difference is not None]
         if not known:
             return None
-        return max(known, key=lambda pair: (_order(pair[1].low), pair[1].value))
+        return max(known, key=lambda pair: (float(np.nan_to_num(pair[1].low, nan=-np.inf)), pair[1].value))
 
     def _ordered(self, check: str, setting: Setting, other: Setting, difference: Difference, wrong: str) -> _Found:
         """Return a comparison that holds unless more is shown to be right under the setting than under the other."""
@@ -372,8 +376,8 @@ class _Checker:
         )
 
 
-def _order(value: float) -> float:
-    return -np.inf if np.isnan(value) else value
+def _beside(one: Setting, other: Setting) -> bool:
+    return one.crafted_on == other.crafted_on and one.norm == other.norm and not one.targeted
 
 
 Warn = Callable[[str, str], tuple[str, ...]]

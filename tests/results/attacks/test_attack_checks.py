@@ -166,3 +166,12 @@ def test_fgsm_is_one_step_of_the_same_attack():
         return table[(table["check"] == "steps") & (table.relation == "pgd")].verdict.tolist()
 
     assert verdict(told) == ["fails"] and verdict(told | {"best": True}) == ["not checked"]
+
+
+def test_what_another_attack_finds_within_less_counts():
+    """PGD at 8/255 leaves 5 right where strongest leaves none at 4/255: the larger budget holds what that found."""
+    worst = pgd(1, 4, 0, relation="strongest", steps=30)
+    found = check([worst, pgd(2, 8, 5, steps=10, step=2.0)], "epsilon", severity=2)
+    assert found.verdict == "fails" and "under strongest at ε = 4/255" in found.why
+    elsewhere = pgd(1, 4, 0, relation="moved", crafted_on="resnet50")
+    assert check([elsewhere, pgd(2, 8, 5, steps=10)], "epsilon", severity=2).verdict == "not checked"
