@@ -8,6 +8,7 @@ need no eye: how often the nearest training features have a case's class (k-NN a
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -104,8 +105,10 @@ def neighbours_accuracy(
     need("sklearn", "inside", "k-NN accuracy")
     from sklearn.neighbors import KNeighborsClassifier
 
-    found = KNeighborsClassifier(n_neighbors=min(k, len(known))).fit(known, list(labels))
-    return float(found.score(asked, list(truth)))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)  # sets of labels are classes too
+        found = KNeighborsClassifier(n_neighbors=min(k, len(known))).fit(known, list(labels))
+        return float(found.score(asked, list(truth)))
 
 
 def silhouette(features: NDArray[Any], labels: Sequence[str]) -> float | None:

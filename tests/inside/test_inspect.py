@@ -66,3 +66,25 @@ def test_an_unknown_layer_and_what_is_no_network_are_mistakes(tmp_path: Path, mo
     (tmp_path / "mine.py").write_text("def answer(image):\n    return [0.5, 0.5]\n")
     with pytest.raises(UserMistakes, match="no torch network"):
         run_app(["inspect", *SUITE, "model=callable", "target=mine.py:answer", "track=false"])
+
+
+@pytest.mark.slow
+def test_crafted_follow_ups_are_crafted_where_there_is_no_run_and_else_the_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
+    typed = ["suite=adversarial_melanoma", "limit=1", "only=relation:pgd,severity:2", "track=false"]
+    looked = ["inspect", *typed, "figures=0", "saliency=none", "embedding=none", "training_cases=0"]
+    seen = []
+    for command in (looked, ["run", *typed, "workers=1"], looked):
+        assert run_app(command) == 0
+        if command is looked:
+            (inside,) = tmp_path.glob("outputs/adversarial_melanoma/attnmel-compact/*/inside")
+            seen.append(pd.read_csv(inside / "features.csv"))
+    anew, kept = seen
+    assert set(anew["pixels"]) == {"crafted anew"}
+    assert set(kept["pixels"]) == {"the run's"}
+    # an attack of 4 levels moves the deepest layer far further than noise of its size
+    deepest = kept[kept["layer"] == "conv_block5"].iloc[0]
+    assert deepest["distance"] > 5 * deepest["noise_distance"]

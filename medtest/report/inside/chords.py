@@ -40,8 +40,9 @@ def draw_chords(
 
     columns = min(3, len(groups))
     rows = -(-len(groups) // columns)
-    figure = Figure(figsize=(5.2 * columns, 5.4 * rows + 0.3), dpi=120, layout="constrained")
+    figure = Figure(figsize=(5.2 * columns, 5.8 * rows), dpi=120)
     panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+    figure.subplots_adjust(left=0.01, right=0.99, bottom=0.01, top=1 - 0.55 / (5.8 * rows), wspace=0.02, hspace=0.13)
     for panel in panels[len(groups) :]:
         panel.axis("off")
     for panel, (title, counts, number) in zip(panels, groups, strict=False):
@@ -63,7 +64,7 @@ def kept_pairs(counts: NDArray[np.int64], number: int, threshold: float) -> NDAr
 
 
 def _chord(panel: Axes, counts: NDArray[np.int64], names: Sequence[str]) -> None:
-    panel.set(xlim=(-1.75, 1.75), ylim=(-1.75, 1.75), aspect="equal")
+    panel.set(xlim=(-1.95, 1.95), ylim=(-1.95, 1.95), aspect="equal")
     panel.axis("off")
     weight = counts.sum(axis=1).astype(float)
     least = max(float(weight.sum()), 1.0) * 0.012  # a label of no pair still has its place
