@@ -124,7 +124,7 @@ def test_trained_further_under_attack_and_tabled(tmp_path, monkeypatch, capsys):
     assert compared["relations"] == ["pgd", "strongest", "pgd_transfer"]
     assert run_app(["train", "table", str(tmp_path / "out")]) == 0
     assert "MPAdvT" not in capsys.readouterr().out
-    table = pd.read_csv(tmp_path / "out" / "defences.csv")
+    table = pd.read_csv(tmp_path / "out" / "defences.csv", keep_default_na=False, na_values=[""])
     assert list(table["defence"]) == ["None", "Attack", "Standard"]
     assert table.iloc[2][["accuracy", "clean", "strongest", "transfer", "gain"]].notna().all()
     assert "| Standard |" in (tmp_path / "out" / "defences.md").read_text()
