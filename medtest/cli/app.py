@@ -122,7 +122,7 @@ def replay(
 
 @app.command("inspect", rich_help_panel=RUN)
 def inspect(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
-    """Look inside a network under follow-ups: medtest inspect suite=robust_benchmark_melanoma limit=2 layers=[...]."""
+    """Look inside a network under follow-ups: medtest inspect suite=robust_benchmark_melanoma limit=2."""
     from medtest.cli.inspect import inspect
 
     raise typer.Exit(inspect(tokens, config_dirs=config_dir or [], console=console()))

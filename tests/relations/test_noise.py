@@ -315,8 +315,8 @@ def test_every_relation_has_a_card_and_a_picture() -> None:
     perturbations = [name for name in names if name.startswith("corruption_")]  # together, on sheets of their own
     assert all(f"`{name}`" in page for name in perturbations)
     assert all((docs / "images" / f"corruption_{form}.jpg").is_file() for form in ("levels", "sequences"))
-    attacks = [name for name in names if parts("relations")[name].load().group == "adversarial"]
-    pages = (docs / "generated-perturbations.md").read_text()
+    attacks = [name for name in names if ".adversarial." in parts("relations")[name].target]
+    pages = "".join((docs / name).read_text() for name in ("generated-perturbations.md", "attacks.md"))
     assert all(f"`{name}`" in pages for name in attacks)
     single = set(names) - set(perturbations) - set(attacks)
     assert single <= set(cards)

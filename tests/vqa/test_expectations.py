@@ -90,7 +90,8 @@ SHIPPED = sorted(file.stem for file in (conf_folder() / "relations").glob("*.yam
 
 OF_RELATIONS = {
     **dict.fromkeys(("contrast", "saturation", "corruption_brightness", "bias_field"), {"easy": "may change"}),
-    **dict.fromkeys(("unchanged", "specularity", "measured", "gap"), {}),
+    **dict.fromkeys(("unchanged", "specularity", "measured"), {}),
+    **dict.fromkeys(("fgsm", "foolbox_attack", "gap", "pgd", "square", "strongest"), {}),
     "white_balance": {"abnormality_colour": "skip", "landmark_colour": "skip", "easy": "may change"},
     "instrument": {
         "instruments": "must become yes",

@@ -29,7 +29,7 @@ class UniformNoise(Relation):
     Settings = UniformNoiseSettings
     group: ClassVar[str] = "noise"
     scale_unit: ClassVar[str] = "ε in levels of 255"
-    effects: ClassVar[frozenset[str]] = frozenset()
+    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
 
     settings: UniformNoiseSettings
 
