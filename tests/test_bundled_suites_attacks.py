@@ -47,6 +47,13 @@ def test_severities_stand_beside_noise_of_the_same_epsilon(suite: str) -> None:
         assert {value for value in values if value < 64} <= floor, name
 
 
+@pytest.mark.parametrize("suite", [*LABELS, *MASKS])
+def test_an_onnx_file_that_the_head_of_a_suite_brings_is_a_setting_there_is(suite: str) -> None:
+    head = (Path(__file__).parents[1] / "suites" / f"{suite}.yaml").read_text(encoding="utf-8")
+    for words in (line.split() for line in head.splitlines() if "model=onnx" in line):
+        assert load(suite, words[words.index(f"suite={suite}") + 1 :]).suite.systems
+
+
 @pytest.mark.parametrize(
     "suite",
     [pytest.param(suite, marks=[] if number == 0 else [pytest.mark.long]) for number, suite in enumerate(SUITES)],
