@@ -36,8 +36,8 @@ SCRIPTS: dict[str, list[str]] = {
     "phantom_sheet": ["capsule", "OUT/sheet.jpg"],
     "relation_cards": ["--side=24", "--noise", "--out=OUT"],
 }
-ELSEWHERE = {"compare_commits"}
-"""Scripts with tests of their own."""
+ELSEWHERE = {"compare_commits", "defended_weights"}
+"""Scripts with tests of their own, or whose every step is a command that has them and which take hours."""
 
 
 def _run(file: Path, arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

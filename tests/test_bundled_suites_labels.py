@@ -30,7 +30,7 @@ LABEL_SUITES = ("wce", *BENCHMARKS, *FOLDERS)
 ATTACKED = {
     *("adversarial_melanoma", "adversarial_retinopathy", "adversarial_chest"),
     *("adversarial_gap", "natural_and_adversarial_melanoma", "robust_benchmark_melanoma_attacked"),
-    "defended_melanoma",
+    *("defended_melanoma", "defended_retinopathy", "defended_chest"),
 }
 """Those of test_bundled_suites_attacks.py, and of the tests of defences."""
 NEEDS_A_MODEL = {"medvqa_clef": ["model=openai_compatible"]}

@@ -112,6 +112,7 @@ def _look(link: str) -> None:
         assert {"efr", "gate", "weakest_relation", "efr_low"} <= _in_view(page)  # beside MLflow's open assistant
         page.set_viewport_size({"width": 2400, "height": 900})  # columns out of view are not in the page
         page.get_by_text("source_score").first.wait_for(timeout=240_000)
+        page.locator("[role=columnheader][col-id='params.`date`']").wait_for(timeout=60_000)  # the last one drawn
         place = "e => [e.getBoundingClientRect().left, e.getAttribute('col-id')]"
         heads = page.evaluate(f"[...document.querySelectorAll('[role=columnheader]')].map({place})")
         heads = [name for _, name in sorted(heads, key=lambda head: head[0])]

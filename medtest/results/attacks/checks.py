@@ -354,6 +354,8 @@ class _Checker:
 
     def _rounding(self, setting: Setting) -> Iterator[_Found]:
         """Yield whether answers that were wrong before pixels were rounded to 8 bits are right after it."""
+        if setting.role == TRANSFER:
+            return  # what was known before rounding is the answer of the system on which it was made
         difference = self._pairs.rounding(setting, self._dataset)
         if difference is None:
             return
