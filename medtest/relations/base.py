@@ -239,6 +239,10 @@ class CraftedRelation(Relation):
         """Return the setting and what it allows, where one does not go with a suite's task; None where all do."""
         return None
 
+    def leads_towards(self) -> Sequence[str]:
+        """Return the names of the classes that its settings say to lead towards; empty where they name none."""
+        return ()
+
     def network_passes(self, severity: int) -> int:
         """Return about how many images a system is asked about for one follow-up, for plans; 0: not known."""
         return 0

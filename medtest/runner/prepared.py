@@ -23,7 +23,7 @@ from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.digest import Digest, digest_of, run_digest
 from medtest.suite.misfits.altering import altering_mistakes
 from medtest.suite.misfits.classes import fitting_mistakes
-from medtest.suite.misfits.crafting import missing_mistakes
+from medtest.suite.misfits.crafting import missing_mistakes, target_mistakes
 from medtest.suite.model import Invocation, Selection, Suite
 from medtest.suite.plan import Plan
 from medtest.systems.base import System
@@ -97,7 +97,9 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     mistakes = [mistake for system in systems.values() for mistake in system.check()]
     mistakes += fitting_mistakes(sources, systems)
     mistakes += missing_mistakes(suite, relations, systems)
-    mistakes += altering_mistakes(suite, {source.dataset: source.classes() for source in sources})
+    classes = {source.dataset: source.classes() for source in sources}
+    mistakes += target_mistakes(relations, classes)
+    mistakes += altering_mistakes(suite, classes)
     oracle = suite.build_oracle()
     mistakes += oracle.unknown_items({item for ref in refs for item in ref.items})
     notices += oracle.notices()

@@ -17,7 +17,7 @@ from medtest.seeds.base import SeedSource
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.misfits.altering import altering_mistakes
 from medtest.suite.misfits.classes import fitting_mistakes
-from medtest.suite.misfits.crafting import missing_mistakes
+from medtest.suite.misfits.crafting import missing_mistakes, target_mistakes
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, Unit, craft_batches, is_chosen
 from medtest.systems.asking import Asking, Quote, draws_calls
@@ -133,7 +133,9 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     systems_of_suite = suite.build_systems()
     mistakes = fitting_mistakes(sources_of_seeds, systems_of_suite)
     mistakes += missing_mistakes(suite, relations, systems_of_suite)
-    mistakes += altering_mistakes(suite, {source.dataset: source.classes() for source in sources_of_seeds})
+    classes = {source.dataset: source.classes() for source in sources_of_seeds}
+    mistakes += target_mistakes(relations, classes)
+    mistakes += altering_mistakes(suite, classes)
     if mistakes:
         raise UserMistakes(mistakes)
     plan = Plan(refs, relations, invocation.batch_size)

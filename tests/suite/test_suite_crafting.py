@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from suite_parts import add, refused
 
+from medtest.cli.run.launch import main
 from medtest.errors import UserMistakes
 from medtest.plugins import parts
 from medtest.suite.compose import load_suite
@@ -172,3 +173,16 @@ def test_what_was_not_trained_yet_is_told_before_a_run_and_in_a_plan(team: Path,
     suite = loaded(team, "relations.nudge.trained=false")
     with pytest.raises(UserMistakes, match="no .* for attnmel"):
         outline(suite, Invocation(home=tmp_path))
+
+
+@pytest.mark.parametrize("target", ["melanomma", "nevus"])
+def test_a_target_that_is_no_class_of_the_seeds_is_a_mistake_of_the_plan(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    typed = ["suite=adversarial_melanoma", "relations=[pgd]", "limit=1", "plan=true"]
+    assert main([*typed, f"relations.pgd.target=[{target}]"], command="python run.py") == 2
+    text = capsys.readouterr().err
+    assert "relations.pgd.target" in text and target in text and "allowed: benign, melanoma" in text
+    assert main([*typed, "relations.pgd.target=[melanoma]"], command="python run.py") == 0
+    assert main([*typed, "relations.pgd.target=[random]"], command="python run.py") == 0

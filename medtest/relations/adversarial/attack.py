@@ -148,6 +148,10 @@ class Attack(CraftedRelation, Generic[L]):
             return "target", "nothing, where masks are answered"
         return None
 
+    def leads_towards(self) -> Sequence[str]:
+        """Return the target, unless it is drawn."""
+        return () if self.settings.target == ["random"] else self.settings.target
+
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Return the level, a seed of noise and the target.
 

@@ -134,6 +134,10 @@ class GenerativePerturbation(CraftedRelation):
         found = {asked.folder: [file_sha256(path) for path in found_files(system, asked)] for asked in self._asked()}
         return {"generators": found}
 
+    def leads_towards(self) -> Sequence[str]:
+        """Return the target."""
+        return self.settings.target
+
     def missing_on(self, system: str, name: str, *, size: int | None = None, typed: str = "") -> Sequence[Mistake]:
         """Return which generators are not trained yet, as one mistake with the command that trains the first."""
         lacking = [asked for asked in self._asked() if not _of_size(found_files(system, asked), size)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from medtest.cases import Classes
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.plugins import PartInfo, parts
 from medtest.probes import Need
@@ -180,6 +181,32 @@ def missing_mistakes(suite: Suite, relations: Mapping[str, Relation], systems: M
                 )
                 found += system.check() if name in crafters else ()
     return list(dict.fromkeys(found))
+
+
+def target_mistakes(relations: Mapping[str, Relation], classes: Mapping[str, Classes | None]) -> list[Mistake]:
+    """Return targets that are classes of no data set, where all of them say what their classes are.
+
+    Args:
+        relations: The suite's relations by id.
+        classes: Classes by data set; None where the seeds say nothing of them.
+    """
+    known = [one.names for one in classes.values() if one is not None]
+    if len(known) < len(classes):
+        return []
+    names = list(dict.fromkeys(name for one in known for name in one))
+    return [
+        Mistake(
+            where="suite",
+            key=f"relations.{name}.target",
+            found=target,
+            allowed=", ".join(names),
+            nearest=nearest_name(target, names),
+        )
+        for name, relation in relations.items()
+        if isinstance(relation, CraftedRelation)
+        for target in relation.leads_towards()
+        if target not in names
+    ]
 
 
 def _typed(suite: Suite, plan: PartPlan) -> str:
