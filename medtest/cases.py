@@ -2,7 +2,7 @@
 
 Small frozen values and nothing else. Images cross every border as ``uint8`` RGB, H×W×3, unless a seed's
 :class:`ImageSpec` says otherwise (series of scales, volumes). Masks are ``bool`` H×W, probabilities ``float32`` in
-[0, 1]. NumPy, :mod:`medtest.address` and :mod:`medtest.probes` are the only imports.
+[0, 1]. NumPy, :mod:`medtest.address`, :mod:`medtest.probes` and :mod:`medtest.scenes` are the only imports.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from medtest.address import UNCHANGED as UNCHANGED
 from medtest.address import Address as Address
 from medtest.address import image_sha256 as image_sha256
 from medtest.probes import Crafting as Crafting
+from medtest.scenes import Prompt as Prompt
 
 Image: TypeAlias = NDArray[Any]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -30,6 +31,10 @@ Probability: TypeAlias = NDArray[np.float32]
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 Params: TypeAlias = Mapping[str, Json]
 T = TypeVar("T")
+
+NO_IMAGE: Image = np.zeros((0, 0, 3), np.uint8)
+"""Stands where a case's input is a prompt."""
+NO_IMAGE.setflags(write=False)
 
 
 class Verdict(StrEnum):
@@ -255,12 +260,48 @@ class AnswerOutput(Output):
     kind: str = field(default="answer", init=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PictureOutput(Output):
+    """A picture that a text-to-image system drew, or why there is none; a reader says what it shows (``facts``).
+
+    Attributes:
+        address: Whose answer it is.
+        prompt: What was asked.
+        picture: SHA-256 of its pixels (:func:`image_sha256` of uint8 H×W×3), by which the run's folder keeps it; ""
+            where none was drawn.
+        state: ``answered``, ``refusal``, ``content_filter``, ``malformed``: as :class:`medtest.api.request.CallState`.
+        why: What says so, where there is none: "the service answered with an empty list".
+        revised_prompt: What the service says it drew instead; "" where it says nothing.
+        model: What the server says answered; "" where it does not say.
+        prompt_tokens: Tokens of the prompt as the server counted them, if so.
+        completion_tokens: The same of the picture.
+        cost_usd: What it cost, in US dollars; None without a price.
+        seconds: Duration of the call that answered.
+        attempts: Calls sent for it; 0 where none was.
+    """
+
+    address: Address
+    prompt: Prompt
+    picture: str = ""
+    state: str = "answered"
+    why: str = ""
+    revised_prompt: str = ""
+    model: str = ""
+    prompt_tokens: float | None = None
+    completion_tokens: float | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+    attempts: int = 0
+    kind: str = field(default="depiction", init=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
     """What a relation does to the expected answer. Data, read by the oracle.
 
     Attributes:
-        kind: ``"none"``; ``"move"`` (the mask moves by ``data["matrix"]``); ``"add"`` (something countable was added).
+        kind: ``"none"``; ``"move"`` (the mask moves by ``data["matrix"]``); ``"add"`` (something countable was added);
+            ``"scene"`` (a prompt's pool became another, :func:`medtest.scenes.difference`).
         data: Whatever the kind needs, JSON values only.
     """
 
@@ -294,10 +335,11 @@ class Seed:
             must not be covered, where there is one.
         together: Of kind ``answer``: all questions are asked in one call, and not one by one.
         truth: What a task of another package expects, handed on as it is: places in it are best fractions of the image.
+        prompt: Where the case's input is a prompt, that; ``image`` is then :data:`NO_IMAGE`.
     """
 
     ref: SeedRef
-    image: Image
+    image: Image = NO_IMAGE
     expected: Mask | Image | None = None
     avoid: Mask | None = None
     spec: ImageSpec = ImageSpec()
@@ -308,6 +350,7 @@ class Seed:
     asks: tuple[Ask, ...] = ()
     together: bool = False
     truth: Any = None
+    prompt: Prompt | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -335,6 +378,7 @@ class PreparedSeed:
         asks: Of kind ``answer``: the questions.
         together: Of kind ``answer``: all questions are asked in one call.
         truth: What a task of another package expects, as the seed has it.
+        prompt: Where the case's input is a prompt, that; ``image``, ``frame`` and ``grey`` are then empty.
     """
 
     ref: SeedRef
@@ -354,6 +398,7 @@ class PreparedSeed:
     asks: tuple[Ask, ...] = ()
     together: bool = False
     truth: Any = None
+    prompt: Prompt | None = None
     _memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -368,8 +413,8 @@ class PreparedSeed:
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the prepared image's bytes, in hexadecimal."""
-        return image_sha256(self.image)
+        """SHA-256 of the prepared image's bytes, or of the prompt, in hexadecimal."""
+        return image_sha256(self.image) if self.prompt is None else self.prompt.sha256
 
     def memo(self, key: str, make: Callable[[], T]) -> T:
         """Return what ``make`` gave the first time for this seed; ``key`` starts with the caller's module name."""
@@ -390,6 +435,7 @@ class FollowUp:
         effect: What happened to the expected answer.
         facts: Numbers worth a column of the factor table, as ``lesion_distance`` (pixels from object to lesion).
         crafting: What is known of how it was made on a system; None where it was not.
+        prompt: Where the case's input is a prompt, the changed one; ``image`` is then :data:`NO_IMAGE`.
     """
 
     image: Image
@@ -398,3 +444,9 @@ class FollowUp:
     effect: Effect = Effect()
     facts: Mapping[str, float] = field(default_factory=dict)
     crafting: Crafting | None = None
+    prompt: Prompt | None = None
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the image or the prompt, in hexadecimal."""
+        return image_sha256(self.image) if self.prompt is None else self.prompt.sha256

@@ -55,6 +55,9 @@ SOURCE_FAILED = "source case failed"
 system is blamed once, at the source; ``source_failed`` of the tables and the runner's error percentage count it, and
 a resumed run does it again together with its source."""
 
+PICTURES = "pictures"
+"""Folder of a system's run that keeps what a text-to-image system drew, by the SHA-256 of its pixels."""
+
 SIMULATED = "-simulated"
 """How the names of systems end that simulate a product: what is made with them says so, and shares no table with
 anything real."""

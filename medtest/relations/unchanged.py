@@ -1,4 +1,4 @@
-"""The floor: the image as it is. A system that fails here disagrees with itself without any cause."""
+"""The floor: the image or the prompt as it is. A system that fails here disagrees with itself without any cause."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from medtest.cases import FollowUp, Params, PreparedSeed
 from medtest.relations.base import Relation
+from medtest.relations.prompts.base import prompted
+from medtest.tasks.base import PICTURE, PROMPT
 
 
 class Unchanged(Relation):
@@ -16,6 +18,7 @@ class Unchanged(Relation):
     group: ClassVar[str] = "floor"
     effects: ClassVar[frozenset[str]] = frozenset()
     any_image: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = frozenset({PICTURE, PROMPT})
 
     def severities(self) -> tuple[int, ...]:
         """Return ``(0,)``: doing nothing has no degrees."""
@@ -26,5 +29,7 @@ class Unchanged(Relation):
         return {}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Return a copy of the source image at scale 0."""
-        return FollowUp(image=seed.image.copy(), params=dict(params), scale=0.0)
+        """Return a copy of the source image, or its prompt, at scale 0."""
+        if seed.prompt is None:
+            return FollowUp(image=seed.image.copy(), params=dict(params), scale=0.0)
+        return prompted(seed, seed.prompt, params, scale=0.0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, TypeGuard
 
-from medtest.cases import Address, AnswerOutput, Ask, Image
+from medtest.cases import Address, AnswerOutput, Ask, Image, PictureOutput, Prompt
 from medtest.errors import MedtestError
 from medtest.probes import Need
 from medtest.records import SIMULATED, is_simulated
@@ -22,7 +22,7 @@ from medtest.systems.base import RawAnswer, System
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """One call to a system: an image and one question, or all questions of the image together.
+    """One call to a system: an image and one question, or all questions of the image together; or a prompt.
 
     Attributes:
         number: Of the call within this process; the answer names it.
@@ -36,6 +36,7 @@ class Asking:
         together: All in one call.
         seed: Seed of the answer's random numbers, 0 to 2³¹ - 1, from the suite's seed and the case's address: the same
             whenever the case is run again, another for each repeat.
+        prompt: Where the case's input is a prompt, that: there is no image then, one address, and no question.
     """
 
     number: int
@@ -46,10 +47,11 @@ class Asking:
     asks: tuple[Ask, ...]
     together: bool = False
     seed: int = 0
+    prompt: Prompt | None = None
 
     @property
     def repeat(self) -> int:
-        """Number of the asking of this very image: 0 for sources and follow-ups, 1, 2 … for ``unchanged``."""
+        """Number of the asking of this very input: 0 for sources and follow-ups, 1, 2 … for ``unchanged``."""
         case = self.addresses[0]
         return 0 if case.is_source else case.repeat + 1
 
@@ -60,12 +62,12 @@ class Asked:
 
     Attributes:
         number: The call's.
-        outputs: One for each question; a text says why there is none (an ERROR of that case).
+        outputs: One for each question, or for the prompt; a text says why there is none (an ERROR of that case).
         seconds: How long it took; None where the answer was kept from before.
     """
 
     number: int
-    outputs: tuple[AnswerOutput | str, ...]
+    outputs: tuple[AnswerOutput | PictureOutput | str, ...]
     seconds: float | None = None
 
 

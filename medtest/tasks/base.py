@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 PICTURE = "picture"
 """What relations take unless they say otherwise: any task whose seeds are pictures, volumes or films."""
+PROMPT = "prompt"
+"""What relations take that change words: tasks whose seeds are prompts."""
 
 
 class AskedSystem(Protocol):

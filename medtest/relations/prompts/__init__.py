@@ -1,0 +1,1 @@
+"""Metamorphic relations of prompts: operators on entity-relation pools."""

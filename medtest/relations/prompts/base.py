@@ -1,0 +1,56 @@
+"""What relations of prompts share: a prompt becomes another, and the effect is the difference of their pools."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+from medtest.cases import NO_IMAGE, Effect, FollowUp, Params, PreparedSeed, Prompt
+from medtest.errors import NotApplicable
+from medtest.relations.base import Relation
+from medtest.scenes import difference
+from medtest.tasks.base import PROMPT
+
+
+class PromptRelation(Relation):
+    """A relation of prompts; a class of its own says in :meth:`change` what becomes of words and pool.
+
+    It has no degrees: its cases have severity 0.
+    """
+
+    group: ClassVar[str] = "prompts"
+    takes: ClassVar[frozenset[str]] = frozenset({PROMPT})
+
+    def severities(self) -> tuple[int, ...]:
+        """Return ``(0,)``."""
+        return (0,)
+
+    @abstractmethod
+    def change(self, prompt: Prompt, params: Params) -> Prompt:
+        """Return the changed prompt, deterministically: words, and the pool that they say.
+
+        Args:
+            prompt: The source's.
+            params: What :meth:`sample` drew.
+        """
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Return the follow-up of :meth:`change`; its scale is 1."""
+        return prompted(seed, self.change(prompt_of(seed), params), params, scale=1.0)
+
+
+def prompt_of(seed: PreparedSeed) -> Prompt:
+    """Return a seed's prompt.
+
+    Raises:
+        NotApplicable: It has none.
+    """
+    if seed.prompt is None:
+        raise NotApplicable("it changes prompts; this case is an image")
+    return seed.prompt
+
+
+def prompted(seed: PreparedSeed, prompt: Prompt, params: Params, *, scale: float) -> FollowUp:
+    """Return a follow-up that is a prompt, with the difference of the pools as its effect."""
+    effect = Effect(kind="scene", data=difference(prompt_of(seed).pool, prompt.pool))
+    return FollowUp(image=NO_IMAGE, prompt=prompt, params=dict(params), scale=scale, effect=effect)
