@@ -339,7 +339,7 @@ class Seed:
     """
 
     ref: SeedRef
-    image: Image = NO_IMAGE
+    image: Image = field(default_factory=lambda: NO_IMAGE)
     expected: Mask | Image | None = None
     avoid: Mask | None = None
     spec: ImageSpec = ImageSpec()
