@@ -16,7 +16,7 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -205,11 +205,31 @@ class BatchReader(Reader[Content, Facts]):
     Attributes:
         at_once: Contents that one call of :meth:`read` takes at most.
         keeps: Whether facts are kept by content in a file that all runs share, since reading is dear; facts are then
-            JSON values.
+            JSON values, or become such by :meth:`packed`.
+        own_processes: Whether it reads in processes of its own beside those of systems, since it may take long, hang
+            or crash, which is no fault of a system's.
     """
 
     at_once: ClassVar[int] = 1
     keeps: ClassVar[bool] = False
+    own_processes: ClassVar[bool] = False
+
+    def keep_in(self, folders: Iterable[Path]) -> None:
+        """Say in which runs' folders lies what it may need beside its contents; called before it reads.
+
+        Args:
+            folders: One for each system.
+        """
+        return
+
+    def packed(self, facts: Facts) -> Any:
+        """Return facts as JSON values, to be kept; by default they are such."""
+        return facts
+
+    def unpacked(self, value: Any) -> Facts:
+        """Return the facts that :meth:`packed` gave."""
+        facts: Facts = value
+        return facts
 
     def open(self, *, device: str, threads: int) -> None:
         """Load what is needed; called once in each process that reads.
@@ -360,10 +380,23 @@ class KeptReader(Generic[Content, Facts]):
                 return [Unreadable(reason_of(error, _MOST_REASON))]
             return [one for content in batch for one in self._read([content])]
         for content, facts in zip(batch, given, strict=True):
-            self._remember(content, facts)
-            if self._print:
-                self._kept.keep(self._key(content), json.dumps(facts, ensure_ascii=False))
+            self._keep(content, facts)
         return list(given)
+
+    def known(self, content: Content) -> Facts | None:
+        """Return the facts of a content that was read before; None where it was not."""
+        with self._lock:
+            return self._recall(content)
+
+    def keep(self, content: Content, facts: Facts) -> None:
+        """Keep what another process read of a content."""
+        with self._lock:
+            self._keep(content, facts)
+
+    def _keep(self, content: Content, facts: Facts) -> None:
+        self._remember(content, facts)
+        if self._print:
+            self._kept.keep(self._key(content), json.dumps(self.reader.packed(facts), ensure_ascii=False))
 
     def _recall(self, content: Content) -> Facts | None:
         if content in self._known:
@@ -372,7 +405,7 @@ class KeptReader(Generic[Content, Facts]):
         text = self._kept.text(self._key(content)) if self._print else None
         if text is None:
             return None
-        facts: Facts = json.loads(text)
+        facts: Facts = self.reader.unpacked(json.loads(text))
         self._remember(content, facts)
         return facts
 

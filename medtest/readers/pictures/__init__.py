@@ -1,0 +1,1 @@
+"""Readers that look at pictures and say what they show."""
