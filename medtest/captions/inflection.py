@@ -1,0 +1,150 @@
+"""One and many: the plural of English nouns and back, with the words that have no rule."""
+
+from __future__ import annotations
+
+from functools import cache
+
+IRREGULAR: dict[str, str] = {
+    "calf": "calves",
+    "child": "children",
+    "die": "dice",
+    "elf": "elves",
+    "foot": "feet",
+    "goose": "geese",
+    "half": "halves",
+    "hoof": "hooves",
+    "knife": "knives",
+    "leaf": "leaves",
+    "life": "lives",
+    "loaf": "loaves",
+    "man": "men",
+    "mouse": "mice",
+    "ox": "oxen",
+    "person": "people",
+    "scarf": "scarves",
+    "self": "selves",
+    "shelf": "shelves",
+    "thief": "thieves",
+    "tooth": "teeth",
+    "wife": "wives",
+    "wolf": "wolves",
+    "woman": "women",
+    "cactus": "cacti",
+    "octopus": "octopuses",
+}
+"""Singular to plural where no rule leads from one to the other; the last part of a longer word too (``policeman``)."""
+_COMPOUNDING = frozenset(("man", "woman", "child", "person", "foot", "knife", "shelf", "tooth", "wife", "life"))
+SAME = frozenset(
+    """sheep deer fish moose bison buffalo salmon trout shrimp aircraft spacecraft watercraft hovercraft
+    offspring series species""".split()
+)
+"""Words whose plural is the word."""
+PLURAL_ONLY = frozenset(
+    """jeans pants shorts trousers scissors sunglasses eyeglasses goggles binoculars tweezers pliers tongs clothes
+    pajamas pyjamas tights leggings overalls slacks headphones earphones stairs outskirts surroundings swim trunks
+    remains utensils belongings groceries khakis suspenders sweats sweatpants shades spectacles""".split()
+)
+"""Words that name one thing, or a kind of thing, and have no singular."""
+_ENDS_IN_S = frozenset(
+    """bus gas glass grass lens canvas cross dress mattress class mess boss address business octopus walrus
+    hippopotamus cactus circus virus campus atlas iris tennis lettuce chess moss bass brass compass mistress waitress
+    actress princess hostess fortress guess loss press success process access princes abyss surplus asparagus
+    hummus octopus citrus albatross lotus papyrus discus bonus status focus census genius radius stylus chorus crocus
+    hibiscus eucalyptus rhinoceros cosmos asbestos oasis debris cutlass eyeglass hourglass wineglass bypass
+    underpass overpass pancreas plus minus harness wilderness darkness illness witness wetness fitness
+    floss gloss toss trellis pelvis christmas texas paris vegas swiss express kiss hiss bliss abs dais bias
+    news sushis series species means mathematics tv's""".split()
+)
+_ES = ("ses", "xes", "zes", "ches", "shes", "sses")
+_IE = frozenset(
+    """pie tie cookie movie selfie brownie zombie hoodie hippie genie smoothie collie rookie bootie calorie
+    prairie eerie sortie magpie budgie birdie veggie doggie kiddie foodie walkie talkie cutie pinkie quickie
+    beanie ladie goalie zookie pixie sweetie genie wheelie necktie bowtie""".split()
+) - {"ladie"}
+_OES = frozenset("tomato potato hero echo mango volcano tornado mosquito cargo domino buffalo tomatoe".split())
+_SE = frozenset(
+    """horse house nose vase rose case purse blouse mouse base phase goose cheese geese moose hose course nurse
+    bookcase suitcase pillowcase staircase showcase briefcase corpse warehouse greenhouse lighthouse farmhouse
+    birdhouse doghouse clubhouse courthouse house seahorse racehorse surface exercise enclosure sunrise cruise disguise
+    collapse glimpse noose caboose chaise dose expanse fuse license lense hearse pose pulse reverse sense tease universe
+    verse vise bruise cause clause close cruise curse database chase crease eclipse ellipse excuse franchise
+    grease increase lease muse noise pause phrase praise premise promise purchase raise release response
+    merchandise spouse tortoise turquoise valise use wise crevasse lacrosse posse impasse finesse""".split()
+)
+_ZE = frozenset("prize maze size bronze breeze glaze gaze blaze trapeze haze".split())
+_CHE = frozenset("ache headache niche quiche toothache cache avalanche mustache moustache brioche".split())
+_XE = frozenset("axe pickaxe deluxe".split())
+
+
+@cache
+def plural(noun: str) -> str:
+    """Return the plural of a noun; of one of several words, that of its last (``fire hydrants``)."""
+    head, _, last = noun.rpartition(" ")
+    return f"{head} {_plural(last)}" if head else _plural(last)
+
+
+def _plural(word: str) -> str:
+    if word in SAME or word in PLURAL_ONLY:
+        return word
+    if word in IRREGULAR:
+        return IRREGULAR[word]
+    for one in _COMPOUNDING:
+        if word.endswith(one) and word not in ("human", "german", "roman", "shaman", "talisman"):
+            return word[: -len(one)] + IRREGULAR[one]
+    if word.endswith(("s", "x", "z", "ch", "sh")) or word in _OES:
+        return word + "es"
+    if word.endswith("y") and len(word) > 1 and word[-2] not in "aeiou":
+        return word[:-1] + "ies"
+    return word + "s"
+
+
+_BACK = {many: one for one, many in IRREGULAR.items()}
+
+
+@cache
+def singular(noun: str) -> str:
+    """Return the singular of a noun; a singular is its own."""
+    head, _, last = noun.rpartition(" ")
+    return f"{head} {_singular(last)}" if head else _singular(last)
+
+
+def _singular(word: str) -> str:
+    if word in SAME or word in PLURAL_ONLY or word in _ENDS_IN_S or len(word) < 3:
+        return word
+    if word in _BACK:
+        return _BACK[word]
+    for one in _COMPOUNDING:
+        if word.endswith(IRREGULAR[one]):
+            return word[: -len(IRREGULAR[one])] + one
+    if not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-1] if word[:-1] in _IE else word[:-3] + "y"
+    if word.endswith("oes") and word[:-2] in _OES:
+        return word[:-2]
+    stem = word[:-1]
+    if word.endswith(_ES):
+        kept = stem in _SE or stem in _ZE or stem in _CHE or stem in _XE or _ends_with_e(stem)
+        return stem if kept else word[:-2]
+    return stem
+
+
+def _ends_with_e(stem: str) -> bool:
+    """Say whether a word that ends in -se, -ze, -che keeps its e: compounds of those that do."""
+    return any(stem.endswith(one) for one in ("house", "horse", "case", "nose", "rose", "vase", "cheese", "tease"))
+
+
+def is_plural(word: str) -> bool:
+    """Say whether a noun is a plural that has a singular."""
+    return singular(word) != word
+
+
+@cache
+def article(word: str) -> str:
+    """Return ``a`` or ``an`` before a word, by its sound as far as spelling tells."""
+    first = word.split(" ")[0].lower()
+    if first.startswith(("uni", "use", "uti", "uten", "euro", "ewe", "one", "once", "u.s", "ufo", "ukulele")):
+        return "an" if first.startswith(("unin", "unim")) else "a"
+    if first.startswith(("hour", "honest", "honor", "heir", "8", "11", "18", "x-", "mp3")):
+        return "an"
+    return "an" if first[:1] in "aeiou" else "a"
