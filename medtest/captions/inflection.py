@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 IRREGULAR: dict[str, str] = {
     "calf": "calves",
     "child": "children",
@@ -34,46 +39,36 @@ IRREGULAR: dict[str, str] = {
 }
 """Singular to plural where no rule leads from one to the other; the last part of a longer word too (``policeman``)."""
 _COMPOUNDING = frozenset(("man", "woman", "child", "person", "foot", "knife", "shelf", "tooth", "wife", "life"))
-SAME = frozenset(
-    """sheep deer fish moose bison buffalo salmon trout shrimp aircraft spacecraft watercraft hovercraft
-    offspring series species""".split()
-)
+SAME = _words("""sheep deer fish moose bison buffalo salmon trout shrimp aircraft spacecraft watercraft hovercraft
+    offspring series species""")
 """Words whose plural is the word."""
-PLURAL_ONLY = frozenset(
-    """jeans pants shorts trousers scissors sunglasses eyeglasses goggles binoculars tweezers pliers tongs clothes
+PLURAL_ONLY = _words("""jeans pants shorts trousers scissors sunglasses eyeglasses goggles binoculars tweezers pliers tongs clothes
     pajamas pyjamas tights leggings overalls slacks headphones earphones stairs outskirts surroundings swim trunks
-    remains utensils belongings groceries khakis suspenders sweats sweatpants shades spectacles""".split()
-)
+    remains utensils belongings groceries khakis suspenders sweats sweatpants shades spectacles""")
 """Words that name one thing, or a kind of thing, and have no singular."""
-_ENDS_IN_S = frozenset(
-    """bus gas glass grass lens canvas cross dress mattress class mess boss address business octopus walrus
+_ENDS_IN_S = _words("""bus gas glass grass lens canvas cross dress mattress class mess boss address business octopus walrus
     hippopotamus cactus circus virus campus atlas iris tennis lettuce chess moss bass brass compass mistress waitress
     actress princess hostess fortress guess loss press success process access princes abyss surplus asparagus
     hummus octopus citrus albatross lotus papyrus discus bonus status focus census genius radius stylus chorus crocus
     hibiscus eucalyptus rhinoceros cosmos asbestos oasis debris cutlass eyeglass hourglass wineglass bypass
     underpass overpass pancreas plus minus harness wilderness darkness illness witness wetness fitness
     floss gloss toss trellis pelvis christmas texas paris vegas swiss express kiss hiss bliss abs dais bias
-    news sushis series species means mathematics tv's""".split()
-)
+    news sushis series species means mathematics tv's""")
 _ES = ("ses", "xes", "zes", "ches", "shes", "sses")
-_IE = frozenset(
-    """pie tie cookie movie selfie brownie zombie hoodie hippie genie smoothie collie rookie bootie calorie
+_IE = _words("""pie tie cookie movie selfie brownie zombie hoodie hippie genie smoothie collie rookie bootie calorie
     prairie eerie sortie magpie budgie birdie veggie doggie kiddie foodie walkie talkie cutie pinkie quickie
-    beanie ladie goalie zookie pixie sweetie genie wheelie necktie bowtie""".split()
-) - {"ladie"}
-_OES = frozenset("tomato potato hero echo mango volcano tornado mosquito cargo domino buffalo tomatoe".split())
-_SE = frozenset(
-    """horse house nose vase rose case purse blouse mouse base phase goose cheese geese moose hose course nurse
+    beanie goalie zookie pixie sweetie genie wheelie necktie bowtie""")
+_OES = _words("tomato potato hero echo mango volcano tornado mosquito cargo domino buffalo")
+_SE = _words("""horse house nose vase rose case purse blouse mouse base phase goose cheese geese moose hose course nurse
     bookcase suitcase pillowcase staircase showcase briefcase corpse warehouse greenhouse lighthouse farmhouse
     birdhouse doghouse clubhouse courthouse house seahorse racehorse surface exercise enclosure sunrise cruise disguise
-    collapse glimpse noose caboose chaise dose expanse fuse license lense hearse pose pulse reverse sense tease universe
+    collapse glimpse noose caboose chaise dose expanse fuse license hearse pose pulse reverse sense tease universe
     verse vise bruise cause clause close cruise curse database chase crease eclipse ellipse excuse franchise
     grease increase lease muse noise pause phrase praise premise promise purchase raise release response
-    merchandise spouse tortoise turquoise valise use wise crevasse lacrosse posse impasse finesse""".split()
-)
-_ZE = frozenset("prize maze size bronze breeze glaze gaze blaze trapeze haze".split())
-_CHE = frozenset("ache headache niche quiche toothache cache avalanche mustache moustache brioche".split())
-_XE = frozenset("axe pickaxe deluxe".split())
+    merchandise spouse tortoise turquoise valise use wise crevasse lacrosse posse impasse finesse""")
+_ZE = _words("prize maze size bronze breeze glaze gaze blaze trapeze haze")
+_CHE = _words("ache headache niche quiche toothache cache avalanche mustache moustache brioche")
+_XE = _words("axe pickaxe deluxe")
 
 
 @cache
