@@ -42,12 +42,12 @@ _COMPOUNDING = frozenset(("man", "woman", "child", "person", "foot", "knife", "s
 SAME = _words("""sheep deer fish moose bison buffalo salmon trout shrimp aircraft spacecraft watercraft hovercraft
     offspring series species""")
 """Words whose plural is the word."""
-PLURAL_ONLY = _words("""jeans pants shorts trousers scissors sunglasses eyeglasses goggles binoculars tweezers pliers tongs clothes
-    pajamas pyjamas tights leggings overalls slacks headphones earphones stairs outskirts surroundings swim trunks
+PLURAL_ONLY = _words("""jeans pants shorts trousers scissors sunglasses eyeglasses goggles binoculars tweezers pliers tongs
+    clothes pajamas pyjamas tights leggings overalls slacks headphones earphones stairs outskirts surroundings swim trunks
     remains utensils belongings groceries khakis suspenders sweats sweatpants shades spectacles""")
 """Words that name one thing, or a kind of thing, and have no singular."""
-_ENDS_IN_S = _words("""bus gas glass grass lens canvas cross dress mattress class mess boss address business octopus walrus
-    hippopotamus cactus circus virus campus atlas iris tennis lettuce chess moss bass brass compass mistress waitress
+_ENDS_IN_S = _words("""bus gas glass grass lens canvas cross dress mattress class mess boss address business
+    walrus hippopotamus cactus circus virus campus atlas iris tennis lettuce chess moss bass brass compass mistress waitress
     actress princess hostess fortress guess loss press success process access princes abyss surplus asparagus
     hummus octopus citrus albatross lotus papyrus discus bonus status focus census genius radius stylus chorus crocus
     hibiscus eucalyptus rhinoceros cosmos asbestos oasis debris cutlass eyeglass hourglass wineglass bypass

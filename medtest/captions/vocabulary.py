@@ -1,8 +1,8 @@
 """The vocabulary of captions: Visual Genome's 150 classes and 50 predicates as data, and the words for them.
 
 Three files hold it: ``vg150.yaml`` (the split as published, what of it is merged and why), ``classes.yaml`` (synonyms,
-hypernyms, irregular plurals, and classes beyond the 150), ``attested.csv`` (triples that captions of photographs say, and
-how often).
+hypernyms, irregular plurals, and classes beyond the 150), ``attested.csv`` (triples that captions of photographs say,
+and how often).
 """
 
 from __future__ import annotations
