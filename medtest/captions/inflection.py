@@ -39,33 +39,43 @@ IRREGULAR: dict[str, str] = {
 }
 """Singular to plural where no rule leads from one to the other; the last part of a longer word too (``policeman``)."""
 _COMPOUNDING = frozenset(("man", "woman", "child", "person", "foot", "knife", "shelf", "tooth", "wife", "life"))
-SAME = _words("""sheep deer fish moose bison buffalo salmon trout shrimp aircraft spacecraft watercraft hovercraft
-    offspring series species""")
+SAME = _words("""
+    aircraft bison buffalo deer fish hovercraft moose offspring salmon series sheep shrimp spacecraft species
+    trout watercraft
+""")
 """Words whose plural is the word."""
-PLURAL_ONLY = _words("""jeans pants shorts trousers scissors sunglasses eyeglasses goggles binoculars tweezers pliers tongs
-    clothes pajamas pyjamas tights leggings overalls slacks headphones earphones stairs outskirts surroundings swim trunks
-    remains utensils belongings groceries khakis suspenders sweats sweatpants shades spectacles""")
+PLURAL_ONLY = _words("""
+    belongings binoculars clothes earphones eyeglasses goggles groceries headphones jeans khakis leggings
+    outskirts overalls pajamas pants pliers pyjamas remains scissors shades shorts slacks spectacles stairs
+    sunglasses surroundings suspenders sweatpants sweats swim tights tongs trousers trunks tweezers utensils
+""")
 """Words that name one thing, or a kind of thing, and have no singular."""
-_ENDS_IN_S = _words("""bus gas glass grass lens canvas cross dress mattress class mess boss address business
-    walrus hippopotamus cactus circus virus campus atlas iris tennis lettuce chess moss bass brass compass mistress waitress
-    actress princess hostess fortress guess loss press success process access princes abyss surplus asparagus
-    hummus octopus citrus albatross lotus papyrus discus bonus status focus census genius radius stylus chorus crocus
-    hibiscus eucalyptus rhinoceros cosmos asbestos oasis debris cutlass eyeglass hourglass wineglass bypass
-    underpass overpass pancreas plus minus harness wilderness darkness illness witness wetness fitness
-    floss gloss toss trellis pelvis christmas texas paris vegas swiss express kiss hiss bliss abs dais bias
-    news sushis series species means mathematics tv's""")
+_ENDS_IN_S = _words("""
+    abs abyss access actress address albatross asbestos asparagus atlas bass bias bliss bonus boss brass bus
+    business bypass cactus campus canvas census chess chorus christmas circus citrus class compass cosmos crocus
+    cross cutlass dais darkness debris discus dress eucalyptus express eyeglass fitness floss focus fortress gas
+    genius glass gloss grass guess harness hibiscus hippopotamus hiss hostess hourglass hummus illness iris kiss
+    lens lettuce loss lotus mathematics mattress means mess minus mistress moss news oasis octopus overpass
+    pancreas papyrus paris pelvis plus press princes princess process radius rhinoceros series species status
+    stylus success surplus sushis swiss tennis texas toss trellis tv's underpass vegas virus waitress walrus
+    wetness wilderness wineglass witness
+""")
 _ES = ("ses", "xes", "zes", "ches", "shes", "sses")
-_IE = _words("""pie tie cookie movie selfie brownie zombie hoodie hippie genie smoothie collie rookie bootie calorie
-    prairie eerie sortie magpie budgie birdie veggie doggie kiddie foodie walkie talkie cutie pinkie quickie
-    beanie goalie zookie pixie sweetie genie wheelie necktie bowtie""")
+_IE = _words("""
+    beanie birdie bootie bowtie brownie budgie calorie collie cookie cutie doggie eerie foodie genie goalie hippie
+    hoodie kiddie magpie movie necktie pie pinkie pixie prairie quickie rookie selfie smoothie sortie sweetie
+    talkie tie veggie walkie wheelie zombie zookie
+""")
 _OES = _words("tomato potato hero echo mango volcano tornado mosquito cargo domino buffalo")
-_SE = _words("""horse house nose vase rose case purse blouse mouse base phase goose cheese geese moose hose course nurse
-    bookcase suitcase pillowcase staircase showcase briefcase corpse warehouse greenhouse lighthouse farmhouse
-    birdhouse doghouse clubhouse courthouse house seahorse racehorse surface exercise enclosure sunrise cruise disguise
-    collapse glimpse noose caboose chaise dose expanse fuse license hearse pose pulse reverse sense tease universe
-    verse vise bruise cause clause close cruise curse database chase crease eclipse ellipse excuse franchise
-    grease increase lease muse noise pause phrase praise premise promise purchase raise release response
-    merchandise spouse tortoise turquoise valise use wise crevasse lacrosse posse impasse finesse""")
+_SE = _words("""
+    base birdhouse blouse bookcase briefcase bruise caboose case cause chaise chase cheese clause close clubhouse
+    collapse corpse course courthouse crease crevasse cruise curse database disguise doghouse dose eclipse ellipse
+    enclosure excuse exercise expanse farmhouse finesse franchise fuse geese glimpse goose grease greenhouse
+    hearse horse hose house impasse increase lacrosse lease license lighthouse merchandise moose mouse muse noise
+    noose nose nurse pause phase phrase pillowcase pose posse praise premise promise pulse purchase purse
+    racehorse raise release response reverse rose seahorse sense showcase spouse staircase suitcase sunrise
+    surface tease tortoise turquoise universe use valise vase verse vise warehouse wise
+""")
 _ZE = _words("prize maze size bronze breeze glaze gaze blaze trapeze haze")
 _CHE = _words("ache headache niche quiche toothache cache avalanche mustache moustache brioche")
 _XE = _words("axe pickaxe deluxe")
