@@ -26,6 +26,7 @@ LAYERS: dict[str, int] = {
     "address": 0,
     "probes": 0,
     "scenes": 0,
+    "outputs": 0,
     "cases": 0,
     "moved": 0,
     "classes": 1,

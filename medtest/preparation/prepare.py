@@ -7,7 +7,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from medtest.cases import Image, Mask, PreparedSeed, Seed
+from medtest.cases import NO_IMAGE, Image, Mask, PreparedSeed, Seed
 from medtest.preparation.frame import fit_field
 from medtest.preparation.grey import grey_mask
 from medtest.preparation.series import locked, prepare_series
@@ -22,13 +22,15 @@ def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> Prepa
 
     Args:
         seed: The loaded source case, uint8 H×W×3; a series is as :func:`prepare_series` says.
-        size: Side of the square in pixels (the report uses 512), or None to keep the native size.
+        size: Side of the square in pixels (the report uses 512), or None to keep the native size. A prompt has none.
         resize: Length in pixels, at least ``size``, that the shorter side gets before the middle ``size`` × ``size`` is
             cut out; None stretches the whole image to the square.
 
     Returns:
         The prepared seed; its arrays are contiguous and read-only.
     """
+    if seed.prompt is not None:
+        return _prompted(seed)
     if task_of(seed.kind).series:
         return prepare_series(seed)
     if resize is not None and size is not None:
@@ -49,9 +51,22 @@ def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> Prepa
     )
 
 
+def _prompted(seed: Seed) -> PreparedSeed:
+    """Return a seed whose input is a prompt: it has no pixels, hence no frame and no grey mask."""
+    nothing = np.zeros((0, 0), np.bool_)
+    return PreparedSeed(
+        image=NO_IMAGE,
+        mask=None,
+        original_mask=None,
+        frame=locked(nothing),
+        grey=locked(nothing.astype(np.float32)),
+        **_handed_on(seed),
+    )
+
+
 def _handed_on(seed: Seed) -> dict[str, Any]:
     """Return what a prepared seed has of its seed as it is."""
-    names = ("ref", "spec", "kind", "classes", "labels", "asks", "together", "truth")
+    names = ("ref", "spec", "kind", "classes", "labels", "asks", "together", "truth", "prompt")
     return {"properties": dict(seed.properties), **{name: getattr(seed, name) for name in names}}
 
 

@@ -180,6 +180,7 @@ class Finisher:
             reader = self.prepared.suite.build_reader()
             if reader is None:
                 return rows
+            reader.keep_in(ledger.folder for ledger in self.ledgers)
             self._reader = KeptReader(reader, shared=self.invocation.shared, cache=self.invocation.cache)
             device = "cpu" if reader.of_oracle else resolve_device(self.invocation.device)
             self._reader.open(device=device, threads=self.invocation.threads or 1)

@@ -32,7 +32,9 @@ from medtest.systems.asking import draws_calls
 
 _PROGRESS_SECONDS = 0.1
 _AHEAD = 3
-"""Seeds that a worker whose systems are asked over an API may work on at a time."""
+"""Seeds that a worker whose systems are asked over an API works on at a time, at least."""
+_CALLS_AHEAD = 128
+"""Calls of a system that shall be there to be drawn at a time."""
 
 
 def run_suite(
@@ -172,7 +174,7 @@ class _Run:
         at_once = len(asked) == len(self.prepared.systems) and all(system.own_limits for system in asked)
         self._dispatcher = Dispatcher(
             job=self._job(device or "auto"),
-            ahead=_AHEAD if at_once else 1,
+            ahead=self._ahead() if at_once else 1,
             gently=bool(asked),
             worker=self._worker_class(),
             tasks=self._unit_tasks(),
@@ -209,6 +211,14 @@ class _Run:
         for system, folder in zip(self.prepared.systems, self.prepared.folders, strict=True):
             if draws_calls(system) and (said := system.account(folder)):
                 self.notices.append(said)
+
+    def _ahead(self) -> int:
+        """Return how many seeds are worked on at a time where systems are asked over an API.
+
+        A prompt is one call where a picture has many questions: more of them are needed for as many calls under way.
+        """
+        width = max(1, self.prepared.plan.cases_per_seed)
+        return max(_AHEAD, -(-_CALLS_AHEAD // width))
 
     def _worker_class(self) -> type[Worker]:
         if not any(type(system).in_process for system in self.prepared.systems):
@@ -253,6 +263,8 @@ class _Run:
             shared=str(self.invocation.shared.resolve()),
             budget=self.invocation.budget,
             cache=self.invocation.cache,
+            batch_seconds=self.invocation.batch_seconds,
+            readers=self.invocation.workers or 0,
         )
 
     def _choose(self, device: str) -> Layout:

@@ -7,7 +7,8 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from medtest.api.redact import redact
 from medtest.cases import Address, Ask, Verdict
@@ -17,12 +18,15 @@ from medtest.runner.privacy import ShownNames
 from medtest.runner.units.judging import SourceAnswer
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
 from medtest.runner.units.parts import MadeCase, SystemAnswer, describe
+from medtest.runner.units.seeing import ReadingStage
 from medtest.systems.asking import Asked, Asking, AskingSystem
 
 TOGETHER = "together"
 """Stands for the question in the label of a call that asks all of them."""
 
-_WORDS = ("text", "state", "model")
+Unread: TypeAlias = "tuple[Any, Callable[[Any], None]]"
+"""What is to be read of an answer, and who is told what it says."""
+_WORDS = ("text", "state", "model", "why", "revised_prompt")
 _WAIT_SECONDS = 0.02
 _SEED_BITS = 31
 
@@ -36,6 +40,7 @@ class Asker:
         number: Its index.
         names: How ids may be shown.
         finished: Told of every unit that the system has finished.
+        stage: Where answers are read, if the suite's reader reads in processes of its own; None where it reads here.
     """
 
     def __init__(
@@ -45,13 +50,15 @@ class Asker:
         number: int,
         names: ShownNames,
         finished: Callable[[OpenUnit], None],
+        stage: ReadingStage | None = None,
     ) -> None:
         self._recorder, self._system, self._number = recorder, system, number
         self._names, self._finished = names, finished
+        self._stage, self._reading = stage, 0
         self._shares: queue.SimpleQueue[Share | None] = queue.SimpleQueue()
         self._calls: dict[int, tuple[Share, Asking, tuple[int, ...]]] = {}
         self._next = 0
-        self._lock = threading.Lock()
+        self._lock = threading.Condition(threading.Lock())
         self._open: list[Share] = []
         self._dropped: set[int] = set()
         self._silent = 0.0
@@ -102,8 +109,8 @@ class Asker:
             reason = f"no answer came: nothing was heard for {self._system.silent_seconds:g} s while the call was open"
             given_up = [call for _, call, _ in self._calls.values()]
             self._dropped |= {call.number for call in given_up}
-            outputs = [Asked(number=call.number, outputs=(reason,) * len(call.asks)) for call in given_up]
-            shares = [self._settle(asked) for asked in outputs]
+            outputs = [Asked(number=call.number, outputs=(reason,) * len(call.addresses)) for call in given_up]
+            shares = [self._settle(asked)[0] for asked in outputs]
         for share in shares:
             self._close_if_done(share)
 
@@ -123,6 +130,9 @@ class Asker:
             self._recorder.outbox.send(Spent(self._number, str(stopped), stopped.exit_code))
         except BaseException as error:  # noqa: BLE001 - the system under test may raise anything
             reason = "" if self._halted else describe(error)
+        with self._lock:
+            while self._reading:  # what was answered and paid for is recorded, once it is read
+                self._lock.wait()
         self._give_up(reason)
 
     def _stream(self) -> Iterator[Asking | None]:
@@ -149,16 +159,17 @@ class Asker:
                 self._shares.put(share)  # for :meth:`_give_up`, which may have looked through the open ones already
                 return
             self._open.append(share)
-        questions = [k for k in range(len(opened.seed.asks)) if any(todo[k * row : (k + 1) * row])]
+        count = len(opened.unit.cases) // row  # a prompt is one call, as a question is
+        questions = [k for k in range(count) if any(todo[k * row : (k + 1) * row])]
         if opened.seed.together and questions:
-            questions = list(range(len(opened.seed.asks)))  # another set of questions would be another call
+            questions = list(range(count))  # another set of questions would be another call
         for number in range(row):
             wanted = [k for k in questions if number == 0 or todo[k * row + number] or opened.seed.together]
             if not any(number == 0 or todo[k * row + number] for k in wanted):
                 continue
             made = opened.made(number)
             if made.follow is None:
-                self._without_image(share, made, number, wanted)
+                self._without_input(share, made, number, wanted)
                 continue
             for group in (wanted,) if opened.seed.together else [(k,) for k in wanted]:
                 if self._halted:
@@ -171,14 +182,15 @@ class Asker:
         opened = share.open
         cases = tuple(k * opened.unit.row + number for k in questions)
         addresses = tuple(opened.unit.cases[case] for case in cases)
-        asks: tuple[Ask, ...] = tuple(opened.seed.asks[k] for k in questions)
+        asks: tuple[Ask, ...] = tuple(opened.seed.asks[k] for k in questions if opened.seed.asks)
         if made.follow is None:
-            raise ValueError("a case without an image is asked about")
+            raise ValueError("a case without an input is asked about")
         call = Asking(
             number=self._next,
             label=self._label(addresses[0], together=opened.seed.together),
             addresses=addresses,
             image=made.follow.image,
+            prompt=made.follow.prompt,
             sha256=made.sha256,
             asks=asks,
             together=opened.seed.together,
@@ -195,7 +207,7 @@ class Asker:
         item = TOGETHER if together else address.item
         return f"{address.dataset}/{shown}/{address.stem}/{item}"
 
-    def _without_image(self, share: Share, made: MadeCase, number: int, questions: Sequence[int]) -> None:
+    def _without_input(self, share: Share, made: MadeCase, number: int, questions: Sequence[int]) -> None:
         """Record a follow-up that could not be made; its reason does not depend on the source's answer."""
         row = share.open.unit.row
         for k in questions:
@@ -213,29 +225,58 @@ class Asker:
             if asked.number in self._dropped:  # it came after all, too late
                 self._dropped.discard(asked.number)
                 return
-            share = self._settle(asked)
+            share, unread = self._settle(asked)
         if not self._system.own_limits:
             self._recorder.outbox.begin(share.open.task.index)
+        for content, taken in unread:
+            if self._stage is not None:
+                self._stage.submit(content, taken)  # waits where readers are slow, and with it what draws calls
         self._close_if_done(share)
 
-    def _settle(self, asked: Asked) -> Share:
-        """Record what came of a call, or that nothing did, the lock being held, and return whose call it was."""
+    def _settle(self, asked: Asked) -> tuple[Share, list[Unread]]:
+        """Record what came of a call, or that nothing did, the lock being held.
+
+        Returns:
+            Whose call it was, and what is to be read elsewhere before it can be recorded.
+        """
         share, call, cases = self._calls.pop(asked.number)
         row = share.open.unit.row
-        each = None if asked.seconds is None else 1000.0 * asked.seconds / len(call.asks)
+        unread: list[Unread] = []
+        each = None if asked.seconds is None else 1000.0 * asked.seconds / len(call.addresses)
         for case, output in zip(cases, asked.outputs, strict=True):
             made = share.open.made(case % row)
             if isinstance(output, str):
                 answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=each)
             else:
                 # Before anything is read from it: evidence must stand in the words as they are kept.
-                words: Mapping[str, Any] = {name: redact(getattr(output, name)) for name in _WORDS}
-                output = replace(output, **words)
-                (answer,) = self._recorder.parts.read(share.open.seed, [SystemAnswer(output=output, elapsed_ms=each)])
+                words: Mapping[str, Any] = {
+                    name: redact(getattr(output, name)) for name in _WORDS if _has(output, name)
+                }
+                answer = SystemAnswer(output=replace(output, **words), elapsed_ms=each)
+                content = None if self._stage is None else self._recorder.parts.content(share.open.seed, answer)
+                if content is not None:
+                    self._reading += 1
+                    share.under_way += 1
+                    unread.append((content, partial(self._read, share, case, made, answer, content)))
+                    continue
+                if self._stage is None:
+                    (answer,) = self._recorder.parts.read(share.open.seed, [answer])
             share.take(case, made, answer)
         self._recorder.outbox.flush()
         share.under_way -= 1
-        return share
+        return share, unread
+
+    def _read(self, share: Share, case: int, made: MadeCase, answer: SystemAnswer, content: Any, facts: Any) -> None:
+        """Record an answer that was read in another process."""
+        with self._lock:
+            try:
+                share.take(case, made, self._recorder.parts.with_facts(answer, content, facts))
+                self._recorder.outbox.flush()
+            finally:
+                share.under_way -= 1
+                self._reading -= 1
+                self._lock.notify_all()
+        self._close_if_done(share)
 
     def _close_if_done(self, share: Share) -> None:
         with self._lock:
@@ -275,6 +316,10 @@ class Asker:
             answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=reason)
             share.record(case, made, answer, share.sources.get(case // share.open.unit.row, lost))
         self._recorder.outbox.flush()
+
+
+def _has(output: object, name: str) -> bool:
+    return isinstance(getattr(output, name, None), str)
 
 
 def answer_seed(suite_seed: int, address: Address) -> int:

@@ -15,6 +15,7 @@ from medtest.runner.pool.messages import SHARED, Done, Told, UnitTask
 from medtest.runner.privacy import ShownNames
 from medtest.runner.units.asker import Asker
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
+from medtest.runner.units.seeing import ReadingStage
 from medtest.systems.asking import AskingSystem
 
 _TOLD_SECONDS = 0.5
@@ -29,15 +30,21 @@ class AskingRunner:
         systems: The opened systems, in the suite's order.
         names: How ids may be shown.
         memory: Returns the process's resident bytes.
+        stage: Where answers are read, if the suite's reader reads in processes of its own; it is closed with this.
     """
 
     def __init__(
-        self, recorder: Recorder, systems: Sequence[AskingSystem], names: ShownNames, memory: Callable[[], int]
+        self,
+        recorder: Recorder,
+        systems: Sequence[AskingSystem],
+        names: ShownNames,
+        memory: Callable[[], int],
+        stage: ReadingStage | None = None,
     ) -> None:
-        self._recorder, self._memory = recorder, memory
+        self._recorder, self._memory, self._stage = recorder, memory, stage
         self._halted = False
         self._threads = [
-            Asker(recorder, system, number, names, self._finished) for number, system in enumerate(systems)
+            Asker(recorder, system, number, names, self._finished, stage) for number, system in enumerate(systems)
         ]
         self._ended = threading.Event()
         self._index = SHARED
@@ -65,6 +72,8 @@ class AskingRunner:
         """End every stream and wait until its last answer is recorded."""
         for thread in self._threads:
             thread.end()
+        if self._stage is not None:
+            self._stage.close()
         self._ended.set()
 
     def _finished(self, opened: OpenUnit) -> None:
@@ -84,7 +93,8 @@ class AskingRunner:
         while not self._ended.wait(_TOLD_SECONDS):
             beats += 1
             # all systems that are being asked bound the time of their calls themselves
-            if beats % _BEATS == 0 and all(thread.limited or not thread.busy for thread in self._threads):
+            reading = self._stage is not None and self._stage.busy  # which has a limit of its own
+            if beats % _BEATS == 0 and (reading or all(thread.limited or not thread.busy for thread in self._threads)):
                 self._recorder.outbox.begin(self._index)
             for number, thread in enumerate(self._threads):
                 with suppress(Exception):  # an oracle that cannot judge an ERROR must not end the beat

@@ -123,13 +123,16 @@ class Parts:
     def open_reader(self, *, device: str, threads: int, shared: Path | None, cache: str) -> None:
         """Open the suite's reader, where its oracle rests on one; until then no answer is read.
 
+        One that reads in processes of its own is opened there (:mod:`medtest.runner.units.seeing`).
+
         Raises:
             MedtestError: It cannot be loaded.
         """
         reader = self.suite.build_reader()
         if reader is not None:
             self.reader = KeptReader(reader, shared=shared, cache=cache)
-            self.reader.open(device=device, threads=threads)
+            if not reader.own_processes:
+                self.reader.open(device=device, threads=threads)
 
     def read(self, seed: PreparedSeed, answers: Sequence[SystemAnswer]) -> list[SystemAnswer]:
         """Return answers with what the reader tells of them; one that it breaks on is an ERROR."""
@@ -143,6 +146,16 @@ class Parts:
             answer if content is None else _read(answer, content, next(facts), reader)
             for answer, content in zip(answers, contents, strict=True)
         ]
+
+    def content(self, seed: PreparedSeed, answer: SystemAnswer) -> Any | None:
+        """Return what the suite's reader reads of an answer, None where there is nothing."""
+        if self.reader is None or answer.output is None:
+            return None
+        return self.reader.reader.content(answer.output, seed)
+
+    def with_facts(self, answer: SystemAnswer, content: Any, facts: Any) -> SystemAnswer:
+        """Return an answer with what was read of it; one that the reader broke on is an ERROR."""
+        return answer if self.reader is None else _read(answer, content, facts, self.reader.reader)
 
     def unit(self, ref: SeedRef) -> Unit:
         """Return the unit of one seed, as the plan cuts it."""
@@ -174,7 +187,7 @@ class Parts:
             system: Of a case that is crafted: whose run keeps it, the system's place in the suite.
         """
         if address.is_source:
-            follow = FollowUp(image=seed.image, params={}, scale=0.0)
+            follow = FollowUp(image=seed.image, prompt=seed.prompt, params={}, scale=0.0)
             return _of(seed, address, follow, seed.sha256)
         relation = self.relations[address.relation]
         if isinstance(relation, CraftedRelation):
@@ -190,7 +203,7 @@ class Parts:
         except Exception as error:  # noqa: BLE001 - a relation may be anybody's plug-in; its failure is a verdict
             return MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {describe(error)}")
         follow.image.setflags(write=False)  # all systems share it
-        sha256 = seed.sha256 if follow.image is seed.image else image_sha256(follow.image)
+        sha256 = seed.sha256 if follow.prompt is None and follow.image is seed.image else follow.sha256
         if kept is not None and relation.frames() > 1 and sha256 == seed.sha256:
             # A kept first frame comes back as a copy; made, it is the source image, which is not asked about again.
             follow = replace(follow, image=seed.image)
@@ -230,6 +243,9 @@ def check_follow_up(follow: object, seed: PreparedSeed) -> None:
     if not isinstance(follow, FollowUp):
         raise BadOutput(f"gave {type(follow).__name__} where a FollowUp is expected")
     image = follow.image
+    if (follow.prompt is None) != (seed.prompt is None):
+        given, wanted = ("an image", "a prompt") if follow.prompt is None else ("a prompt", "an image")
+        raise BadOutput(f"gave {given} where {wanted} is expected")
     if not isinstance(image, np.ndarray):
         raise BadOutput(f"gave {type(image).__name__} as an image")
     if image.shape != seed.image.shape or image.dtype != seed.image.dtype:

@@ -11,7 +11,7 @@ import cv2
 import psutil
 
 from medtest.errors import MedtestError, UserMistakes
-from medtest.runner.pool.layout import resolve_device
+from medtest.runner.pool.layout import resolve_device, usable_cores
 from medtest.runner.pool.messages import Device, Done, Failed, Halt, Job, Message, Ready, StripTask, UnitTask
 from medtest.runner.privacy import Scrubber, ShownNames
 from medtest.runner.records.crafted import CraftedCases
@@ -21,6 +21,7 @@ from medtest.runner.units.crafting import Crafter
 from medtest.runner.units.execute import UnitRunner
 from medtest.runner.units.open_units import Outbox, Recorder
 from medtest.runner.units.parts import Parts, describe
+from medtest.runner.units.seeing import ReadingStage
 from medtest.suite.digest import system_digest
 from medtest.systems.asking import draws_calls
 from medtest.systems.base import System
@@ -89,8 +90,19 @@ class Session:
         outbox = Outbox(self.send, job.send_seconds)
         recorder = Recorder(parts=self.parts, systems=self._systems, maker=maker, outbox=outbox)
         asking = [system for system in self._systems if draws_calls(system)] if job.folders else []
-        self._asking = AskingRunner(recorder, asking, self.names, self._memory) if asking else None
+        stage = self._stage(device) if asking else None
+        self._asking = AskingRunner(recorder, asking, self.names, self._memory, stage) if asking else None
         self._units = UnitRunner(recorder, self._crafter(device, outbox) if crafts else None)
+
+    def _stage(self, device: str) -> ReadingStage | None:
+        """Return where answers are read, for a reader that reads in processes of its own."""
+        kept, job = self.parts.reader, self._job
+        if kept is None or not kept.reader.own_processes:
+            return None
+        processes = 1 if device != "cpu" else max(1, job.readers or usable_cores())
+        return ReadingStage(
+            kept, job, device=device, processes=processes, fail=lambda error: self.send(Failed(_portable(error, "")))
+        )
 
     def _build(self) -> None:
         """Build the suite's parts."""

@@ -1,0 +1,314 @@
+"""Where readers that take long read: processes of their own, a bounded queue before them, their faults told apart.
+
+A system that is asked draws pictures faster or slower than a reader looks at them. What was answered waits here in a
+queue that holds so much and no more, so that a slow reader slows the asking down and no memory fills. A reader that
+hangs is killed after ``batch_seconds`` and one that dies is replaced; what it was reading is then read one by one, and
+what it hangs or dies on alone is an ERROR of the cases whose content it is, not of the system's.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from medtest.errors import MedtestError
+from medtest.readers.base import KeptReader, Unreadable
+from medtest.runner.pool.messages import Device, Failed, Gone, Job, Ready
+from medtest.runner.pool.worker import Worker, end_all
+from medtest.runner.units.parts import describe
+
+_POLL_SECONDS = 0.2
+_AHEAD = 2
+"""Batches a process is handed at a time: the next one lies there when it is done."""
+_BATCHES_WAITING = 4
+"""Batches for each process that the queue holds."""
+_FAILED_STARTS = 3
+_OPEN_SECONDS = 600.0
+_END_SECONDS = 2.0
+SESSION = "medtest.runner.units.seeing:ReadingSession"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """What a reading process is handed.
+
+    Attributes:
+        index: Its number.
+        contents: What is to be read.
+    """
+
+    index: int
+    contents: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """What it read.
+
+    Attributes:
+        index: The task's number.
+        facts: For each content its facts, or why there are none.
+    """
+
+    index: int
+    facts: tuple[Any, ...]
+
+
+class ReadingSession:
+    """What a reading process does: it opens the suite's reader and reads.
+
+    Args:
+        job: What it is for.
+        send: Puts a message into the pipe.
+    """
+
+    def __init__(self, job: Job, send: Callable[[Any], None]) -> None:
+        self._job, self._send = job, send
+        self._reader: KeptReader[Any, Any] | None = None
+
+    def open(self) -> bool:
+        """Load the reader; on failure say why and return False."""
+        job = self._job
+        try:
+            reader = job.suite.build_reader()
+            if reader is None:
+                raise MedtestError("the suite's oracle rests on no reader")  # noqa: TRY301
+            reader.keep_in(Path(folder) for folder in job.folders)
+            self._reader = KeptReader(reader, shared=None)
+            self._reader.open(device=job.device, threads=job.threads)
+        except Exception as error:  # noqa: BLE001 - the reader may be anybody's plug-in
+            self._send(Failed(MedtestError(f"The suite's reader cannot be loaded: {describe(error)}")))
+            return False
+        self._send(Ready(0))
+        return True
+
+    def run(self, task: ReadTask) -> None:
+        """Read a batch."""
+        if self._reader is not None:
+            self._send(ReadResult(task.index, tuple(self._reader.facts(task.contents))))
+
+    def close(self) -> None:
+        """Free what the reader took."""
+        if self._reader is not None:
+            self._reader.close()
+
+
+class _Item:
+    """A content that is waited for, and who waits."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+        self.taken: list[Callable[[Any], None]] = []
+
+
+class ReadingStage:
+    """Reads contents for cases that wait for their facts.
+
+    Args:
+        reader: The suite's reader, with what it read before; opened here it is not.
+        job: Of the worker that this stage belongs to.
+        device: Where the reader runs.
+        processes: How many of them.
+        fail: Told where the reader cannot be loaded at all, which ends the run.
+    """
+
+    def __init__(
+        self,
+        reader: KeptReader[Any, Any],
+        job: Job,
+        *,
+        device: str,
+        processes: int,
+        fail: Callable[[Exception], None],
+    ) -> None:
+        self._kept, self._fail = reader, fail
+        self._job = replace(job, session=SESSION, device=device)
+        self._seconds = job.batch_seconds
+        self._most = processes
+        self._at_once = max(1, reader.reader.at_once)
+        self._room = threading.Semaphore(processes * self._at_once * _BATCHES_WAITING)
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[_Item, ...]] = deque()
+        self._open: dict[Any, _Item] = {}
+        self._inbox: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
+        self._workers: list[Worker] = []
+        self._given: dict[int, tuple[Worker, tuple[_Item, ...]]] = {}
+        self._next = 0
+        self._lost = 0
+        self._problem = ""
+        self._ended = False
+        self._thread = threading.Thread(target=self._live, name="readers", daemon=True)
+        self._thread.start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is being read."""
+        return bool(self._open)
+
+    def submit(self, content: Any, taken: Callable[[Any], None]) -> None:
+        """Have a content read; waits while the queue is full.
+
+        Args:
+            content: What is to be read.
+            taken: Called once, from another thread, with the facts or an :class:`~medtest.readers.base.Unreadable`.
+        """
+        facts = self._kept.known(content)
+        if facts is None:
+            self._room.acquire()
+            with self._lock:
+                item = self._open.get(content)
+                if item is None:
+                    item = self._open[content] = _Item(content)
+                    self._waiting.append((item,))
+                    self._inbox.put((None, None))  # wakes the stage
+                else:
+                    self._room.release()  # it is waited for already
+                item.taken.append(taken)
+            return
+        taken(facts)
+
+    def close(self) -> None:
+        """Let what is being read be given up, and end all processes."""
+        self._ended = True
+        self._inbox.put((None, None))
+        self._thread.join()
+
+    # ------------------------------------------------------------------------------------------ the stage's own thread
+
+    def _live(self) -> None:
+        try:
+            while not self._ended:
+                self._hear()
+                self._kill_overdue()
+                if self._problem:
+                    self._give_up()
+                else:
+                    self._hand_out()
+        except Exception as error:  # noqa: BLE001 - nothing would be read any more, and cases waited for without end
+            self._problem = describe(error)
+            self._fail(error if isinstance(error, MedtestError) else MedtestError(self._problem))
+            self._give_up()
+        finally:
+            for worker in self._workers:
+                worker.retire()
+            end_all(self._workers, patience=_END_SECONDS)
+
+    def _idle(self) -> Worker | None:
+        """Return a process that can be handed a batch; one is started where there may be more."""
+        free = [worker for worker in self._workers if len(worker.tasks) < _AHEAD]
+        best = min(free, key=lambda worker: len(worker.tasks), default=None)
+        if (best is None or best.tasks) and len(self._workers) < self._most:
+            best = Worker(self._job, self._inbox)
+            best.deadline = time.monotonic() + _OPEN_SECONDS
+            self._workers.append(best)
+        return best
+
+    def _hand_out(self) -> None:
+        while True:
+            with self._lock:
+                worker = self._idle() if self._waiting else None
+                if worker is None:
+                    return
+                batch = self._batch()
+            index, self._next = self._next, self._next + 1
+            self._given[index] = (worker, batch)
+            if worker.ready and not worker.tasks:
+                worker.deadline = time.monotonic() + self._seconds
+            worker.give(ReadTask(index, tuple(item.content for item in batch)))
+
+    def _batch(self) -> tuple[_Item, ...]:
+        """Take items from the queue, as many as are read at once; what was part of a lost batch is read alone."""
+        first = self._waiting.popleft()
+        if len(first) == 0:  # marks an item that is to be read alone
+            return self._waiting.popleft()
+        batch = list(first)
+        while self._waiting and self._waiting[0] and len(batch) < self._at_once:
+            batch += self._waiting.popleft()
+        return tuple(batch)
+
+    def _hear(self) -> None:
+        """Listen to the processes, and to who wants something read."""
+        seconds = _POLL_SECONDS
+        while True:
+            try:
+                worker, message = self._inbox.get(timeout=seconds)
+            except queue.Empty:
+                return
+            seconds = 0.0
+            if worker is not None:
+                self._take(worker, message)
+
+    def _take(self, worker: Worker, message: Any) -> None:
+        match message:
+            case Ready():
+                worker.ready = True
+                self._lost = 0
+                worker.deadline = time.monotonic() + self._seconds if worker.tasks else None
+            case ReadResult():
+                worker.finished(message.index)
+                worker.deadline = time.monotonic() + self._seconds if worker.tasks else None
+                _, batch = self._given.pop(message.index)
+                for item, facts in zip(batch, message.facts, strict=True):
+                    self._settle(item, facts)
+            case Failed():
+                self._problem = str(message.error)
+                self._fail(message.error)
+            case Gone():
+                self._gone(worker)
+            case Device():
+                pass
+
+    def _gone(self, worker: Worker) -> None:
+        """A process is gone: what it was reading is read one by one; what it was alone with is to blame."""
+        death = worker.doomed or f"the reader's process {worker.death()}"
+        words = worker.last_words()
+        first = worker.tasks[0].index if worker.tasks else -1
+        self._workers.remove(worker)
+        worker.end()
+        if not worker.ready:
+            self._lost += 1
+            if self._lost >= _FAILED_STARTS and not self._problem:
+                self._problem = f"The suite's reader cannot be loaded: {death}{f': {words}' if words else ''}"
+                self._fail(MedtestError(self._problem))
+        for index in [index for index, (whose, _) in self._given.items() if whose is worker]:
+            _, batch = self._given.pop(index)
+            if worker.ready and index == first and len(batch) == 1:
+                self._settle(batch[0], Unreadable(death))
+                continue
+            alone = worker.ready and index == first
+            with self._lock:
+                for item in reversed(batch):
+                    self._waiting.extendleft([(item,), ()] if alone else [(item,)])
+
+    def _kill_overdue(self) -> None:
+        now = time.monotonic()
+        for worker in self._workers:
+            if worker.deadline is not None and now > worker.deadline and not worker.doomed:
+                seconds = self._seconds if worker.ready else _OPEN_SECONDS
+                worker.doomed = f"the reader gave nothing within {seconds:g} s"
+                worker.kill()
+
+    def _settle(self, item: _Item, facts: Any) -> None:
+        if not isinstance(facts, Unreadable):
+            self._kept.keep(item.content, facts)
+        with self._lock:
+            self._open.pop(item.content, None)
+            taken = list(item.taken)
+        self._room.release()
+        for tell in taken:
+            tell(facts)
+
+    def _give_up(self) -> None:
+        """Nothing can be read: everyone who waits is told so."""
+        with self._lock:
+            items: Sequence[_Item] = list(self._open.values())
+            self._waiting.clear()
+        self._given.clear()
+        for item in items:
+            self._settle(item, Unreadable(self._problem))
