@@ -245,6 +245,14 @@ class Task(Part, ABC):
         """
         return ()
 
+    def recorded(self, record: Mapping[str, Any]) -> Output | None:
+        """Return an answer as a record holds it, for strips of systems that are not asked again; None where none does.
+
+        Args:
+            record: A record, with :attr:`word_columns`.
+        """
+        return None
+
     # --- what is made of records -------------------------------------------------------------------------------------
 
     def tables(self, records: RunRecords) -> Mapping[str, pd.DataFrame]:

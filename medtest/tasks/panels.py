@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Effect, Image, Mask, Output, PreparedSeed
+from medtest.scenes import Box
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,7 @@ class Panel:
         truth: bool H×W, outlined as expected.
         answer: bool H×W, outlined and tinted as answered.
         lines: Headings and texts that stand in the panel in place of a picture.
+        boxes: Boxes that are drawn on it, as fractions of its width and height, each with what stands at it.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Panel:
     truth: Mask | None = None
     answer: Mask | None = None
     lines: Sequence[tuple[str, str]] = ()
+    boxes: Sequence[tuple[Box, str]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,7 @@ class Case:
         before: The answer to the source.
         after: The answer to the follow-up.
         words: Headings and texts of :meth:`Task.words`.
+        pixels: Returns a picture that an answer names by its SHA-256, uint8 H×W×3; None where it is no longer there.
     """
 
     seed: PreparedSeed
@@ -74,6 +78,7 @@ class Case:
     before: CaseAnswer
     after: CaseAnswer
     words: Sequence[tuple[str, str]] = ()
+    pixels: Callable[[str], Image | None] = lambda sha256: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,9 @@ class Pictures:
                 unit, case = divmod(sample.place, self.places.width)
                 title, detail = sample.caption(name)
                 file = str((target / sampling.FOLDER / sample.file).resolve())
-                found.setdefault(unit, []).append(Strip(number, case, file, title, detail, sample.words))
+                found.setdefault(unit, []).append(
+                    Strip(number, case, file, title, detail, sample.words, sample.answers)
+                )
         return found
 
     def montages(self) -> dict[int, list[Montage]]:

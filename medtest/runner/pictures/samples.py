@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from medtest.address import address_text
-from medtest.cases import SOURCE, UNCHANGED
+from medtest.cases import SOURCE, UNCHANGED, Output
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 from medtest.records import KEY_COLUMNS
@@ -25,6 +25,7 @@ from medtest.suite.model import Criterion
 from medtest.tasks.base import Task, task_of
 
 Words: TypeAlias = tuple[tuple[str, str], ...]
+Answers: TypeAlias = "tuple[Output | None, Output | None]"
 """Headings and texts, in order."""
 
 FOLDER = "samples"
@@ -58,6 +59,7 @@ class Sample:
         scale: Physical distance from identity.
         compared: What ``source_score`` is of: the ``source``, or the ``input`` that the system was given.
         words: Of questions: what was asked, answered and expected, as headings and texts.
+        answers: The answers to source and follow-up, where records hold them (:meth:`Task.recorded`).
     """
 
     kind: str
@@ -78,6 +80,7 @@ class Sample:
     compared: str = "source"
     item: str = ""
     words: Words = ()
+    answers: Answers = (None, None)
 
     @property
     def address(self) -> str:
@@ -161,11 +164,16 @@ def choose(
     order = {"worst": 0, "median": 1, "error": 2}
     rows = sorted(chosen, key=lambda row: (order[chosen[row]], *found.rank(row), row))
     records = found.read(rows, task.word_columns if told else ())
-    words = [found.words(row, record) if told else () for row, record in zip(rows, records, strict=True)]
+    told_of = [
+        _told(task, record, found.source(row, record)) if told else ((), (None, None))
+        for row, record in zip(rows, records, strict=True)
+    ]
     located = places.find({name: [r[name] for r in records] for name in _COLUMNS})
     return [
-        replace(_sample(number, chosen[row], int(place), record, names), words=said)
-        for number, (row, record, place, said) in enumerate(zip(rows, records, located, words, strict=True), start=1)
+        replace(_sample(number, chosen[row], int(place), record, names), words=words, answers=answers)
+        for number, (row, record, place, (words, answers)) in enumerate(
+            zip(rows, records, located, told_of, strict=True), start=1
+        )
     ]
 
 
@@ -283,13 +291,13 @@ class _Candidates:
         order = [*rows[np.sort(first)].tolist(), *rows.tolist()]
         return list(dict.fromkeys(order))[:count]
 
-    def words(self, row: int, record: Mapping[str, Any]) -> Words:
-        """Return the words of an answer and of its source's, which stands before it in the plan's order."""
+    def source(self, row: int, record: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the record of a case's source, which stands before it in the plan's order, if it is there."""
         number = self.relations.index(SOURCE) if SOURCE in self.relations else -1
         before = np.flatnonzero(self._relation[:row] == number)
         source = self.read([int(before[-1])], self._task.word_columns)[0] if before.size else None
         same = source is not None and all(source[name] == record[name] for name in ("dataset", "seed_id", "item"))
-        return _clipped(self._task.words(record, source if same else None), _MOST_WORDS)
+        return source if same else None
 
     def read(self, rows: list[int], more: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Return whole records of a few rows, further columns with them."""
@@ -303,6 +311,12 @@ class _Candidates:
                 picked = table.take(pa.array([int(row - starts[group]) for row in here])).to_pylist()
                 found |= dict(zip(here, picked, strict=True))
         return [found[row] for row in rows]
+
+
+def _told(task: Task, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> tuple[Words, Answers]:
+    """Return what a task tells of a record and its source's: words, and the answers that both hold."""
+    held = (None if source is None else task.recorded(source), task.recorded(record))
+    return _clipped(task.words(record, source), _MOST_WORDS), held
 
 
 def _clipped(words: Sequence[Sequence[str]], most: int) -> Words:
@@ -371,7 +385,7 @@ def kept(folder: Path, samples: list[Sample]) -> bool:
 
 def index(samples: list[Sample]) -> list[dict[str, Any]]:
     """Return what ``samples/index.json`` holds: a list of samples with their address."""
-    hidden = {"place", "compared", "words"}
+    hidden = {"place", "compared", "words", "answers"}
     entries = [{**{k: v for k, v in asdict(s).items() if k not in hidden}, "address": s.address} for s in samples]
     for entry, sample in zip(entries, samples, strict=True):
         if sample.words:

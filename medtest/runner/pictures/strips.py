@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from medtest.runner.pictures.panels import (
 from medtest.runner.pictures.volume_cases import draw_volume, is_volume, shown_systems
 from medtest.runner.pool.messages import Montage, StripTask
 from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, answers, describe
+from medtest.scenes import Box
 from medtest.systems.asking import draws_calls
 from medtest.systems.base import System
 from medtest.tasks.base import Case, CaseAnswer, Panel, task_of
@@ -49,6 +51,7 @@ _WORDS, _MOST_LINES = 430, 4
 _SMALL = 32
 """Changes of more levels than this are seen without amplifying."""
 _TITLE, _TEXT = ImageFont.load_default(17), ImageFont.load_default(14)
+_SMALL_TEXT, _SMALL_LINE = ImageFont.load_default(11), 14
 
 
 def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tuple[str, ...]:
@@ -75,10 +78,23 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
                 made[key] = parts.make(seed, cases[index], strip.system)
             if (strip.system, index) not in known:
                 known[strip.system, index] = _answer(systems[strip.system], made[key])
-        before, after = known[strip.system, 0], known[strip.system, strip.case]
+        before, after = (
+            answer if held is None else replace(answer, output=held)
+            for answer, held in zip(
+                (known[strip.system, 0], known[strip.system, strip.case]), strip.answers, strict=True
+            )
+        )
         case = made[parts.whose(cases[strip.case], strip.system), strip.case]
         picture = draw_strip(
-            seed, case, before, after, title=strip.title, detail=strip.detail, words=strip.words, amplify=attacked
+            seed,
+            case,
+            before,
+            after,
+            title=strip.title,
+            detail=strip.detail,
+            words=strip.words,
+            amplify=attacked,
+            pixels=parts.pixels,
         )
         save(picture, Path(strip.file))
     for montage in task.montages:
@@ -121,6 +137,7 @@ def draw_strip(
     detail: str,
     words: Sequence[tuple[str, str]] = (),
     amplify: bool = False,
+    pixels: Callable[[str], Image | None] = lambda sha256: None,
 ) -> Picture:
     """Draw one strip.
 
@@ -133,6 +150,7 @@ def draw_strip(
         detail: Second line.
         words: Of questions: headings and texts that stand beside the pictures.
         amplify: Whether a change that is too small to see stands between source and follow-up, amplified.
+        pixels: Returns a picture that an answer names by its SHA-256, None where it is no longer there.
 
     Returns:
         uint8 RGB picture.
@@ -146,6 +164,7 @@ def draw_strip(
             before=CaseAnswer(output=before.output, reason=before.reason),
             after=CaseAnswer(output=after.output, reason=after.reason),
             words=words,
+            pixels=pixels,
         )
     )
     panels = [(part.name, _drawn(part)) for part in shown.panels]
@@ -185,9 +204,29 @@ def _drawn(part: Panel) -> Picture:
         picture[inside] = (picture[inside] * (1 - _TINT) + np.array(_ANSWER) * _TINT).astype(np.uint8)
     outline(picture, part.truth, _TRUTH, 2)
     outline(picture, part.answer, _ANSWER, 2 if part.answer is part.truth else 1)
+    _draw_boxes(picture, part.boxes)
     if part.words:
         _write_inside(picture, part.words, PAPER)
     return picture
+
+
+def _draw_boxes(picture: Picture, boxes: Sequence[tuple[Box, str]]) -> None:
+    """Draw boxes with what stands at each, above it or, at the upper edge, in it."""
+    if not boxes:
+        return
+    paper = PillowImage.fromarray(picture)
+    draw = ImageDraw.Draw(paper)
+    height, width = picture.shape[:2]
+    for (left, top, right, bottom), words in boxes:
+        x0, y0, x1, y1 = left * width, top * height, right * width - 1, bottom * height - 1
+        draw.rectangle((x0 - 1, y0 - 1, x1 + 1, y1 + 1), outline=_HALO)
+        draw.rectangle((x0, y0, x1, y1), outline=_ANSWER)
+        shown = fitted(draw, words, _SMALL_TEXT, width - 4)
+        wide = draw.textlength(shown, font=_SMALL_TEXT)
+        at = (max(0, min(x0, width - wide - 4)), y0 - _SMALL_LINE if y0 >= _SMALL_LINE else y0)
+        draw.rectangle((*at, at[0] + wide + 4, at[1] + _SMALL_LINE), fill=_HALO)
+        draw.text((at[0] + 2, at[1]), shown, fill=PAPER, font=_SMALL_TEXT)
+    picture[:] = np.asarray(paper)
 
 
 def _words_panel(words: Sequence[tuple[str, str]]) -> Picture:

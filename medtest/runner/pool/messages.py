@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from medtest.cases import SeedRef
+from medtest.cases import Output, SeedRef
 from medtest.errors import ExitCode
 from medtest.suite.model import Invocation, KeptFollowUps, Suite
 from medtest.systems.asking import BudgetLimits
@@ -123,6 +123,7 @@ class Strip:
         title: First line of its caption.
         detail: Second line.
         words: Of questions: headings and texts that stand beside the pictures.
+        answers: The answers to source and follow-up, where records hold them.
     """
 
     system: int
@@ -131,6 +132,7 @@ class Strip:
     title: str
     detail: str
     words: tuple[tuple[str, str], ...] = ()
+    answers: tuple[Output | None, Output | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)

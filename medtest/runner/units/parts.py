@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from medtest.cases import (
     Address,
     Classes,
     FollowUp,
+    Image,
     ImageSpec,
     Output,
     PreparedSeed,
@@ -25,6 +27,7 @@ from medtest.cases import (
     image_sha256,
 )
 from medtest.errors import BadOutput, NotApplicable, OtherClasses
+from medtest.files.by_content import DamagedFile, PictureFiles
 from medtest.oracles.base import Oracle
 from medtest.preparation import prepare
 from medtest.readers.base import BatchReader, KeptReader, Unreadable
@@ -108,6 +111,7 @@ class Parts:
 
     Attributes:
         crafted: Where crafted follow-ups are taken from; None where they are at hand in no run.
+        drawn: What text-to-image systems drew, one for each system's folder.
     """
 
     def __init__(self, suite: Suite, data: Path | None, batch_size: int, *, kept: KeptFollowUps | None = None) -> None:
@@ -118,6 +122,7 @@ class Parts:
         self.reader: KeptReader[Any, Any] | None = None
         self.batch_size = batch_size
         self.crafted: CraftedCases | None = None
+        self.drawn: Sequence[PictureFiles] = ()
         self._kept = kept
 
     def open_reader(self, *, device: str, threads: int, shared: Path | None, cache: str) -> None:
@@ -208,6 +213,13 @@ class Parts:
             # A kept first frame comes back as a copy; made, it is the source image, which is not asked about again.
             follow = replace(follow, image=seed.image)
         return _of(seed, address, follow, sha256)
+
+    def pixels(self, sha256: str) -> Image | None:
+        """Return a picture that a system drew, uint8 H×W×3; None where no run's folder holds it any more."""
+        for files in self.drawn:
+            with suppress(DamagedFile):
+                return files.read("images", sha256)
+        return None
 
     def whose(self, address: Address, system: int) -> int:
         """Return whose case it is: the system's where it is crafted, else every system's, the first's."""

@@ -11,6 +11,8 @@ import cv2
 import psutil
 
 from medtest.errors import MedtestError, UserMistakes
+from medtest.files.by_content import PictureFiles
+from medtest.records import PICTURES
 from medtest.runner.pool.layout import resolve_device, usable_cores
 from medtest.runner.pool.messages import Device, Done, Failed, Halt, Job, Message, Ready, StripTask, UnitTask
 from medtest.runner.privacy import Scrubber, ShownNames
@@ -112,6 +114,7 @@ class Session:
         self.parts.crafted = job.crafted
         if job.crafted is None and job.folders:
             self.parts.crafted = CraftedCases([Path(folder) for folder in job.folders], self.names)
+        self.parts.drawn = [PictureFiles(Path(folder) / PICTURES) for folder in job.folders]
         self.scrub = Scrubber(self.names, job.hide)
 
     def _crafter(self, device: str, outbox: Outbox) -> Crafter:
