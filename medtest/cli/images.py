@@ -25,6 +25,7 @@ from medtest.relations.base import Relation
 from medtest.runs import invocation_of
 from medtest.seeds.base import SeedSource
 from medtest.suite.compose import Loaded, load
+from medtest.suite.misfits.inputs import check_images
 from medtest.suite.model import Invocation, Suite
 from medtest.tasks.base import task_of
 
@@ -44,6 +45,7 @@ def write_sheet(
     """
     name, overrides, _, _ = split_tokens(tokens)
     loaded = load(name, overrides, config_dirs=config_dirs)
+    check_images(loaded.suite, "medtest sheet")
     prepared = _prepared(loaded, seed, index)
     relations = loaded.suite.build_relations()
     if loaded.selection.relations:
@@ -121,6 +123,7 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
     if not own.get("to"):
         raise mistake("to", found="none", allowed="to=DIR", fix="medtest export suite=polyp_seg to=followups")
     loaded = load(name, overrides, config_dirs=config_dirs)
+    check_images(loaded.suite, "medtest export")
     target = Path(own["to"]).expanduser()
     export_followups(loaded.suite, invocation_of(loaded), target)
     say(console, f"{target}: follow-ups and manifest.csv.")
@@ -175,7 +178,7 @@ def _replay(
     if case.crafted is not None:
         say(console, _crafted_words(case.crafted))
     named = any(token.lstrip("+").split("=", 1)[0] == "model" for token in overrides)
-    if case.items:
+    if case.items or suite.task.prompts:
         chosen = [one.record_name for one in suite.build_systems().values()] if named else None
         _show_answers(suite, invocation, case, chosen, console)
     elif named:
@@ -204,14 +207,19 @@ def _below_outputs(folder: Path) -> str:
 
 
 def _write_case(case: Replay, address: str, out: Path) -> list[str]:
-    """Write the pictures and parameters of a case; return the pictures' names."""
-    pictures = {"source.png": case.source, "followup.png": case.followup}
+    """Write the pictures or prompts and the parameters of a case; return the files' names."""
+    prompts = {"source.json": case.seed.prompt, "followup.json": case.prompt}
+    pictures = {} if case.prompt is not None else {"source.png": case.source, "followup.png": case.followup}
     task = task_of(case.seed.kind)  # as they look: the range of a series is black to white, of volumes one slice
     pictures = {name: task.view(case.seed, picture).image for name, picture in pictures.items()}
+    written = {file: prompt for file, prompt in prompts.items() if prompt is not None}
     try:
         out.mkdir(parents=True, exist_ok=True)
         for file, picture in pictures.items():
             PillowImage.fromarray(np.asarray(picture)).save(out / file)
+        for file, prompt in written.items():
+            told = {"prompt": prompt.text, "pool": prompt.pool.as_json()}
+            (out / file).write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         facts = {
             "address": address,
             "scale": case.scale,
@@ -221,7 +229,7 @@ def _write_case(case: Replay, address: str, out: Path) -> list[str]:
         (out / "params.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise OutputProblem(f"{out}: cannot be written ({error.strerror}); choose another --out") from None
-    return list(pictures)
+    return [*pictures, *written]
 
 
 def _ask_again(suite: Suite, invocation: Invocation, address: str, out: Path, scratch: Path, console: Console) -> None:
@@ -239,7 +247,8 @@ def _show_answers(
     """Print what was answered to the questions of a case, from records alone: of every system, or of the chosen."""
     from medtest.results.records.recorded import recorded
 
-    found = recorded(invocation.home, suite.name, suite.task, case.address, case.shown_id, case.items)
+    items = case.items or ("",)
+    found = recorded(invocation.home, suite.name, suite.task, case.address, case.shown_id, items)
     others = dict.fromkeys(one.system for one in found if chosen is not None and one.system not in chosen)
     found = [one for one in found if one.system not in others]
     if not found:
@@ -248,6 +257,7 @@ def _show_answers(
         words = f"No recorded answer{whose} to it lies in outputs/; a replay asks no system.{there}"
         say(console, words)
     for one in found:
-        say(console, f"{one.item}, {one.system} ({one.digest[:8]}): {one.verdict}")
+        item = f"{one.item}, " if one.item else ""
+        say(console, f"{item}{one.system} ({one.digest[:8]}): {one.verdict}")
         for name, text in one.words:
             say(console, f"  {name}: {text}")

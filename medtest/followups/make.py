@@ -11,6 +11,7 @@ from medtest.followups.guard import StoreLock
 from medtest.followups.making import Making
 from medtest.followups.report import StoreReport
 from medtest.followups.store import FOLDER, FollowUpStore
+from medtest.suite.misfits.inputs import check_images
 from medtest.suite.model import Invocation, Suite
 
 
@@ -74,6 +75,7 @@ def check_privacy(
     Raises:
         UserMistakes: It has ``privacy: {images: none}``, or is a series, whose images a store does not hold.
     """
+    check_images(suite, "a store of follow-ups")
     if suite.task.series:
         raise Mistake(
             where="suite",

@@ -14,6 +14,7 @@ from medtest.runner.records.crafted import CraftedCases
 from medtest.runner.units.crafting import Crafter
 from medtest.runner.units.parts import MadeCase, Parts
 from medtest.suite.digest import system_digest
+from medtest.suite.misfits.inputs import check_images
 from medtest.suite.plan import Unit, craft_batches
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class InspectedCases:
     """
 
     def __init__(self, prepared: PreparedRun, invocation: Invocation, number: int, system: System, device: str) -> None:
+        check_images(prepared.suite, "medtest inspect")
         self.prepared, self._number, self._system = prepared, number, system
         self.parts = Parts(prepared.suite, invocation.data, invocation.batch_size, kept=invocation.kept)
         self.parts.crafted = CraftedCases(prepared.folders, prepared.names)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medtest.address import stem_text
-from medtest.cases import SOURCE, Address, Image, Mask, Params, PreparedSeed, SeedRef
+from medtest.cases import SOURCE, Address, Image, Mask, Params, PreparedSeed, Prompt, SeedRef
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.runner.crafted_runs import Crafted, crafted_again, crafted_of
 from medtest.runner.privacy import ShownNames
@@ -40,6 +40,7 @@ class Replay:
         shown_id: The seed's id as records show it.
         items: The questions that the address means: the one that it names, else all of the seed; none where none
             are asked.
+        prompt: The follow-up, where the case's input is a prompt; None else.
         crafted: Of a case that is crafted on a system: where it comes from.
     """
 
@@ -55,6 +56,7 @@ class Replay:
     shown_id: str = ""
     items: tuple[str, ...] = ()
     crafted: Crafted | None = None
+    prompt: Prompt | None = None
 
 
 def replay_case(suite: Suite, invocation: Invocation, address: str | Address, *, scratch: Path | None = None) -> Replay:
@@ -104,6 +106,7 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address, *,
         shown_id=_names(suite, invocation).seed_id(found.ref.dataset, found.ref.seed_id),
         items=items,
         crafted=crafted,
+        prompt=made.follow.prompt,
     )
 
 

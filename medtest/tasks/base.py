@@ -90,6 +90,7 @@ class Task(Part, ABC):
         seeds: What source cases are called in counts.
         source_words: A source case as the terminal counts them, with {} for the plural's s.
         word_columns: Text columns of records that :meth:`words` reads.
+        state_column: The one of them that says what became of a call; null where nothing was answered.
         read_table: Name of the table of what a reader read; "" where answers are not read.
         table_names: Names of its own tables, which no package's may have; ``*`` stands for any ending.
         strip_words: What the report says of its strips.
@@ -110,6 +111,7 @@ class Task(Part, ABC):
     seeds: ClassVar[str] = "images"
     source_words: ClassVar[str] = "source image{}"
     word_columns: ClassVar[tuple[str, ...]] = ()
+    state_column: ClassVar[str] = "state"
     read_table: ClassVar[str] = ""
     table_names: ClassVar[tuple[str, ...]] = ()
     strip_words: ClassVar[str] = "Green outlines what was expected, magenta what the system answered."
@@ -119,6 +121,11 @@ class Task(Part, ABC):
     def noun(self) -> str:
         """Its name as sentences say it, see :func:`noun`."""
         return noun(self.name)
+
+    @property
+    def prompts(self) -> bool:
+        """Whether a case's input is a prompt and no image."""
+        return self.takes == PROMPT
 
     def fits(self, takes: frozenset[str]) -> bool:
         """Say whether relations that take these (``Relation.takes``) can be used on its seeds."""

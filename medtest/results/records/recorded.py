@@ -50,6 +50,7 @@ def recorded(
         items: The questions.
     """
     found: list[Recorded] = []
+    state = task.state_column
     for folder in _newest(home / OUTPUTS / suite):
         try:
             if not {*task.word_columns, *KEY_COLUMNS} <= set(column_names(folder)):
@@ -63,8 +64,8 @@ def recorded(
         for item in items:
             rows = [row for row in own if row["item"] == item]
             case = next((row for row in rows if _is(row, address)), None)
-            if case is not None and case["state"] is not None:
-                source = next((row for row in rows if row["relation"] == SOURCE and row["state"] is not None), None)
+            if case is not None and case[state] is not None:
+                source = next((row for row in rows if row["relation"] == SOURCE and row[state] is not None), None)
                 beside = None if address.is_source else source
                 words = task.words(case, beside)
                 found.append(
