@@ -46,9 +46,15 @@ _PLACE = st.floats(0.0, 0.5)
 _SIZE = st.floats(0.05, 0.5)
 
 
-@given(_PLACE, _PLACE, _SIZE, _SIZE, _PLACE, _PLACE, _SIZE, _SIZE)
-def test_what_one_is_to_the_other_the_other_is_in_reverse(*numbers: float) -> None:
-    a, b, c, d, e, f, g, h = numbers
-    one, two = (a, b, a + c, b + d), (e, f, e + g, f + h)
+@st.composite
+def boxes(draw: st.DrawFn) -> tuple[float, float, float, float]:
+    left, top, width, height = draw(_PLACE), draw(_PLACE), draw(_SIZE), draw(_SIZE)
+    return left, top, left + width, top + height
+
+
+@given(boxes(), boxes())
+def test_what_one_is_to_the_other_the_other_is_in_reverse(
+    one: tuple[float, float, float, float], two: tuple[float, float, float, float]
+) -> None:
     reverse = {"left of": "right of", "right of": "left of", "above": "below", "below": "above"}
     assert {reverse[name] for name in relative_positions(one, two)} == relative_positions(two, one)
