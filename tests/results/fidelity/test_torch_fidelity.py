@@ -1,0 +1,85 @@
+"""FID, IS and KID equal torch-fidelity 0.4.0's functions on the same arrays, to 1e-5."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from medtest.results.fidelity.features import ArrayFeatures
+from medtest.results.fidelity.frechet import Reference, frechet, frechet_distance
+from medtest.results.fidelity.inception_score import inception_score
+from medtest.results.fidelity.kernel_distance import kernel_distance
+from medtest.results.fidelity.moments import Moments
+
+FOLDER = Path(__file__).parents[2] / "data" / "fidelity"
+_SPEC = importlib.util.spec_from_file_location("make_reference", FOLDER / "make_reference.py")
+assert _SPEC is not None and _SPEC.loader is not None
+MAKER = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(MAKER)
+KEPT = json.loads((FOLDER / "reference.json").read_text(encoding="utf-8"))
+
+
+def ours(name: str) -> dict[str, float]:
+    one, two = (ArrayFeatures(rows) for rows in MAKER.arrays(name))
+    score = inception_score(ArrayFeatures(4 * MAKER.arrays(name)[0]))
+    kernel = kernel_distance(one, two, subsets=MAKER.SUBSETS, size=MAKER.CASES[name][3])
+    return {
+        "frechet_inception_distance": frechet(one, Reference(two)).value,
+        "inception_score_mean": score.value,
+        "inception_score_std": score.spread,
+        "kernel_inception_distance_mean": kernel.value,
+        "kernel_inception_distance_std": kernel.spread,
+    }
+
+
+@pytest.mark.parametrize("name", MAKER.CASES)
+def test_figures_equal_those_kept_of_torch_fidelity(name: str) -> None:
+    found = ours(name)
+    assert set(found) == set(KEPT[name])
+    assert found == pytest.approx(KEPT[name], rel=1e-5)
+
+
+def test_figures_equal_torch_fidelity_where_it_is_installed() -> None:
+    pytest.importorskip("torch_fidelity")
+    for name, figures in MAKER.references().items():
+        assert ours(name) == pytest.approx(figures, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", MAKER.CASES)
+def test_the_distance_is_one_whichever_set_is_the_reference(name: str) -> None:
+    one, two = (Moments.of(ArrayFeatures(rows)) for rows in MAKER.arrays(name))
+    assert frechet_distance(one, two) == pytest.approx(frechet_distance(two, one), rel=1e-6)
+
+
+def test_a_set_is_at_no_distance_from_itself_also_with_fewer_pictures_than_dimensions() -> None:
+    one, _ = MAKER.arrays("fewer rows than dimensions")
+    found = frechet(ArrayFeatures(one), Reference(ArrayFeatures(one)))
+    assert isinstance(found.value, float)
+    assert found.value == pytest.approx(0.0, abs=1e-5)
+    assert found.warning.startswith("40 pictures are fewer than the 128 dimensions")
+
+
+def test_moments_are_those_of_numpy_whatever_the_chunks() -> None:
+    rows = np.random.default_rng(3).normal(1e4, 1.0, (2500, 7))
+    found = Moments(7)
+    for start, end in ((0, 1), (1, 1200), (1200, 1200), (1200, 2500)):
+        found.add(rows[start:end])
+    assert found.count == 2500
+    np.testing.assert_allclose(found.mean, rows.mean(0), rtol=1e-13)
+    np.testing.assert_allclose(found.covariance, np.cov(rows, rowvar=False), rtol=1e-10)
+
+
+def test_float32_rows_are_widened_before_they_are_added() -> None:
+    rows = np.full((50_000, 2), 0.1, np.float32)
+    rows[:, 1] += np.arange(50_000, dtype=np.float32) % 2
+    found = Moments.of(ArrayFeatures(rows))
+    np.testing.assert_allclose(found.mean, rows.astype(np.float64).mean(0), rtol=1e-12)
+
+
+def test_rows_that_are_not_finite_are_refused() -> None:
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        Moments(2).add(np.array([[0.0, np.nan]]))
