@@ -227,3 +227,21 @@ class PictureFiles:
         except BadFileError as error:
             raise _damaged(relative_path(kind, sha256), str(error)) from error
         return decode(kind, sha256, content)
+
+
+def forget_pictures(folder: Path) -> None:
+    """Delete what :class:`PictureFiles` keeps in a folder, and nothing else that lies there.
+
+    Raises:
+        OSError: Something cannot be deleted.
+    """
+    for kind in KINDS:
+        for path in (folder / kind).glob("[0-9a-f][0-9a-f]/*"):
+            if path.suffix in (SUFFIX, DRAFT):
+                path.unlink(missing_ok=True)
+        for below in ((folder / kind).glob("[0-9a-f][0-9a-f]"), [folder / kind]):
+            for empty in below:
+                with suppress(OSError):
+                    empty.rmdir()
+    with suppress(OSError):
+        folder.rmdir()

@@ -20,6 +20,7 @@ from medtest.files import read_object
 from medtest.oracles.base import Oracle
 from medtest.readers.base import KeptReader
 from medtest.runner.folder import RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
+from medtest.runner.hidden_words import HiddenWords
 from medtest.runner.outcome import Limits, SystemOutcome
 from medtest.runner.pictures.choice import Pictures, drawing_tasks
 from medtest.runner.pool.layout import Layout, resolve_device
@@ -184,7 +185,9 @@ class Finisher:
             self._reader = KeptReader(reader, shared=self.invocation.shared, cache=self.invocation.cache)
             device = "cpu" if reader.of_oracle else resolve_device(self.invocation.device)
             self._reader.open(device=device, threads=self.invocation.threads or 1)
-        return [{**row, **read} for row, read in zip(rows, self._reader.columns(rows), strict=True)]
+        words = HiddenWords.of(self.prepared.suite, self.prepared.names.word_key)
+        columns = self._reader.columns(rows)
+        return [{**row, **words.texts(read)} for row, read in zip(rows, columns, strict=True)]
 
     def _judge(self, number: int, table: pa.Table) -> pa.Table:
         """Make verdicts anew under the suite's criterion; what was not judged by scores stays as it is."""

@@ -171,7 +171,11 @@ def _digests(
     names: ShownNames,
 ) -> tuple[Digest, ...]:
     return tuple(
-        _with_privacy(run_digest(suite, name, seeds=sources, relations=relations, system=system), names.key)
+        _with_privacy(
+            run_digest(suite, name, seeds=sources, relations=relations, system=system),
+            seed_ids=names.key,
+            prompts=names.word_key if suite.task.prompts else None,
+        )
         for name, system in systems.items()
     )
 
@@ -224,12 +228,12 @@ def _check_folders(names: Sequence[str], folders: Sequence[Path]) -> None:
         seen[folder] = name
 
 
-def _with_privacy(digest: Digest, key: bytes | None) -> Digest:
+def _with_privacy(digest: Digest, *, seed_ids: bytes | None, prompts: bytes | None) -> Digest:
     """Give hashed records a folder of their own: one that holds plain ids is never gone on with under hashed ones."""
-    if key is None:
-        return digest
-    covers = {**digest.covers, "seed_ids": f"hashed with key {key_fingerprint(key)}"}
-    return Digest(value=digest_of(covers), covers=covers)
+    hidden = {"seed_ids": seed_ids, "prompts": prompts}
+    more = {name: f"hashed with key {key_fingerprint(key)}" for name, key in hidden.items() if key is not None}
+    covers = {**digest.covers, **more}
+    return Digest(value=digest_of(covers), covers=covers) if more else digest
 
 
 def _chosen_places(plan: Plan, invocation: Invocation, names: ShownNames) -> NDArray[np.bool_]:

@@ -95,14 +95,18 @@ class ShownNames:
 
     Attributes:
         key: Key of the hash, or None for plain ids.
+        word_key: Key of the hash of words of prompts (:mod:`medtest.runner.hidden_words`), or None for plain words.
     """
 
     key: bytes | None = None
+    word_key: bytes | None = None
 
     @classmethod
     def of(cls, privacy: Privacy, home: Path) -> ShownNames:
         """Return how a suite's ids are shown; the key is that of this home, made where it is needed and missing."""
-        return cls(load_key(home) if privacy.seed_ids == "hashed" else None)
+        wanted = (privacy.seed_ids == "hashed", privacy.prompts == "none")
+        key = load_key(home) if any(wanted) else None
+        return cls(*(key if one else None for one in wanted))
 
     def seed_id(self, dataset: str, seed_id: str) -> str:
         """Return the id as records show it."""

@@ -13,7 +13,9 @@ from types import FrameType
 import numpy as np
 
 from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError
+from medtest.files.by_content import forget_pictures
 from medtest.portable import processor_notices
+from medtest.records import PICTURES
 from medtest.runner import finish
 from medtest.runner.folder import FolderLock, set_unread_aside
 from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
@@ -235,6 +237,9 @@ class _Run:
         layout = self.layout or Layout(workers=0, threads=0)
         if not self.interrupted:
             finisher.close(device=self.device, layout=layout)
+        if self.prepared.suite.privacy.images == "none":
+            for folder in self.prepared.folders:
+                forget_pictures(folder / PICTURES)
         systems = finisher.outcomes()
         return RunOutcome(
             systems=systems,
@@ -251,8 +256,9 @@ class _Run:
         )
 
     def _job(self, device: str) -> Job:
+        suite = self.prepared.suite
         return Job.of(
-            self.prepared.suite,
+            suite,
             self.invocation,
             hash_key=self.prepared.names.key,
             device=device,
@@ -262,9 +268,11 @@ class _Run:
             folders=tuple(str(folder.resolve()) for folder in self.prepared.folders),
             shared=str(self.invocation.shared.resolve()),
             budget=self.invocation.budget,
-            cache=self.invocation.cache,
+            # a picture that must not stay is kept for no other run either
+            cache="off" if suite.task.prompts and suite.privacy.images == "none" else self.invocation.cache,
             batch_seconds=self.invocation.batch_seconds,
             readers=self.invocation.workers or 0,
+            word_key=self.prepared.names.word_key,
         )
 
     def _choose(self, device: str) -> Layout:

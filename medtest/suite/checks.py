@@ -282,7 +282,12 @@ def _privacy(draft: Draft) -> Privacy:
     asked = validate(PrivacyBlock, theirs, at=("privacy",), origin=draft.origin, mistakes=draft.mistakes)
     if ours is None or asked is None:
         return Privacy()
-    typed = {name for name in ("seed_ids", "images") if draft.on_command_line(("privacy", name))}
+    typed = {name for name in ("seed_ids", "images", "prompts") if draft.on_command_line(("privacy", name))}
     hashed = "hashed" in ((ours.seed_ids,) if "seed_ids" in typed else (ours.seed_ids, asked.seed_ids))
     none = "none" in ((ours.images,) if "images" in typed else (ours.images, asked.images))
-    return Privacy(seed_ids="hashed" if hashed else "plain", images="none" if none else "samples")
+    silent = "none" in ((ours.prompts,) if "prompts" in typed else (ours.prompts, asked.prompts))
+    return Privacy(
+        seed_ids="hashed" if hashed else "plain",
+        images="none" if none else "samples",
+        prompts="none" if silent else "plain",
+    )

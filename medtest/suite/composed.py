@@ -56,7 +56,7 @@ def with_composed(suite: Suite) -> Suite:
             **_reader(oracle.reader),
         },
         **({"gates": [_fields(gate) for gate in suite.gates]} if suite.gates else {}),
-        "privacy": _fields(suite.privacy),
+        "privacy": suite.privacy.stated(),
         "prepare": {**suite.prepare.covers(), "size": "native" if suite.prepare.size is None else suite.prepare.size},
         **({"exclude": {"study": COPY}} if suite.exclude is not None else {}),
         **({"may_alter": list(suite.may_alter)} if suite.may_alter else {}),

@@ -76,6 +76,12 @@ class Privacy:
 
     seed_ids: Literal["plain", "hashed"] = "plain"
     images: Literal["samples", "none"] = "samples"
+    prompts: Literal["plain", "none"] = "plain"
+
+    def stated(self) -> dict[str, str]:
+        """Return what a composed suite says of it; ``prompts`` where it is no default, so that older suites stay."""
+        prompts = {} if self.prompts == "plain" else {"prompts": self.prompts}
+        return {"seed_ids": self.seed_ids, "images": self.images, **prompts}
 
 
 @dataclass(frozen=True, kw_only=True)

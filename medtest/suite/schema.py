@@ -93,6 +93,7 @@ class PrivacyBlock(Block):
 
     seed_ids: Literal["plain", "hashed"] = "plain"
     images: Literal["samples", "none"] = "samples"
+    prompts: Literal["plain", "none"] = "plain"
 
 
 class PrepareBlock(Block):

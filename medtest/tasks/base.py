@@ -93,6 +93,8 @@ class Task(Part, ABC):
         state_column: The one of them that says what became of a call; null where nothing was answered.
         read_table: Name of the table of what a reader read; "" where answers are not read.
         table_names: Names of its own tables, which no package's may have; ``*`` stands for any ending.
+        said_columns: Text columns of records that hold words of prompts.
+        named_columns: Text columns of records that hold JSON in which things are named with such words.
         strip_words: What the report says of its strips.
         measures: Further measures of :meth:`differences` by name: what their section is called, and all rows together.
     """
@@ -112,6 +114,8 @@ class Task(Part, ABC):
     source_words: ClassVar[str] = "source image{}"
     word_columns: ClassVar[tuple[str, ...]] = ()
     state_column: ClassVar[str] = "state"
+    said_columns: ClassVar[tuple[str, ...]] = ()
+    named_columns: ClassVar[tuple[str, ...]] = ()
     read_table: ClassVar[str] = ""
     table_names: ClassVar[tuple[str, ...]] = ()
     strip_words: ClassVar[str] = "Green outlines what was expected, magenta what the system answered."

@@ -39,6 +39,7 @@ class Job:
         cache: Whether answers by content are taken.
         store: Folder of a store of follow-ups that are made, as text.
         crafted: Where crafted follow-ups are taken from instead of being crafted; None where a run crafts its own.
+        word_key: Key by which words of prompts are hidden, or None where they are shown.
         batch_seconds: Longest time for one batch of a reader that reads in processes of its own.
         readers: How many such processes, on a CPU; 0 for one a core.
         session: ``module:class`` of what does the work, a :class:`medtest.runner.units.session.Session`.
@@ -60,6 +61,7 @@ class Job:
     cache: str = "use"
     store: str = ""
     crafted: Any = None
+    word_key: bytes | None = None
     batch_seconds: float = 60.0
     readers: int = 0
     session: str = "medtest.runner.units.session:Session"

@@ -14,6 +14,7 @@ from medtest.api.redact import visible
 from medtest.cases import Address, FollowUp, SeedRef, Verdict
 from medtest.oracles.base import Oracle
 from medtest.records import CASE_FACTORS, CRAFTING_COLUMNS, FIXED_COLUMNS, schema
+from medtest.runner.hidden_words import HiddenWords
 from medtest.runner.privacy import Scrubber, ShownNames
 
 SOURCE_GROUP = "source"
@@ -78,6 +79,7 @@ class RowMaker:
         names: How ids are shown.
         scrub: What must not show.
         crafts: Whether any relation needs a system.
+        words: How words of prompts are kept.
     """
 
     def __init__(
@@ -90,7 +92,9 @@ class RowMaker:
         names: ShownNames,
         scrub: Scrubber,
         crafts: bool = False,
+        words: HiddenWords | None = None,
     ) -> None:
+        self._words = words or HiddenWords()
         self._suite = suite
         self._groups = dict(groups)
         self._scores = oracle.scores
@@ -115,7 +119,8 @@ class RowMaker:
         """Return one record's values in the order of :func:`records_schema`."""
         follow = case.follow
         facts = follow.facts if follow is not None else {}
-        strata = dict(ref.strata)
+        strata, words = dict(ref.strata), self._words
+        texts = words.texts(case.texts)
         shown = self._names.seed_id(address.dataset, address.seed_id)
         case_of = (address.relation, address.severity, address.frame, address.repeat, address.item)
         return (
@@ -132,16 +137,16 @@ class RowMaker:
             address.frame,
             address.repeat,
             address_text(address.dataset, shown, *case_of),
-            "" if follow is None else visible(params_text(self._scrub.params(follow.params, ref))),
-            source_sha,
-            case.sha256,
+            "" if follow is None else visible(params_text(words.value(self._scrub.params(follow.params, ref)))),
+            words.sha256(source_sha),
+            words.sha256(case.sha256),
             str(case.verdict),
-            self._scrub.reason(case.reason, ref) if case.reason else "",
+            words.reason(self._scrub.reason(case.reason, ref)) if case.reason else "",
             case.elapsed_ms,
             *(case.scores.get(name) for name in self._scores),
             *(case.source_scores.get(name) for name in self._scores),
             *(case.scores.get(name) for name in self._self_scores),
-            *(_kept(case.texts.get(name)) for name in self._texts),
+            *(_kept(texts.get(name)) for name in self._texts),
             *(case.measures.get(name) for name in self._measures),
             *(factors.get(name) for name in self._factors),
             *(facts.get(_FACTS[name]) for name in CASE_FACTORS),

@@ -13,6 +13,7 @@ import psutil
 from medtest.errors import MedtestError, UserMistakes
 from medtest.files.by_content import PictureFiles
 from medtest.records import PICTURES
+from medtest.runner.hidden_words import HiddenWords
 from medtest.runner.pool.layout import resolve_device, usable_cores
 from medtest.runner.pool.messages import Device, Done, Failed, Halt, Job, Message, Ready, StripTask, UnitTask
 from medtest.runner.privacy import Scrubber, ShownNames
@@ -88,6 +89,7 @@ class Session:
             names=self.names,
             scrub=self.scrub,
             crafts=crafts,
+            words=HiddenWords.of(job.suite, job.word_key),
         )
         outbox = Outbox(self.send, job.send_seconds)
         recorder = Recorder(parts=self.parts, systems=self._systems, maker=maker, outbox=outbox)

@@ -1,0 +1,82 @@
+"""Records without the words of prompts: ``privacy: {prompts: none}``.
+
+A prompt may tell of a patient. Under this setting its words, and what a service says it drew instead, enter no record,
+hence no table, no report and nothing in MLflow. What rules compare (pools, effects, scenes) stays comparable: every
+name in it is replaced by an HMAC-SHA256 of it, under the key that hashed ids have (:mod:`medtest.runner.privacy`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from medtest.scenes import dumped
+from medtest.suite.model import Suite
+from medtest.tasks.base import Task
+
+_LENGTH = 12
+_QUOTED = re.compile(r"[:\"'“”‘’«»]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenWords:
+    """How records keep words to themselves.
+
+    Attributes:
+        key: Key of the hash; None where words are shown.
+        said: Text columns of words, which are left empty.
+        named: Text columns of JSON, in which every string is replaced.
+    """
+
+    key: bytes | None = None
+    said: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, suite: Suite, key: bytes | None) -> HiddenWords:
+        """Return how the records of a suite keep words.
+
+        Args:
+            suite: The suite.
+            key: Key of the hash (:attr:`medtest.runner.privacy.ShownNames.word_key`), None to show words.
+        """
+        task: Task = suite.task
+        return (
+            cls() if key is None or not task.prompts else cls(key=key, said=task.said_columns, named=task.named_columns)
+        )
+
+    def texts(self, texts: Mapping[str, str | None]) -> Mapping[str, str | None]:
+        """Return text columns as records hold them."""
+        return texts if self.key is None else {name: self.column(name, text) for name, text in texts.items()}
+
+    def column(self, name: str, text: str | None) -> str | None:
+        """Return one text column as records hold it."""
+        if self.key is None or text is None or name not in (*self.said, *self.named):
+            return text
+        return None if name in self.said else dumped(self.value(json.loads(text)))
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value with every string replaced; keys of objects, which are ours, stay."""
+        if self.key is None:
+            return value
+        if isinstance(value, str):
+            return f"w{self._hmac(value)[:_LENGTH]}"
+        if isinstance(value, Mapping):
+            return {key: self.value(inner) for key, inner in value.items()}
+        return [self.value(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+    def sha256(self, sha256: str) -> str:
+        """Return what stands for the SHA-256 of a prompt: that of a few words could be found by trying."""
+        return sha256 if self.key is None or not sha256 else self._hmac(sha256)
+
+    def reason(self, reason: str) -> str:
+        """Return a reason as far as nothing is quoted in it: a service may repeat what it was asked."""
+        return reason if self.key is None else _QUOTED.split(reason, maxsplit=1)[0].strip()
+
+    def _hmac(self, text: str) -> str:
+        return hmac.new(self.key or b"", f"word\0{text}".encode(), hashlib.sha256).hexdigest()
