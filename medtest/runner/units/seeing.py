@@ -83,7 +83,9 @@ class ReadingSession:
             self._reader = KeptReader(reader, shared=None)
             self._reader.open(device=job.device, threads=job.threads)
         except Exception as error:  # noqa: BLE001 - the reader may be anybody's plug-in
-            self._send(Failed(MedtestError(f"The suite's reader cannot be loaded: {describe(error)}")))
+            known = isinstance(error, MedtestError)
+            said = str(error) if known else f"The suite's reader cannot be loaded: {describe(error)}"
+            self._send(Failed(MedtestError(said)))
             return False
         self._send(Ready(0))
         return True
