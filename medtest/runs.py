@@ -143,12 +143,15 @@ def execute(
     from medtest.report.finish import finish
     from medtest.results.records.reading import read_records
     from medtest.runner import run_suite
+    from medtest.runner.hidden_words import check_reader, hidden_words
     from medtest.runner.progress import choose_progress
 
     suite = loaded.suite
     check_reference(suite, invocation)
     if loaded.view:
         _check_items(suite, invocation)
+    if loaded.reader is not None:
+        check_reader(suite, loaded.reader)
     signals.phase("run")
     shown = progress if progress is not None else choose_progress(quiet=invocation.quiet)
     with ExitStack() as locks:
@@ -164,7 +167,12 @@ def execute(
                 signals.phase("tables")
                 if loaded.reader is not None:
                     readings, outcome = read_records(
-                        loaded.reader, invocation, outcome, tell=announce or (lambda line: None), progress=shown
+                        loaded.reader,
+                        invocation,
+                        outcome,
+                        tell=announce or (lambda line: None),
+                        progress=shown,
+                        words=hidden_words(suite, invocation.home),
                     )
             finished = finish(
                 suite,

@@ -53,6 +53,7 @@ class Reader(Part, ABC, Generic[Content, Facts]):
         columns: Text columns of a record that hold its facts; the oracle lists them among its ``texts``.
         needs: Columns of a record that :meth:`recorded` looks at.
         second: Whether it reads only what a suite's own reader cannot; an oracle cannot rest on it.
+        asks_words: Whether it asks about words of the case that records may not hold (``privacy: {prompts: none}``).
         of_oracle: Whether the oracle's ``revision`` stands for it, so that digests name it nowhere.
     """
 
@@ -60,6 +61,7 @@ class Reader(Part, ABC, Generic[Content, Facts]):
     columns: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[str, ...]] = ()
     second: ClassVar[bool] = False
+    asks_words: ClassVar[bool] = False
     of_oracle: ClassVar[bool] = False
 
     def __init__(self, name: str, settings: Any) -> None:

@@ -13,8 +13,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from medtest.errors import Mistake
+from medtest.readers.base import Reader
+from medtest.runner.privacy import ShownNames
 from medtest.scenes import dumped
 from medtest.suite.model import Suite
 from medtest.tasks.base import Task
@@ -80,3 +84,30 @@ class HiddenWords:
 
     def _hmac(self, text: str) -> str:
         return hmac.new(self.key or b"", f"word\0{text}".encode(), hashlib.sha256).hexdigest()
+
+
+def hidden_words(suite: Suite, home: Path) -> HiddenWords:
+    """Return how the records of a suite keep words.
+
+    Args:
+        suite: The suite.
+        home: Folder that holds the outputs; the key is that of this home, made where it is needed and missing.
+    """
+    return HiddenWords.of(suite, ShownNames.of(suite.privacy, home).word_key)
+
+
+def check_reader(suite: Suite, reader: Reader[Any, Any]) -> None:
+    """Refuse a second reader that would need the words which records do not hold.
+
+    Raises:
+        UserMistakes: It does.
+    """
+    if suite.task.prompts and suite.privacy.prompts == "none" and reader.asks_words:
+        raise Mistake(
+            where="suite",
+            key="oracles.reader",
+            found=reader.name,
+            allowed="a reader that asks about no words",
+            fix="under privacy: {prompts: none} records hold no words to ask about; name it in the suite itself, where"
+            " it reads during the run",
+        ).as_error()

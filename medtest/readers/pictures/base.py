@@ -48,7 +48,7 @@ class PictureReader(BatchReader[PictureContent, Scene]):
     """A reader that looks at pictures; a class of its own says in :meth:`look` what it sees.
 
     Attributes:
-        asks_pools: Whether what it sees depends on the pools of source and follow-up, which it is then told.
+        asks_words: Whether what it sees depends on the pools of source and follow-up, which it is then told.
     """
 
     task: ClassVar[str] = "depiction"
@@ -57,7 +57,6 @@ class PictureReader(BatchReader[PictureContent, Scene]):
     keeps: ClassVar[bool] = True
     own_processes: ClassVar[bool] = True
     at_once: ClassVar[int] = 8
-    asks_pools: ClassVar[bool] = False
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
@@ -91,7 +90,7 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         return self._content(str(row[PICTURE]), [text for text in texts if text])
 
     def _content(self, picture: str, pools: Sequence[str]) -> PictureContent:
-        return PictureContent(picture, tuple(sorted(set(pools))) if self.asks_pools else ())
+        return PictureContent(picture, tuple(sorted(set(pools))) if self.asks_words else ())
 
     def read(self, contents: Sequence[PictureContent]) -> list[Scene]:
         """Look at pictures.

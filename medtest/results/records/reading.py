@@ -17,6 +17,7 @@ from medtest.readers.base import ReadingJob, Readings, content_key
 from medtest.readers.meaning import Reading, Unread, columns_of, unread_of
 from medtest.results.records.records_io import Records
 from medtest.results.records.rejudging import contents_in, reader_in
+from medtest.runner.hidden_words import HiddenWords
 from medtest.runner.pool.layout import resolve_device
 from medtest.vqa.answers.answer import State
 
@@ -36,6 +37,7 @@ def read_records(
     *,
     tell: Callable[[str], None],
     progress: Progress,
+    words: HiddenWords | None = None,
 ) -> tuple[dict[str, Readings], RunOutcome]:
     """Return what a reader read of each system's records, by the system's name, and the outcome with what it says.
 
@@ -45,6 +47,7 @@ def read_records(
         outcome: What the runner gave; its folders are locked.
         tell: Is told who reads how much, and that it is being stopped.
         progress: Is told how far it is.
+        words: How records keep words, by which what is read is kept too; as they are where it is None.
 
     Raises:
         MedtestError: The reader cannot be loaded.
@@ -73,6 +76,9 @@ def read_records(
             progress=progress.reading,
         )
         readings = reader.readings(contents, job)
+        if words is not None:
+            shown = {key: words.texts(texts) for key, texts in readings.columns.items()}
+            readings = replace(readings, columns=shown)
         found[name] = readings
         notices.append(f"{name}: {reader.summary(readings, len(contents))}")
         notices += [f"{name}: {line}" for line in (readings.account, readings.problem) if line]
