@@ -85,7 +85,7 @@ def relations(one: Box, two: Box, aspect: float = 1.0) -> frozenset[str]:
     """
     first, second = _stretched(one, aspect), _stretched(two, aspect)
     positions = relative_positions(first, second)
-    said = {name for name in ("left of", "right of") if name in positions}
+    said: set[str] = {name for name in ("left of", "right of") if name in positions}
     on, bears = _stands_on(first, second), _stands_on(second, first)
     if "above" in positions or on:
         said.add("above")
