@@ -35,7 +35,6 @@ from typing import Any
 import numpy as np
 import psutil
 
-from medtest.api.body import request_body
 from medtest.api.cache import Cache
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
@@ -43,6 +42,7 @@ from medtest.api.ledger import Ledger
 from medtest.api.pacing.rate_limiter import RateLimiter
 from medtest.api.request import Parameters, Picture, Request
 from medtest.api.retry import Retries
+from medtest.api.wire.body import request_body
 
 PICTURE = Picture.of(np.random.default_rng(0).integers(0, 256, (100, 110, 3), dtype=np.uint8))
 PARAMETERS = Parameters(model="simulated")

@@ -16,6 +16,8 @@ from types import ModuleType
 from typing import Any
 
 MOVED: Mapping[str, str] = {
+    "medtest.api.answers": "medtest.api.wire.answers",
+    "medtest.api.body": "medtest.api.wire.body",
     "medtest.cli.launch": "medtest.cli.run.launch",
     "medtest.oracles.answers": "medtest.tasks.ask.oracle",
     "medtest.oracles.labels": "medtest.tasks.classify.oracle",

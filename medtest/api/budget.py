@@ -10,88 +10,50 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from medtest.api.request import Parameters, Picture, Request
+from medtest.api.request import Parameters, Request
+from medtest.api.tokens import Tokens, picture_tokens, without_snapshot
+from medtest.api.wire import wire_of
 from medtest.errors import ExitCode, MedtestError, Mistake, UserMistakes
 
-ASSUMED_COMPLETION = 512
-"""Tokens of an answer where ``max_tokens`` is not set."""
-
-_SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
+__all__ = ["Budget", "BudgetReached", "Price", "Tokens", "estimate", "picture_tokens", "planned_cost", "price_for"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """US dollars for a million tokens.
+    """US dollars for a million tokens, and for a picture.
 
     Attributes:
         input: Of the question, pictures included.
         output: Of the answer.
         as_of: Day on which the price was looked up, "" if unknown.
+        picture: For each picture that a service draws.
     """
 
     input: float
     output: float
     as_of: str = ""
+    picture: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (0 <= self.input < math.inf and 0 <= self.output < math.inf):
+        if not all(0 <= price < math.inf for price in (self.input, self.output, self.picture)):
             raise ValueError("prices are 0 or more")
 
-    def of(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """Return the price in US dollars of so many tokens."""
-        return (self.input * prompt_tokens + self.output * completion_tokens) / 1e6
+    def of(self, prompt_tokens: float, completion_tokens: float, pictures: float = 0) -> float:
+        """Return the price in US dollars of so many tokens and drawn pictures."""
+        return (self.input * prompt_tokens + self.output * completion_tokens) / 1e6 + self.picture * pictures
 
 
 def price_for(model: str, table: Mapping[str, Price]) -> Price | None:
     """Return a model's price; a snapshot (``…-2024-08-06``) has the price of its name unless it has its own."""
-    return table.get(model) or table.get(_SNAPSHOT.sub("", model))
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Tokens of a question and the most that its answer may have."""
-
-    prompt: int
-    completion: int
-
-
-_TILES = {"gpt-4o-mini": (2833, 5667)}
-"""Tokens of a picture and of each of its tiles, where they are not 85 and 170."""
-_PATCHES = {"gpt-4.1-mini": 1.62, "gpt-4.1-nano": 2.46, "gpt-5-mini": 1.62, "gpt-5-nano": 2.46}
-"""Tokens of a patch of 32×32, of models that count those."""
-_MOST_PATCHES = 1536
-
-
-def picture_tokens(picture: Picture, detail: str, model: str = "") -> int:
-    """Return the estimated tokens of a picture.
-
-    The tile rule of the gpt-4o family (OpenAI's guide "Images and vision", costs): 85 at low detail; else the picture
-    is fitted into 2048×2048, its shorter side into 768, and each tile of 512×512 costs 170 beside the 85. Small models
-    of OpenAI count higher tiles, or patches of 32×32, 1536 of them at most (same guide). Other families count
-    otherwise: it is an estimate, which the first answer corrects.
-    """
-    family = _SNAPSHOT.sub("", model)
-    if family in _PATCHES:
-        patches = math.ceil(picture.height / 32) * math.ceil(picture.width / 32)
-        return math.ceil(_PATCHES[family] * min(patches, _MOST_PATCHES))
-    base, tile = _TILES.get(family, (85, 170))
-    if detail == "low":
-        return base
-    scale = min(1.0, 2048 / max(picture.height, picture.width))
-    scale = min(scale, 768 / min(picture.height, picture.width))
-    tiles = math.ceil(picture.height * scale / 512) * math.ceil(picture.width * scale / 512)
-    return base + tile * tiles
+    return table.get(model) or table.get(without_snapshot(model))
 
 
 def estimate(request: Request, parameters: Parameters) -> Tokens:
-    """Return the estimated tokens of a request: four characters to a token, pictures by tiles, ten for the form."""
-    text = (len(request.prompt) + len(request.system) + 3) // 4 + 10
-    pictures = sum(picture_tokens(picture, parameters.detail, parameters.model) for picture in request.pictures)
-    return Tokens(text + pictures, parameters.max_tokens or ASSUMED_COMPLETION)
+    """Return what a request will need at most, as its kind of endpoint counts."""
+    return wire_of(parameters.api).tokens(request, parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +77,13 @@ class PlannedCost:
 
 def planned_cost(requests: Iterable[Request], parameters: Parameters, price: Price | None) -> PlannedCost:
     """Return calls, tokens and price of requests, of which none is kept."""
-    calls = prompt = completion = 0
+    calls = prompt = completion = pictures = 0
     for request in requests:
         tokens = estimate(request, parameters)
         calls, prompt, completion = calls + 1, prompt + tokens.prompt, completion + tokens.completion
-    most = None if price is None else price.of(prompt, completion)
-    return PlannedCost(calls, prompt, completion, most, None if price is None else price.of(prompt, 0))
+        pictures += tokens.pictures
+    most = None if price is None else price.of(prompt, completion, pictures)
+    return PlannedCost(calls, prompt, completion, most, None if price is None else price.of(prompt, 0, pictures))
 
 
 class BudgetReached(MedtestError):
@@ -191,7 +154,8 @@ class Budget:
                     where=where,
                     key="budget.max_usd",
                     found="no price of the model",
-                    fix="give the model's price (input and output, US dollars for a million tokens), or use max_calls",
+                    fix="give the model's price (input and output, US dollars for a million tokens; picture, for each"
+                    " that is drawn), or use max_calls",
                 )
             )
         if mistakes:
@@ -209,13 +173,16 @@ class Budget:
 
     def expected(self, tokens: Tokens) -> float:
         """Return what a call may cost at most, in US dollars; 0 without a price."""
-        return 0.0 if self.price is None else self.price.of(tokens.prompt, tokens.completion)
+        return 0.0 if self.price is None else self.price.of(tokens.prompt, tokens.completion, tokens.pictures)
 
-    def cost(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-        """Return what a call did cost; None without a price or a count."""
-        if self.price is None or (prompt_tokens is None and completion_tokens is None):
+    def cost(self, prompt_tokens: int | None, completion_tokens: int | None, pictures: int = 0) -> float | None:
+        """Return what a call did cost; None without a price, or without a count that it goes by."""
+        if self.price is None:
             return None
-        return self.price.of(prompt_tokens or 0, completion_tokens or 0)
+        counted = prompt_tokens is not None or completion_tokens is not None
+        if not counted and not (pictures and self.price.picture and not self.price.output):
+            return None
+        return self.price.of(prompt_tokens or 0, completion_tokens or 0, pictures)
 
     def _passed(self, usd: float) -> str | None:
         if self.max_calls is not None and self.calls + len(self._reserved) + 1 > self.max_calls:
@@ -243,6 +210,13 @@ class Budget:
             if self._changed is None:
                 self._changed = asyncio.Event()
             await self._changed.wait()
+        return self._reserve(usd)
+
+    def counted(self) -> Reservation:
+        """Return the reservation of a call that goes on with what an earlier one began: that one is counted already."""
+        return self._reserve(0.0)
+
+    def _reserve(self, usd: float) -> Reservation:
         reservation = Reservation(usd)
         self._reserved.add(reservation)
         self._reserved_usd += usd

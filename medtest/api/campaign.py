@@ -17,19 +17,22 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
+from functools import partial
 
 from medtest.api.budget import Budget, Reservation, Tokens, estimate
 from medtest.api.cache import Cache, CacheMode
 from medtest.api.client import Caller
 from medtest.api.door import DOOR_CLOSED, Door
-from medtest.api.ledger import Ledger
+from medtest.api.drawn.kept import KeptPictures
+from medtest.api.ledger import Ledger, OpenTask
+from medtest.api.memory import Memory
 from medtest.api.pacing.quotas import quotas, retry_after
 from medtest.api.pacing.rate_limiter import LimiterClosed, RateLimiter
 from medtest.api.pacing.throttle import Permit
 from medtest.api.pool import GivenUp, Stop, blocking, stream
 from medtest.api.progress import CampaignProgress
 from medtest.api.request import CallState, Outcome, Request, Source, content_key
-from medtest.api.retry import Reply, Retries, Tally, Trouble
+from medtest.api.retry import Reply, Retries, Tally, Trouble, outcome_of
 from medtest.api.stops import ServerClosed
 
 
@@ -40,6 +43,7 @@ class Campaign:
         caller: Sends one call.
         ledger: The run's ledger; the campaign does not close it.
         cache: Answers of other runs; None for none.
+        pictures: Where what is drawn is kept; needed where the endpoint draws.
         budget: The run's limits; None for none. Give it what the ledger's totals say of earlier sessions.
         limiter: The server's limiter; campaigns of one server in one process may share it.
         retries: How often and how long.
@@ -56,9 +60,13 @@ class Campaign:
         limiter: RateLimiter | None = None,
         retries: Retries | None = None,
         draw: random.Random | None = None,
+        pictures: KeptPictures | None = None,
     ) -> None:
-        self.caller, self.ledger = caller, ledger
+        if caller.wire.draws and pictures is None:
+            raise ValueError("what is drawn needs a folder")
+        self.caller, self.ledger, self.pictures = caller, ledger, pictures
         self.cache = cache or Cache(None)
+        self._memory = Memory(ledger, self.cache, pictures)
         self.budget = budget or Budget()
         self.limiter = limiter or RateLimiter()
         self.retries = retries or Retries()
@@ -98,9 +106,8 @@ class Campaign:
     async def outcomes(self, requests: Iterable[Request | None]) -> AsyncGenerator[Outcome, None]:
         """Yield the outcome of every request, in the order in which they are ready.
 
-        An ERROR that may be the server's own is kept back until it is known: where the door closes for it, the request
-        has no outcome. It is not kept back longer than other requests are under way, for the reader may be waiting for
-        it before there are more.
+        An ERROR that may be the server's own is kept back until it is known (where the door closes for it, the request
+        has no outcome), but only while other requests are under way: the reader may wait for it before there are more.
 
         Raises:
             BudgetReached, ServerClosed, NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As
@@ -113,7 +120,8 @@ class Campaign:
             async with aclosing(flow) as results:
                 async for outcome in results:
                     kept.append(outcome)
-                    doubtful = [one for one in kept if self._active and self._is_doubtful(one)]
+                    errors = [one for one in kept if self._active and one.state == CallState.ERROR]
+                    doubtful = [one for one in errors if self._door.doubts(one.address)]
                     for one in kept:
                         if one not in doubtful:
                             yield one
@@ -127,9 +135,6 @@ class Campaign:
             raise
         for one in kept:
             yield one
-
-    def _is_doubtful(self, outcome: Outcome) -> bool:
-        return outcome.state == CallState.ERROR and self._door.doubts(outcome.address)
 
     def stop(self) -> None:
         """Begin no further call; those under way end as usual, and the stream with them. From any thread.
@@ -171,7 +176,7 @@ class Campaign:
         key = content_key(self.caller.endpoint.provider, self.caller.parameters, request)
         self._active += 1
         try:
-            outcome = self.ledger.outcome(request.address, key) or await self._once(request, key)
+            outcome = await self._memory.of_run(request.address, key) or await self._once(request, key)
         finally:
             self._active -= 1
         self._states[str(outcome.state)] += 1
@@ -182,7 +187,7 @@ class Campaign:
         """Ask, unless the answer is known or another address is asking the same at this moment."""
         if self.cache.mode != CacheMode.USE:
             return await self._call(request, key)
-        while (known := self.cache.get(key, request.address)) is None and key in self._flying:
+        while (known := await self._memory.of_all(request.address, key)) is None and key in self._flying:
             other = await asyncio.shield(self._flying[key])
             if other is not None and other.state == CallState.ANSWERED:
                 line = other.to_json()
@@ -222,8 +227,9 @@ class Campaign:
         while True:
             if self.stopping.given:
                 raise GivenUp
+            task = self.ledger.open_task(request.address, key) if self.caller.wire.asynchronous else None
             try:
-                reservation, permit = await self._leave_to_send(tokens, usd, tally)
+                reservation, permit = await self._leave_to_send(tokens, None if task else usd, tally)
             except TimeoutError:
                 return self._failed(request, key, tally, tally.why(reply, self.retries, _now()))
             if tally.sent == 0:
@@ -232,14 +238,15 @@ class Campaign:
                 self._retried += 1
             tally.sent += 1
             sent_at = self._door.now()
-            outcome, reply = await self._sent(request, key, tally, usd, reservation, permit)
+            worth = (usd, None) if task is None else (task.usd, task)
+            outcome, reply = await self._sent(request, key, tally, worth, reservation, permit)
             try:
                 self._door.mind(request.address, reply, outcome, sent_at=sent_at)
             except DOOR_CLOSED:
                 self.stop()
                 raise
             if outcome is not None:
-                self.cache.put(outcome)
+                await self._memory.keep(outcome)
                 return outcome
             await self._pause(reply, tally)
 
@@ -251,8 +258,8 @@ class Campaign:
         tokens = estimate(request, self.caller.parameters)
         return Tokens(int(tokens.prompt * self._prompt_factor) + 1, max(tokens.completion, self._longest))
 
-    async def _leave_to_send(self, tokens: Tokens, usd: float, tally: Tally) -> tuple[Reservation, Permit]:
-        """Wait until budget and limiter let a call through.
+    async def _leave_to_send(self, tokens: Tokens, usd: float | None, tally: Tally) -> tuple[Reservation, Permit]:
+        """Wait until budget and limiter let a call through; one that costs nothing more (None) waits for no budget.
 
         The time that a question has begins with its first call: until then it only stands in the queue; nor is what it
         waits later for other calls to end counted against it.
@@ -269,8 +276,8 @@ class Campaign:
                 raise TimeoutError
         return reservation, permit
 
-    async def _through_the_gate(self, tokens: Tokens, usd: float, tally: Tally) -> tuple[Reservation, Permit]:
-        reservation = await self.budget.reserve(usd)
+    async def _through_the_gate(self, tokens: Tokens, usd: float | None, tally: Tally) -> tuple[Reservation, Permit]:
+        reservation = self.budget.counted() if usd is None else await self.budget.reserve(usd)
         patience = self._patience(tally)
         try:
             permit = await self.limiter.enter(
@@ -298,17 +305,27 @@ class Campaign:
         return ServerClosed(self.caller.endpoint.base_url, seconds, self.retries.total_seconds)
 
     async def _sent(
-        self, request: Request, key: str, tally: Tally, usd: float, reservation: Reservation, permit: Permit
+        self,
+        request: Request,
+        key: str,
+        tally: Tally,
+        worth: tuple[float, OpenTask | None],
+        reservation: Reservation,
+        permit: Permit,
     ) -> tuple[Outcome | None, Reply]:
-        """Send one call with its entries; the outcome is None where another call follows."""
+        """Send one call with its entries; the outcome is None where another call follows.
+
+        ``worth`` is what it may cost, and the task of an earlier call that it goes on with: that is counted already.
+        """
         reply = Reply(trouble=Trouble.CONNECTION)
-        call = 0
-        cost, billable = 0.0, False
+        usd, task = worth
+        before, call = 0.0 if task is None else usd, 0
+        cost, billable = before, False
         try:
-            call = self.ledger.send(address=request.address, key=key, attempt=tally.sent, expected_usd=usd)
+            call = self.ledger.send(address=request.address, key=key, attempt=tally.sent, expected_usd=usd, task=task)
             cost, billable = usd, True
-            reply = await self.caller.call(request)
-            known = self.budget.cost(reply.prompt_tokens, reply.completion_tokens)
+            reply = await self._replied(request, key, call, task)
+            known = self.budget.cost(reply.prompt_tokens, reply.completion_tokens, reply.pictures)
             billable = reply.maybe_billed
             cost = known if known is not None else (usd if billable else 0.0)
             outcome = self._outcome(request, key, tally, reply, known)
@@ -318,7 +335,7 @@ class Campaign:
                 self.ledger.lose(call)
             raise
         finally:
-            self.budget.settle(reservation, cost, billable=billable)
+            self.budget.settle(reservation, cost - before, billable=billable and task is None)
             # An empty account is no limit of calls, whatever status says so.
             status = 402 if reply.trouble == Trouble.NO_CREDIT else reply.status
             late = reply.trouble == Trouble.TIMEOUT and not reply.unreached
@@ -327,27 +344,22 @@ class Campaign:
         self._learn_tokens(request, reply)
         return outcome, reply
 
+    async def _replied(self, request: Request, key: str, call: int, task: OpenTask | None) -> Reply:
+        """Return what a call brings; a picture is kept before anything says that there is one."""
+        if self.caller.wire.asynchronous:
+            begin = partial(self.ledger.begin_task, call, request.address, key)
+            reply = await self.caller.call(request, task="" if task is None else task.task, begun=begin)
+        else:
+            reply = await self.caller.call(request)
+        return await self.pictures.keep(reply) if reply.drawn and self.pictures is not None else reply
+
     def _outcome(self, request: Request, key: str, tally: Tally, reply: Reply, cost: float | None) -> Outcome | None:
         if reply.state is None:
             now = _now()
             if tally.again(reply, self.retries, now):
                 return None
             return self._failed(request, key, tally, tally.why(reply, self.retries, now))
-        return Outcome(
-            address=request.address,
-            key=key,
-            state=reply.state,
-            text=reply.text,
-            parsed=reply.parsed,
-            plain=reply.plain,
-            reason=reply.reason,
-            model=reply.model,
-            prompt_tokens=reply.prompt_tokens,
-            completion_tokens=reply.completion_tokens,
-            cost_usd=cost,
-            seconds=reply.seconds,
-            attempts=tally.sent,
-        )
+        return outcome_of(reply, reply.state, address=request.address, key=key, cost_usd=cost, attempts=tally.sent)
 
     def _learn_tokens(self, request: Request, reply: Reply) -> None:
         """Raise the estimate where a server counts more than we do; it is never lowered below our own."""

@@ -36,8 +36,11 @@ CREATE INDEX IF NOT EXISTS calls_open ON calls (status) WHERE status = 'sent';
 CREATE TABLE IF NOT EXISTS outcomes (
     address TEXT NOT NULL, key TEXT NOT NULL, state TEXT NOT NULL, source TEXT NOT NULL, outcome TEXT NOT NULL,
     sha256 TEXT, PRIMARY KEY (address, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tasks (
+    address TEXT NOT NULL, key TEXT NOT NULL, task TEXT NOT NULL, call INTEGER NOT NULL, begun_at REAL NOT NULL,
+    PRIMARY KEY (address, key)) WITHOUT ROWID;
 """
-_NAMES = ("calls", "outcomes")
+_NAMES = ("calls", "outcomes", "tasks")
 _SETTLE = """UPDATE calls SET answered_at=?, status='answered', http=?, trouble=?, prompt_tokens=?, completion_tokens=?,
     cost_usd=?, maybe_billed=?, reason=? WHERE id=?"""
 _ROWS = "SELECT address, key, state, source, outcome, sha256 FROM outcomes"
@@ -72,6 +75,21 @@ class LedgerTotals:
     completion_tokens: int
     cost_usd: float
     outcomes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTask:
+    """A task that a service works on, or has done, for a call that brought no answer yet.
+
+    Attributes:
+        task: Its id at the service.
+        call: Number of the call that began it.
+        usd: What the call counts for in the ledger's sums.
+    """
+
+    task: str
+    call: int
+    usd: float
 
 
 def doubtful_words(path: Path, name: str) -> str:
@@ -153,7 +171,7 @@ class Ledger:
                 " same command to go on."
             ) from None
 
-    def send(self, *, address: str, key: str, attempt: int, expected_usd: float) -> int:
+    def send(self, *, address: str, key: str, attempt: int, expected_usd: float, task: OpenTask | None = None) -> int:
         """Enter a call that is about to be sent and return its number.
 
         Args:
@@ -161,11 +179,16 @@ class Ledger:
             key: The request's content key.
             attempt: Number of the call for this request, from 1.
             expected_usd: What it is expected to cost at most; stands until the server says otherwise.
+            task: The task of an earlier call that is asked after now: that call is under way again, and none is added.
 
         Raises:
             OutputProblem: It cannot be entered; the call must not be sent.
         """
         with self._using():
+            if task is not None:
+                again = "UPDATE calls SET status='sent', answered_at=NULL, maybe_billed=1 WHERE id=?"
+                self._db.execute(again, (task.call,))
+                return task.call
             entered = self._db.execute(
                 "INSERT INTO calls (session, address, key, attempt, sent_at, status, cost_usd, maybe_billed)"
                 " VALUES (?, ?, ?, ?, ?, 'sent', ?, 1)",
@@ -173,10 +196,33 @@ class Ledger:
             )
         return int(entered.lastrowid or 0)
 
+    def begin_task(self, call: int, address: str, key: str, task: str) -> None:
+        """Enter the id of a task that a call has begun, before it is asked after.
+
+        Raises:
+            OutputProblem: It cannot be entered.
+        """
+        with self._using():
+            self._db.execute(
+                "INSERT OR REPLACE INTO tasks (address, key, task, call, begun_at) VALUES (?, ?, ?, ?, ?)",
+                (address, key, task, call, time.time()),
+            )
+
+    def open_task(self, address: str, key: str) -> OpenTask | None:
+        """Return the task that a call for this address and content began and that has not ended; None for none."""
+        with self._using():
+            row = self._db.execute(
+                "SELECT task, call, cost_usd FROM tasks JOIN calls ON calls.id = call"
+                " WHERE tasks.address=? AND tasks.key=?",
+                (address, key),
+            ).fetchone()
+        return None if row is None else OpenTask(str(row[0]), int(row[1]), float(row[2]))
+
     def answer(self, call: int, reply: Reply, *, cost_usd: float, outcome: Outcome | None = None) -> None:
         """Enter what came back, and the request's final outcome with it where there is one: both or neither.
 
-        An ERROR is entered as a call but kept as no outcome: the next session asks again.
+        An ERROR is entered as a call but kept as no outcome: the next session asks again. A task that the call
+        began has ended, unless the reply says that it goes on.
 
         Raises:
             OutputProblem: It cannot be entered.
@@ -185,6 +231,8 @@ class Ledger:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 self._settle(call, reply, cost_usd)
+                if not reply.task:
+                    self._db.execute("DELETE FROM tasks WHERE call=?", (call,))
                 if outcome is not None:
                     self._put(outcome)
                 self._db.execute("COMMIT")

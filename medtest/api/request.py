@@ -118,8 +118,10 @@ class Parameters:
         max_tokens_name: What the server calls that: ``max_tokens``, or ``max_completion_tokens`` where it insists.
         seed: Seed of every request that has none of its own.
         detail: ``low``, ``high`` or ``auto``; "" leaves it out (some servers refuse it).
-        api: ``chat`` (chat.completions) or ``responses``.
+        api: Name of the endpoint's kind (:mod:`medtest.api.wire`): ``chat``, ``responses``, ``images`` …
         extra: Further fields of the request's body.
+        options: What a service that draws is asked for besides (size, quality, whether it may rewrite the prompt), and
+            to which size its pictures are made before they are kept (``kept_size``).
     """
 
     model: str
@@ -131,6 +133,7 @@ class Parameters:
     detail: str = "auto"
     api: str = "chat"
     extra: Mapping[str, Json] = field(default_factory=dict)
+    options: Mapping[str, Json] = field(default_factory=dict)
 
 
 @functools.lru_cache(maxsize=64)
@@ -160,10 +163,13 @@ def content_key(provider: str, parameters: Parameters, request: Request) -> str:
         parameters: Model and generation parameters, all of them.
         request: Prompt, system message, pictures (by SHA-256), repeat, seed, shape of the answer.
     """
+    shaping = {**asdict(parameters), "extra": dict(parameters.extra), "options": dict(parameters.options)}
+    if not shaping["options"]:
+        del shaping["options"]  # what was asked before there were any keeps its key
     content = {
         "revision": KEY_REVISION,
         "provider": provider.rstrip("/"),
-        "parameters": {**asdict(parameters), "extra": dict(parameters.extra)},
+        "parameters": shaping,
         "prompt": request.prompt,
         "system": request.system,
         "pictures": [picture.sha256 for picture in request.pictures],
@@ -193,6 +199,9 @@ class Outcome:
         cost_usd: Price of the call that answered; None without a price or a count.
         seconds: Duration of the call that answered.
         attempts: Calls sent for it, this one included.
+        picture: SHA-256 of the pixels that were drawn (:func:`medtest.cases.image_sha256`), under which they are kept;
+            "" where nothing was drawn.
+        revised_prompt: What the service says that it drew instead of the prompt; "" where it says nothing.
         source: Where it was taken from.
     """
 
@@ -209,11 +218,14 @@ class Outcome:
     cost_usd: float | None = None
     seconds: float = 0.0
     attempts: int = 0
+    picture: str = ""
+    revised_prompt: str = ""
     source: Source = Source.CALL
 
     def to_json(self) -> str:
-        """Return it as one line of JSON, without address, key and source."""
+        """Return it as one line of JSON, without address, key and source; of words, without what pictures have."""
         kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("address", "key", "source")}
+        kept = {name: value for name, value in kept.items() if value or name not in ("picture", "revised_prompt")}
         return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod

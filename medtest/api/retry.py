@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from medtest.api.request import CallState
+from medtest.api.request import CallState, Outcome
 
 AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Statuses after which a call is sent again; every other status of 400 and above is final."""
@@ -54,6 +54,11 @@ class Reply:
         reason: One redacted line.
         maybe_billed: Whether the server may charge for it: it answered, or it was cut off on the way.
         unreached: Nobody was there to take it: the connection was refused, the host not found, or neither came in time.
+        drawn: The file of a picture as it came; never shown, and kept nowhere in this form.
+        picture: SHA-256 of the pixels once they are kept.
+        pictures: Pictures that the service charges for.
+        revised_prompt: What it says that it drew instead of the prompt.
+        task: Id of a task that goes on at the service: the next call asks after it and begins none.
     """
 
     trouble: Trouble = Trouble.NONE
@@ -70,6 +75,34 @@ class Reply:
     reason: str = ""
     maybe_billed: bool = False
     unreached: bool = False
+    drawn: bytes = field(default=b"", repr=False)
+    picture: str = ""
+    pictures: int = 0
+    revised_prompt: str = ""
+    task: str = ""
+
+
+def outcome_of(
+    reply: Reply, state: CallState, *, address: str, key: str, cost_usd: float | None, attempts: int
+) -> Outcome:
+    """Return what came of a request by the reply that ended it."""
+    return Outcome(
+        address=address,
+        key=key,
+        state=state,
+        text=reply.text,
+        parsed=reply.parsed,
+        plain=reply.plain,
+        reason=reply.reason,
+        model=reply.model,
+        prompt_tokens=reply.prompt_tokens,
+        completion_tokens=reply.completion_tokens,
+        cost_usd=cost_usd,
+        seconds=reply.seconds,
+        attempts=attempts,
+        picture=reply.picture,
+        revised_prompt=reply.revised_prompt,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,36 @@ def encode(kind: Kind, pixels: Image) -> bytes:
     return data.tobytes()
 
 
+_PIXEL_CHUNKS = (b"IHDR", b"IDAT", b"IEND")
+_PLAIN = bytes((8, 2, 0, 0, 0))
+"""IHDR after width and height: 8 bits, truecolour, the only compression and filter method, not interlaced."""
+
+
+def without_metadata(content: bytes) -> bytes | None:
+    """Return a PNG file of 8-bit RGB without anything but its pixels, as :func:`encode` would hold them.
+
+    Args:
+        content: A file that decodes.
+
+    Returns:
+        None where it is a picture of another kind, or one whose pixels need another chunk to be read.
+    """
+    if png_header(content) is None or content[24:29] != _PLAIN:
+        return None
+    parts, place, view = [PNG_SIGNATURE], len(PNG_SIGNATURE), memoryview(content)
+    while place + 12 <= len(content):
+        end = place + 12 + int.from_bytes(view[place : place + 4], "big")
+        name = bytes(view[place + 4 : place + 8])
+        if name == b"tRNS" or end > len(content) or (name not in _PIXEL_CHUNKS and not name[0] & 0x20):
+            return None
+        if name in _PIXEL_CHUNKS:
+            parts.append(bytes(view[place:end]))
+        place = end
+        if name == b"IEND":
+            return b"".join(parts)
+    return None
+
+
 def decode(kind: Kind, sha256: str, content: bytes) -> Image:
     """Return a file's pixels, checked against its name.
 

@@ -16,13 +16,13 @@ from types import FrameType
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from medtest.api.answers import parse_structured
 from medtest.api.budget import planned_cost
 from medtest.api.cache import Cache
 from medtest.api.campaign import Campaign
 from medtest.api.ledger import Ledger, doubtful_words
 from medtest.api.pacing.rate_limiter import RateLimiter
 from medtest.api.request import CallState, Outcome, Request
+from medtest.api.wire.answers import parse_structured
 from medtest.cases import Json
 from medtest.errors import ExitCode, FolderInUse, MedtestError, Mistake, OutputProblem
 from medtest.readers.base import Reader, ReadingJob, Readings

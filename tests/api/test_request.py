@@ -15,9 +15,9 @@ from api_parts import picture
 from PIL import Image as Pillow
 from pydantic import BaseModel
 
-from medtest.api.answers import NotAnAnswer, parse_structured, read_body
-from medtest.api.body import request_body
 from medtest.api.request import CallState, Outcome, Parameters, Picture, Request, Source, content_key, schema_of
+from medtest.api.wire.answers import NotAnAnswer, parse_structured, read_body
+from medtest.api.wire.body import request_body
 
 PARAMETERS = Parameters(model="m")
 

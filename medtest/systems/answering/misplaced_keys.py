@@ -33,7 +33,14 @@ def key_as_name(where: str, key: str) -> Mistake:
 
 
 def unnamed(
-    own: Any, endpoint: Endpoint, where: str, typed: str = "", *, model: str, pictures: bool = True
+    own: Any,
+    endpoint: Endpoint,
+    where: str,
+    typed: str = "",
+    *,
+    model: str,
+    pictures: bool = True,
+    sends: str = "images",
 ) -> list[Mistake]:
     """Return what is missing or wrong of a model's address, key and name.
 
@@ -44,10 +51,11 @@ def unnamed(
         typed: What stands before a key on the command line.
         model: The key of the model's name.
         pictures: Whether images are sent.
+        sends: What is, where that is not words alone: ``images``, or ``prompts`` of which pictures are drawn.
     """
     found: list[Mistake] = []
     if own.base_url:
-        found += endpoint.mistakes(where, pictures=pictures)
+        found += endpoint.mistakes(where, pictures=pictures and sends == "images", prompts=sends == "prompts")
     else:
         allowed, fix = "the server's address, https://host/v1", f"type {typed}base_url=URL"
         found.append(Mistake(where=where, key=f"{typed}base_url", found="nothing", allowed=allowed, fix=fix))

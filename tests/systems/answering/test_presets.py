@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from medtest.api.body import request_body
+from medtest.api.wire.body import request_body
 from medtest.cases import Address, Ask
 from medtest.plugins import parts
 from medtest.systems.answering.openai_compatible import OpenAICompatible

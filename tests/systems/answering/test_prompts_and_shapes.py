@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from medtest.api.answers import parse_structured
 from medtest.api.request import CallState, Outcome, Source, schema_of
+from medtest.api.wire.answers import parse_structured
 from medtest.cases import Ask, Json
 from medtest.systems.answering.outputs import words_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of

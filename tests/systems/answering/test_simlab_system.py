@@ -22,7 +22,7 @@ from medtest.errors import MedtestError
 from medtest.plugins import part
 from medtest.records import is_simulated
 from medtest.runner.units.asker import answer_seed
-from medtest.systems.answering import openai_compatible
+from medtest.systems import api_system
 from medtest.systems.answering.openai_compatible import LEDGER
 from medtest.systems.answering.simlab import KEY_VARIABLE, Simlab
 from medtest.systems.asking import Asking, BudgetLimits
@@ -234,7 +234,7 @@ def test_what_has_no_use_here_is_one_message() -> None:
 
 
 def test_a_folder_in_use_leaves_no_server_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_compatible, "_WAIT_SECONDS", 0.1)  # nobody lets go of it in the meantime
+    monkeypatch.setattr(api_system, "_WAIT_SECONDS", 0.1)  # nobody lets go of it in the meantime
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     with opened(tmp_path), pytest.raises(MedtestError), opened(tmp_path):
         pass

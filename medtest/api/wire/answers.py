@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -28,6 +28,10 @@ class NotAnAnswer(Exception):  # noqa: N818 - it says what a body is, not what b
     """The body is JSON but no completion; the message says why."""
 
 
+class TaskEnded(NotAnAnswer):
+    """A task has ended without an answer, for a reason that another try may not meet."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReplyContent:
     """What a body says.
@@ -40,15 +44,23 @@ class ReplyContent:
         model: The model's name.
         prompt_tokens: Counted by the server.
         completion_tokens: Counted by the server.
+        drawn: The file of a picture.
+        url: Where the picture lies, while it does.
+        revised_prompt: What the service says that it drew instead of the prompt.
+        task: Id of a task that is not done.
     """
 
     state: CallState
-    text: str
-    parsed: Json
-    reason: str
-    model: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
+    text: str = ""
+    parsed: Json = None
+    reason: str = ""
+    model: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    drawn: bytes = field(default=b"", repr=False)
+    url: str = field(default="", repr=False)
+    revised_prompt: str = ""
+    task: str = ""
 
 
 def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plain: bool) -> ReplyContent:
@@ -81,8 +93,8 @@ def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plai
         parsed,
         reason if state == CallState.MALFORMED else "",
         str(body.get("model") or ""),
-        _count(usage, "prompt_tokens", "input_tokens"),
-        _count(usage, "completion_tokens", "output_tokens"),
+        count_of(usage, "prompt_tokens", "input_tokens"),
+        count_of(usage, "completion_tokens", "output_tokens"),
     )
 
 
@@ -166,7 +178,8 @@ def _text(content: Any) -> str:
     return ""
 
 
-def _count(usage: Any, *names: str) -> int | None:
+def count_of(usage: Any, *names: str) -> int | None:
+    """Return the first of these counts that a server states and that can be one; None where it states none."""
     for name in names:
         value = usage.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS:

@@ -1,0 +1,1 @@
+"""Pictures that services draw: fetched, decoded within bounds, kept by content."""

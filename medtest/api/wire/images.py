@@ -1,0 +1,52 @@
+"""``/images/generations`` of OpenAI and of servers that follow it.
+
+The shapes are the openai client's own types (``ImagesResponse``, ``Image``, ``ImageGenerateParams``, version 3.52):
+``data`` with ``b64_json`` or ``url``, ``revised_prompt`` where a model rewrites, ``usage`` in tokens. There is no field
+for a seed in OpenAI's; others take one, and it is sent where the settings give one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from medtest.api.request import CallState, Parameters, Request
+from medtest.api.wire.answers import NotAnAnswer, ReplyContent, count_of, decoded, error_of
+from medtest.api.wire.base import Received, Sending
+from medtest.api.wire.drawing import Drawing, asked, from_base64, mapping, nothing, seed_of, words
+
+
+class Images(Drawing):
+    """``/images/generations``."""
+
+    def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
+        """Return a request for one picture."""
+        body: dict[str, Any] = {"model": parameters.model, "prompt": request.prompt, "n": 1, **asked(parameters)}
+        if (seed := seed_of(request, parameters)) is not None:
+            body["seed"] = seed
+        return Sending(path="/images/generations", body=body | dict(parameters.extra))
+
+    def read(
+        self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
+    ) -> ReplyContent:
+        """Return the first picture, as bytes or as the address where it lies for a while."""
+        body = mapping(decoded(received.content), "the body")
+        data, usage = body.get("data"), body.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
+        common: dict[str, Any] = {
+            "model": words(body.get("model")),
+            "prompt_tokens": count_of(usage, "input_tokens", "prompt_tokens"),
+            "completion_tokens": count_of(usage, "output_tokens", "completion_tokens"),
+        }
+        if not isinstance(data, list):
+            message = error_of(body)[1]
+            raise NotAnAnswer("the body has no data" + (f": {message}" if message else ""))
+        if not data:
+            return nothing("the service answered with an empty list", **common)
+        first = mapping(data[0], "the picture")
+        common["revised_prompt"] = words(first.get("revised_prompt"))
+        coded, url = words(first.get("b64_json")), words(first.get("url"))
+        if coded or url.startswith("data:"):
+            return ReplyContent(state=CallState.ANSWERED, drawn=from_base64(coded or url), **common)
+        if url:
+            return ReplyContent(state=CallState.ANSWERED, url=url, **common)
+        return nothing("the service answered with an empty picture", **common)
