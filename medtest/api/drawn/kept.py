@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -28,19 +27,6 @@ from medtest.files.images import BadFileError, decode_rgb
 MOST_PIXELS = 40_000_000
 """Largest picture of a service's that is decoded."""
 _KIND: Final = "images"
-_FORGOTTEN = ".forgotten"
-
-
-def forget(files: PictureFiles, sha256: str) -> None:
-    """Delete a picture whose scene is known, and leave word that it is not missing.
-
-    A picture that is missing is asked for again, one that was forgotten is not.
-    """
-    path = files.path(_KIND, sha256)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(_FORGOTTEN).touch()
-    with suppress(FileNotFoundError):
-        path.unlink()
 
 
 def pixels_of(content: bytes, size: int | None = None) -> Image:
@@ -146,12 +132,11 @@ class KeptPictures:
         return await loop.run_in_executor(self._pool, self._here, outcome.picture)
 
     def _here(self, sha256: str) -> bool:
-        path = self.files.path(_KIND, sha256)
-        if path.with_suffix(_FORGOTTEN).exists() or _is_whole(self.files, sha256):
+        if _is_whole(self.files, sha256):
             return True
         if self._shared is None or not _is_whole(self._shared, sha256):
             return False
-        _link(self._shared.path(_KIND, sha256), path)
+        _link(self._shared.path(_KIND, sha256), self.files.path(_KIND, sha256))
         return True
 
     async def share(self, outcome: Outcome) -> bool:
