@@ -13,13 +13,15 @@ from typing import Any
 import cv2
 import numpy as np
 
-from medtest.cases import Address, Classes, FollowUp, Params, PreparedSeed, SeedRef, image_sha256
+from medtest.cases import Address, Classes, FollowUp, Params, PreparedSeed, Prompt, Seed, SeedRef, image_sha256
 from medtest.errors import BadOutput, NotApplicable
 from medtest.plugins import part
+from medtest.preparation.prepare import prepare
 from medtest.probes import CraftCase, Probe
 from medtest.relations.base import PUBLISHED_SEVERITY, CraftedRelation, Relation
 from medtest.relations.series import follow_up
 from medtest.runner.units.parts import check_follow_up
+from medtest.scenes import Entity, difference, pool_of
 from medtest.suite.library import deep_merge
 from medtest.systems.base import Missing, System
 from medtest.tasks.base import SystemInput, task_of
@@ -58,7 +60,8 @@ def check_relation(
     * One address gives the same bytes, whatever was made before it; stored parameters give them again.
     * The image keeps shape and dtype, shares no memory with the seed, and the seed stays as it was.
     * The black frame stays as it is, unless ``touches_frame``; what puts something on the picture leaves lesions alone.
-    * Parameters are JSON; scale and facts are finite numbers; the effect is none, move or add.
+    * Parameters are JSON; scale and facts are finite numbers; the effect is none, move or add, of prompts the
+      difference of the pools (``scene``).
     * The scale belongs to the severity and grows with it.
     * One that needs a system says how it crafted (``crafting``), needs no more than the probe gives, and draws nothing
       but from its parameters; it is crafted one case at a time, for its pixels may depend on the batch.
@@ -189,7 +192,7 @@ def _check_one(relation: Relation, seed: PreparedSeed, made: FollowUp, where: st
         raise AssertionError(f"{where}: {error}") from None
     _hold(not np.shares_memory(made.image, seed.image), where, "the image is the seed's own memory; return a copy")
     _hold(made.scale >= 0, where, f"the scale {made.scale:g} is below 0")
-    _hold(made.effect.kind in ("none", "move", "add"), where, f"the effect {made.effect.kind!r} is no kind")
+    _check_effect(seed, made, where)
     facts = [name for name, value in made.facts.items() if not np.isfinite(value)]
     _hold(not facts, where, f"facts are no finite numbers: {', '.join(facts)}")
     if not relation.touches_frame:
@@ -199,8 +202,18 @@ def _check_one(relation: Relation, seed: PreparedSeed, made: FollowUp, where: st
         _hold(np.array_equal(made.image[seed.mask], seed.image[seed.mask]), where, "something covers the lesion")
 
 
+def _check_effect(seed: PreparedSeed, made: FollowUp, where: str) -> None:
+    effect = made.effect
+    if seed.prompt is None or made.prompt is None:
+        _hold(effect.kind in ("none", "move", "add"), where, f"the effect {effect.kind!r} is no kind")
+        return
+    _hold(effect.kind == "scene", where, f"the effect {effect.kind!r} is no scene's; make follow-ups with change()")
+    _hold(dict(effect.data) == difference(seed.prompt.pool, made.prompt.pool), where, "the effect is not the pools'")
+    _hold(bool(made.prompt.text.strip()), where, "the prompt has no words")
+
+
 def _same(one: FollowUp, other: FollowUp) -> bool:
-    same = image_sha256(one.image) == image_sha256(other.image)
+    same = one.sha256 == other.sha256
     return same and (one.scale, dict(one.facts)) == (other.scale, dict(other.facts))
 
 
@@ -284,3 +297,27 @@ def synthetic_seed(
         if array is not None:
             array.setflags(write=False)
     return seed
+
+
+_NAMES = ("dog", "umbrella", "car", "bench", "kite", "horse", "clock")
+_COLOURS = ("red", "blue", "green")
+
+
+def synthetic_prompt(number: int = 0, *, seed_id: str | None = None) -> PreparedSeed:
+    """Return a prompt as relations see it: three things, two relations between them, a colour and a number.
+
+    Args:
+        number: Which prompt.
+        seed_id: Its id; ``p<number>`` by default.
+    """
+    first, second, third = (_NAMES[(number + step) % len(_NAMES)] for step in (0, 2, 3))
+    colour, many = _COLOURS[number % 3], ("one", "two", "three")[number % 3]
+    entities = (
+        Entity(name=first, attributes=(colour,)),
+        Entity(name=second),
+        Entity(name=third, count=1 + number % 3),
+    )
+    plural = third if number % 3 == 0 else {"bench": "benches"}.get(third, f"{third}s")
+    text = f"A {colour} {first} near a {second}. The {second} is behind {many} {plural}."
+    prompt = Prompt(text=text, pool=pool_of(entities, [(0, "near", 1), (1, "behind", 2)]))
+    return prepare(Seed(ref=SeedRef(dataset="synthetic", seed_id=seed_id or f"p{number}"), prompt=prompt), size=None)

@@ -318,7 +318,9 @@ def test_every_relation_has_a_card_and_a_picture() -> None:
     attacks = [name for name in names if ".adversarial." in parts("relations")[name].target]
     pages = "".join((docs / name).read_text() for name in ("generated-perturbations.md", "attacks.md"))
     assert all(f"`{name}`" in pages for name in attacks)
-    single = set(names) - set(perturbations) - set(attacks)
+    operators = [name for name in names if ".prompts." in parts("relations")[name].target]
+    assert all(f"`{name}`" in (docs / "operators.md").read_text() for name in operators)
+    single = set(names) - set(perturbations) - set(attacks) - set(operators)
     assert single <= set(cards)
     for name in single:
         assert name == "measured" or (docs / "images" / "relations" / f"{name}.jpg").is_file()

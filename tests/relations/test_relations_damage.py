@@ -18,7 +18,8 @@ from medtest.testing import SUITE_SEED
 NAMES = sorted(
     name
     for name, info in parts("relations").items()
-    if info.load().group not in {"noise", "measured", "floor", "adversarial"} and ".corruptions." not in info.target
+    if info.load().group not in {"noise", "measured", "floor", "adversarial", "prompts"}
+    and ".corruptions." not in info.target
 )
 PHANTOMS = 10
 REPEATS = 2

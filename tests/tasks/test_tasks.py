@@ -36,7 +36,7 @@ from medtest.runner.pictures.strips import PANEL, draw_strip
 from medtest.runner.units.parts import MadeCase, SystemAnswer
 from medtest.seeds.base import SeedSource
 from medtest.systems.base import System
-from medtest.tasks.base import PICTURE, Case, CaseAnswer, SystemInput, Task, noun, task_of
+from medtest.tasks.base import PICTURE, PROMPT, Case, CaseAnswer, SystemInput, Task, noun, task_of
 
 
 def test_every_bundled_task_is_found_by_the_name_that_its_class_states() -> None:
@@ -66,7 +66,7 @@ def test_every_seed_source_system_and_oracle_names_tasks_that_are_there() -> Non
         assert set(info.load().tasks) <= known, name
     for name, info in parts("relations").items():
         crafted = issubclass(info.load(), CraftedRelation)  # made on a system's scores: of labels and masks alone
-        assert info.load().takes <= known if crafted else info.load().takes == frozenset({PICTURE}), name
+        assert info.load().takes <= (known if crafted else {PICTURE, PROMPT}), name
 
 
 ADDRESS = Address(dataset="d", seed_id="s", relation="moves", severity=5)

@@ -1,0 +1,85 @@
+"""The words of a changed pool: templates, and synonyms put for a prompt's own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from medtest.captions import inflection
+from medtest.captions.render import Unsayable, render
+from medtest.captions.vocabulary import vg150
+from medtest.errors import NotApplicable
+from medtest.scenes import Pool, Prompt
+
+_LEAD = re.compile(r"(an?|the) (photo|photograph|picture|image|drawing|painting) of (?=\S)", re.I)
+_THERE = ("There is ", "There are ")
+
+
+def said(pool: Pool, source: Prompt) -> str:
+    """Return the words of a pool by templates; where the source begins "a photo of …", they begin so too.
+
+    Raises:
+        NotApplicable: The pool cannot be said.
+    """
+    try:
+        text = render(pool)
+    except Unsayable as error:
+        raise NotApplicable(f"no template says the changed pool: {error}") from error
+    lead = _LEAD.match(source.text)
+    if lead is None or text.startswith(_THERE) or text.count(".") != 1:
+        return text
+    stop = "." if source.text.rstrip().endswith(".") else ""
+    return f"{lead.group()}{text[:1].lower()}{text[1:-1]}{stop}"
+
+
+def reworded(source: Prompt, words: Mapping[str, str]) -> str:
+    """Return a prompt's text with other words for some of its classes, articles along with them.
+
+    Args:
+        source: The prompt.
+        words: The word to use, by class.
+
+    Returns:
+        The text; what stands for none of the classes is as it was.
+    """
+    text = source.text
+    for name, word in words.items():
+        text = _replaced(text, name, word)
+    return text
+
+
+def named_in(text: str, name: str) -> str | None:
+    """Return the word, in singular, by which a text names a class; None where it does not."""
+    found = _pattern(name).search(text)
+    return None if found is None else _singular(name, found.group("word"))
+
+
+def _replaced(text: str, name: str, word: str) -> str:
+    def put(found: re.Match[str]) -> str:
+        old = found.group("word")
+        many = old.lower() in {vg150().plural(one) for one in _words(name)} and old.lower() not in _words(name)
+        new = inflection.plural(word) if many else word
+        before = found.group("before") or ""
+        if before.strip().lower() in ("a", "an"):
+            given = inflection.article(new)
+            before = f"{given.capitalize() if before[0].isupper() else given}{before.lstrip('aAnN')}"
+        elif old[0].isupper():
+            new = new[:1].upper() + new[1:]
+        return f"{before}{new}"
+
+    return _pattern(name).sub(put, text)
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    words = _words(name)
+    forms = sorted({form for one in words for form in (one, vg150().plural(one))}, key=len, reverse=True)
+    return re.compile(rf"(?<!\w)(?P<before>an?\s+)?(?P<word>{'|'.join(map(re.escape, forms))})(?!\w)", re.I)
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(one.lower() for one in vg150().synonyms(name))
+
+
+def _singular(name: str, word: str) -> str:
+    by_form = {form: one for one in _words(name) for form in (vg150().plural(one), one)}
+    return by_form.get(word.lower(), word.lower())

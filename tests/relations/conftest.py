@@ -1,0 +1,1 @@
+"""Its folder is searched for modules: what tests of every kind of relations share is theirs too."""

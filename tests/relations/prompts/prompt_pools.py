@@ -1,0 +1,44 @@
+"""Pools, drawn from the shipped vocabulary, and seeds that say them."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from medtest.captions.render import Unsayable, render
+from medtest.captions.vocabulary import vg150
+from medtest.cases import PreparedSeed, Prompt, Seed, SeedRef
+from medtest.preparation.prepare import prepare
+from medtest.scenes import Entity, Pool, alphabetical, pool_of
+
+NAMES = vg150().names
+PREDICATES = [one for one in vg150().relations if one not in ("and", "says")]
+ATTRIBUTES = ("red", "small", "wooden", "white")
+
+
+@st.composite
+def pools(draw: st.DrawFn, fewest_triples: int = 0) -> Pool:
+    """Up to five entities, some of one class, and up to four triples; such as templates can say."""
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=2, max_size=5))
+    entities = [
+        Entity(
+            name=name,
+            count=draw(st.sampled_from([1, 1, 2, 3, None])) if vg150().counted(name) else None,
+            attributes=alphabetical(draw(st.lists(st.sampled_from(ATTRIBUTES), max_size=2))),
+        )
+        for name in names
+    ]
+    end = st.integers(0, len(names) - 1)
+    triple = st.tuples(end, st.sampled_from(PREDICATES), end).filter(lambda one: one[0] != one[2])
+    triples = draw(st.lists(triple, min_size=fewest_triples, max_size=4))
+    pool = pool_of(entities, triples)
+    try:
+        render(pool)
+    except Unsayable:
+        return draw(st.nothing())
+    return pool
+
+
+def seed_of(pool: Pool, text: str = "", seed_id: str = "s") -> PreparedSeed:
+    """A prepared seed that says a pool, by templates where no words are given."""
+    prompt = Prompt(text=text or render(pool), pool=pool)
+    return prepare(Seed(ref=SeedRef(dataset="d", seed_id=seed_id), kind="depiction", prompt=prompt), size=None)

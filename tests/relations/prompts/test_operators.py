@@ -1,0 +1,270 @@
+"""ACTesting's operators: what each does to a pool, whatever the pool, and what its words say."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_pools import pools, seed_of
+from relation_files import assert_every_key_is_documented
+
+from medtest.captions.render import render
+from medtest.captions.vocabulary import vg150
+from medtest.cases import FollowUp, PreparedSeed
+from medtest.errors import NotApplicable
+from medtest.plugins import parts
+from medtest.relations.base import Relation
+from medtest.relations.prompts.worlds import related, world_of
+from medtest.scenes import Entity, Pool, difference, pool_of
+from medtest.testing import check_relation, load_relation, synthetic_prompt, synthetic_seed
+
+NAMES = sorted(name for name, info in parts("relations").items() if info.load().group == "prompts")
+OPERATORS = ("ec", "ec_er_a", "ec_er_r", "er_a", "er_r", "ss")
+draws = st.integers(0, 2**32 - 1)
+
+
+@cache
+def relation_of(name: str) -> Relation:
+    return load_relation(name)
+
+
+def made(name: str, seed: PreparedSeed, draw: int) -> FollowUp | None:
+    """A follow-up; None where the relation is not applicable."""
+    try:
+        return relation_of(name).follow_up(seed, 0, np.random.default_rng(draw))
+    except NotApplicable as reason:
+        assert str(reason)
+        return None
+
+
+def changed(before: Pool, after: Pool) -> list[int]:
+    return [at for at, (one, other) in enumerate(zip(before.entities, after.entities, strict=True)) if one != other]
+
+
+def is_part(smaller: Pool, larger: Pool) -> bool:
+    """Whether entities with all that is said of them, and triples, are a sub-multiset."""
+    return Counter(smaller.entities) <= Counter(larger.entities) and Counter(smaller.named()) <= Counter(larger.named())
+
+
+def test_all_operators_are_there() -> None:
+    assert set(OPERATORS) <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_yaml_documents_every_key(name: str) -> None:
+    assert_every_key_is_documented(name)
+    assert relation_of(name).severities() == (0,) and parts("relations")[name].summary
+
+
+@pytest.mark.parametrize("name", [*NAMES, "unchanged"])
+def test_what_packages_test_their_relations_with_holds_for_ours(name: str) -> None:
+    found = [
+        one for number in range(7) for one in check_relation(relation_of(name), synthetic_prompt(number), may_skip=True)
+    ]
+    assert found
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_images_are_not_theirs(name: str) -> None:
+    with pytest.raises(NotApplicable, match="this case is an image"):
+        relation_of(name).sample(synthetic_seed(), 0, np.random.default_rng(0))
+
+
+@given(pool=pools(), draw=draws)
+def test_ec_changes_exactly_one_entity(pool: Pool, draw: int) -> None:
+    follow = made("ec", seed_of(pool), draw)
+    if follow is None:
+        return
+    after = follow.prompt.pool
+    (at,) = changed(pool, after)
+    old, new = pool.entities[at], after.entities[at]
+    assert (old.count, old.attributes) == (new.count, new.attributes) and after.triples == pool.triples
+    known = vg150()
+    own = {known.merged_classes.get(one, one) for one in known.classes}
+    assert new.name in own and known.counted(new.name) == known.counted(old.name)
+    for one in pool.entities:
+        assert one.name not in known.synonyms(new.name)
+        assert not known.is_a(one.name, new.name) and not known.is_a(new.name, one.name)
+
+
+@given(pool=pools(), draw=draws)
+def test_er_r_leaves_a_subset_without_one_triple(pool: Pool, draw: int) -> None:
+    follow = made("er_r", seed_of(pool), draw)
+    assert (follow is None) == (len(pool.triples) < 2)
+    if follow is None:
+        return
+    after = follow.prompt.pool
+    assert is_part(after, pool) and len(after.triples) == len(pool.triples) - 1
+    # what went was held by that triple alone
+    ends = {end for one in pool.triples for end in (one.subject, one.object)}
+    kept = {end for one in after.triples for end in (one.subject, one.object)}
+    assert len(pool.entities) - len(ends) == len(after.entities) - len(kept)
+
+
+@given(pool=pools(), draw=draws)
+def test_er_a_adds_one_attested_triple_with_one_new_entity(pool: Pool, draw: int) -> None:
+    follow = made("er_a", seed_of(pool), draw)
+    if follow is None:
+        return
+    after = follow.prompt.pool
+    assert is_part(pool, after) and len(after.triples) == len(pool.triples) + 1
+    assert len(after.entities) == len(pool.entities) + 1
+    assert vg150().attested(*after.named()[-1])
+    assert not any(related(after.entities[-1].name, one.name) for one in pool.entities)
+
+
+@given(pool=pools(), draw=draws)
+def test_ss_says_the_same_pool_in_other_words(pool: Pool, draw: int) -> None:
+    seed = seed_of(pool)
+    follow = made("ss", seed, draw)
+    assert (follow is None) <= (all(len(vg150().synonyms(name)) == 1 for name in pool.names()) or len(pool.names()) > 1)
+    if follow is None:
+        return
+    assert follow.prompt.pool == pool and follow.prompt.text != seed.prompt.text
+    words = follow.params["words"]
+    assert all(vg150().class_of(word) == name for name, word in words.items())
+    assert follow.prompt.text == render(pool, words=words)  # nothing else changed, articles agree
+    assert follow.effect.data["removed"] == follow.effect.data["added"] == {"entities": [], "triples": []}
+
+
+@given(pool=pools(fewest_triples=2), draw=draws)
+def test_combined_operators_do_both(pool: Pool, draw: int) -> None:
+    removed, added = made("ec_er_r", seed_of(pool), draw), made("ec_er_a", seed_of(pool), draw)
+    for follow, step in ((removed, -1), (added, 1)):
+        if follow is None:
+            continue
+        after = follow.prompt.pool
+        assert len(after.triples) == len(pool.triples) + step
+        at = follow.params["ec"]["entity"]
+        new, old = follow.params["ec"]["name"], pool.entities[at].name
+        assert new in after.names() and new not in pool.names()
+        changes = follow.effect.data
+        assert old in changes["removed"]["entities"] and new in changes["added"]["entities"]
+    if added is not None:
+        assert added.prompt.pool.entities[-1].name not in pool.names()
+
+
+@given(pool=pools(), draw=draws)
+def test_params_replay_the_case_through_json(pool: Pool, draw: int) -> None:
+    seed = seed_of(pool)
+    for name in OPERATORS:
+        follow, again = made(name, seed, draw), made(name, seed_of(pool), draw)
+        if follow is None:
+            assert again is None
+            continue
+        replayed = relation_of(name).apply(seed_of(pool), json.loads(json.dumps(dict(follow.params))))
+        assert replayed.prompt == follow.prompt == again.prompt and replayed.sha256 == follow.sha256
+        assert follow.effect.data == difference(pool, follow.prompt.pool) == replayed.effect.data
+
+
+@given(pool=pools(), draw=draws)
+def test_words_are_the_templates_of_the_changed_pool(pool: Pool, draw: int) -> None:
+    for name in ("ec", "er_r", "er_a", "ec_er_r", "ec_er_a"):
+        follow = made(name, seed_of(pool), draw)
+        assert follow is None or follow.prompt.text == render(follow.prompt.pool)
+
+
+# ----------------------------------------------------------------------------------------------------------- by hand
+
+
+def entity(name: str, count: int | None = 1, *attributes: str) -> Entity:
+    return Entity(name=name, count=count, attributes=attributes)
+
+
+RIDER = pool_of([entity("man"), entity("horse", 1, "brown"), entity("hat")], [(0, "riding", 1), (0, "wearing", 2)])
+
+
+def test_what_captions_say_of_the_new_class_comes_first() -> None:
+    seed = seed_of(RIDER)
+    found = [made("ec", seed, draw).params for draw in range(60)]
+    assert {one["attested"] for one in found} <= {"triples", "predicates"}
+    ridden = {one["name"] for one in found if one["entity"] == 1}
+    assert len(ridden) > 1 and all(vg150().attested("man", "riding", name) for name in ridden)
+    anything = load_relation("ec", plausible=False)
+    drawn = [anything.sample(seed, 0, np.random.default_rng(draw)) for draw in range(60)]
+    assert {one["attested"] for one in drawn} == {"no"}
+    assert any(not vg150().attested("man", "riding", one["name"]) for one in drawn if one["entity"] == 1)
+
+
+def test_what_rides_gets_no_second_mount() -> None:
+    found = [made("er_a", seed_of(RIDER), draw).params for draw in range(200)]
+    of_man = [one for one in found if one["anchor"] == 0 and not one["subject"]]
+    assert of_man and not any(one["predicate"] in ("riding", "sitting on", "standing on") for one in of_man)
+
+
+def test_ec_of_two_things_of_a_class_renames_one() -> None:
+    pool = pool_of([entity("dog"), entity("dog", 1, "black"), entity("bench")], [(0, "near", 1), (1, "on", 2)])
+    for draw in range(20):
+        follow = made("ec", seed_of(pool), draw)
+        at = follow.params["entity"]
+        assert follow.prompt.pool.names()["dog"] == (2 if at == 2 else 1)
+        assert follow.effect.data["removed"]["entities"] == [pool.entities[at].name]
+
+
+def test_ec_with_er_r_keeps_what_it_changed() -> None:
+    for draw in range(40):
+        follow = made("ec_er_r", seed_of(RIDER), draw)
+        assert follow.params["ec"]["name"] in follow.prompt.pool.names()
+
+
+def test_nothing_comes_back_that_left() -> None:
+    pool = pool_of([entity("man"), entity("surfboard")], [(0, "holding", 1)])
+    for draw in range(60):
+        follow = made("ec_er_a", seed_of(pool), draw)
+        left = pool.entities[follow.params["ec"]["entity"]].name
+        assert not related(follow.prompt.pool.entities[-1].name, left)
+
+
+def test_classes_among_which_a_suite_chooses() -> None:
+    some = load_relation("ec", among=["dog", "umbrella"])
+    names = {some.sample(seed_of(RIDER), 0, np.random.default_rng(draw))["name"] for draw in range(40)}
+    assert names <= {"dog", "umbrella"} and names
+
+
+@pytest.mark.parametrize("text", ["An old sofa stands by two armchairs.", "AN OLD SOFA", "Sofa, old"])
+def test_ss_changes_a_prompts_own_words(text: str) -> None:
+    follow = made("ss", seed_of(pool_of([entity("couch", 1, "old")]), text), 0)
+    assert follow.params == {"words": {"couch": "couch"}}
+    assert follow.prompt.text.lower() == text.lower().replace("sofa", "couch")
+
+
+def test_ss_keeps_number_article_and_case() -> None:
+    pool = pool_of([entity("airplane"), entity("bike", 2)])
+    follow = load_relation("ss", words="all").apply(
+        seed_of(pool, "An airplane above two Bicycles"), {"words": {"airplane": "plane", "bike": "bike"}}
+    )
+    assert follow.prompt.text == "A plane above two Bikes"
+
+
+def test_one_words_class_is_not_found_inside_anothers_name() -> None:
+    pool = pool_of([entity("racket"), entity("tennis racket")])
+    for draw in range(10):
+        follow = made("ss", seed_of(pool), draw)
+        assert follow is None or "racket" not in follow.params["words"]
+
+
+def test_a_photo_of_stays_a_photo_of() -> None:
+    seed = seed_of(pool_of([entity("clock", 2)]), "a photo of two clocks")
+    follow = made("ec", seed, 0)
+    assert follow.prompt.text == f"a photo of two {vg150().plural(follow.params['name'])}"
+    assert made("er_a", seed, 0).prompt.text.startswith("a photo of ")
+
+
+def test_attested_triples_name_what_may_be_named() -> None:
+    world = world_of("photographs")
+    assert len(world.classes) > 100 and len(world.triples) > 100
+    assert not {"guy", "lady", "kid", "men", "people", "plane"} & set(world.classes)
+    assert all(vg150().attested(*one) for one in world.triples)
+
+
+def test_alike_classes_are_classes() -> None:
+    from medtest.relations.prompts import worlds
+
+    named = {name for group in worlds._alike() for name in group} | worlds.parts()
+    assert named <= set(vg150().names), named - set(vg150().names)
+    assert worlds.postures() <= set(vg150().relations)
