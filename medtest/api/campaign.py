@@ -207,8 +207,7 @@ class Campaign:
     async def _call(self, request: Request, key: str) -> Outcome:
         """Call until there is an outcome; under a budget in dollars the first request goes alone.
 
-        Servers count pictures by rules of their own: what the first answer says corrects the estimate by which all
-        further ones are reserved.
+        Servers count pictures by rules of their own: the first answer corrects the estimate that further ones reserve.
         """
         if self.budget.max_usd is not None and not self._scouted:
             async with self._scouting:
@@ -256,7 +255,8 @@ class Campaign:
 
     def _expected(self, request: Request) -> Tokens:
         tokens = estimate(request, self.caller.parameters)
-        return Tokens(int(tokens.prompt * self._prompt_factor) + 1, max(tokens.completion, self._longest))
+        prompt = int(tokens.prompt * self._prompt_factor) + 1
+        return Tokens(prompt, max(tokens.completion, self._longest), tokens.pictures)
 
     async def _leave_to_send(self, tokens: Tokens, usd: float | None, tally: Tally) -> tuple[Reservation, Permit]:
         """Wait until budget and limiter let a call through; one that costs nothing more (None) waits for no budget.

@@ -1,0 +1,157 @@
+"""A service over an API that draws: what all of them have in common, whatever their endpoint looks like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from medtest.api.cache import CacheMode
+from medtest.api.client import Caller, Endpoint
+from medtest.api.drawn.kept import KeptPictures
+from medtest.api.request import Outcome, Parameters, Request
+from medtest.api.wire import wire_of
+from medtest.cases import Json
+from medtest.plugins import TRUSTED
+from medtest.records import PICTURES
+from medtest.systems.api_system import ApiSystem, EndpointSettings
+from medtest.systems.asking import Asked, Asking
+from medtest.systems.pictures.base import DrawingSystem, depicted, prompt_of
+
+
+class PicturePrices(BaseModel):
+    """US dollars for a picture, and for a million tokens where a service charges those.
+
+    Attributes:
+        picture: For each picture.
+        input: For a million tokens of the prompt.
+        output: For a million tokens of pictures.
+        as_of: Day on which the price was looked up.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    picture: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    input: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    as_of: str = ""
+
+
+class DrawingSettings(EndpointSettings):
+    """Settings of a service that draws.
+
+    Attributes:
+        send_prompts: Prompts may be sent to a host that is not this machine.
+        kept_size: Longer side in pixels to which pictures are made before they are kept and seen (the paper: 512);
+            null keeps them as they come.
+        picture_tokens: Most tokens of a picture, where the service charges tokens: a budget in dollars reserves as many
+            for each call.
+        poll_seconds: First pause between two questions after a task, of services that answer later; each further one
+            is half as long again, up to five times the first.
+        prices: Prices by name of the model.
+    """
+
+    send_prompts: bool = Field(default=False, json_schema_extra=TRUSTED)
+    kept_size: int | None = Field(default=None, ge=16, le=4096)
+    picture_tokens: int | None = Field(default=None, ge=1, le=1_000_000, json_schema_extra=TRUSTED)
+    poll_seconds: float = Field(default=3.0, ge=0.01, le=60.0, json_schema_extra=TRUSTED)
+    prices: dict[str, PicturePrices] = Field(default={}, json_schema_extra=TRUSTED)
+    call_seconds: float = Field(default=300.0, gt=0, le=3600, json_schema_extra=TRUSTED)
+    max_in_flight: int = Field(default=16, ge=1, le=1024, json_schema_extra=TRUSTED)
+
+
+class DrawingService(DrawingSystem, ApiSystem):
+    """A service that draws.
+
+    Attributes:
+        api: Its kind of endpoint (:mod:`medtest.api.wire`).
+        threads: In which pictures are decoded and written.
+    """
+
+    Settings: ClassVar[type[DrawingSettings]] = DrawingSettings
+    settings: Any
+    sends: ClassVar[str] = "prompts"
+    api: ClassVar[str]
+    threads: ClassVar[int] = 4
+
+    # ------------------------------------------------------------------------------------------ what a subclass says
+
+    def options(self) -> dict[str, Json]:
+        """Return what the service is asked for besides, as fields of its requests; those that are None are left out."""
+        return {}
+
+    def rewrites(self) -> str:
+        """Say whether the service may draw another prompt than it is given, "" where it does not."""
+        return ""
+
+    # ------------------------------------------------------------------------------------------------------- the rest
+
+    def endpoint(self) -> Endpoint:
+        """Return where prompts go."""
+        own = self.settings
+        return Endpoint(base_url=own.base_url, key_variable=own.key_variable, send_prompts=own.send_prompts)
+
+    def notice(self) -> str:
+        """Say which model is asked, where prompts go, whether it takes a seed and whether it rewrites."""
+        said = [super().notice().removesuffix(".")]
+        if not self._takes_seed():
+            said.append("it takes no seed: each asking draws anew")
+        if rewriting := self.rewrites():
+            said.append(rewriting)
+        return "; ".join(said) + "."
+
+    def _takes_seed(self) -> bool:
+        return wire_of(self.api).takes_seed and self.settings.seed is not None
+
+    def parameters(self) -> Parameters:
+        """Return everything of the model that shapes its pictures."""
+        own = self.settings
+        options = {name: value for name, value in self.options().items() if value is not None}
+        if own.kept_size is not None:
+            options["kept_size"] = own.kept_size
+        return Parameters(
+            model=own.model,
+            temperature=None,
+            max_tokens=own.picture_tokens,
+            seed=own.seed if isinstance(own.seed, int) else None,
+            detail="",
+            api=self.api,
+            extra=own.extra,
+            options=options,
+        )
+
+    def words(self, call: Asking) -> str:
+        """Return what is sent as the prompt."""
+        return prompt_of(call).text
+
+    def request(self, call: Asking) -> Request:
+        """Return the request of a call."""
+        own = self.settings
+        seed = call.seed if own.seed == "case" and wire_of(self.api).takes_seed else None
+        return Request(address=call.label, prompt=self.words(call), repeat=call.repeat, seed=seed)
+
+    def caller(self, where: str, *, pictures: bool = True) -> Caller:
+        """Return what sends requests.
+
+        Raises:
+            UserMistakes: The endpoint is not usable.
+        """
+        own = self.settings
+        return Caller(
+            self.endpoint(),
+            self.parameters(),
+            max_in_flight=own.max_in_flight,
+            call_seconds=own.call_seconds,
+            where=where,
+            poll_seconds=own.poll_seconds,
+        )
+
+    def drawn(self, folder: Path, shared: Path) -> KeptPictures:
+        """Return where pictures are kept: in the run's folder, and beside the cache where that is used."""
+        beside = None if self._cache_mode == CacheMode.OFF else shared / PICTURES
+        return KeptPictures(folder / PICTURES, beside, size=self.settings.kept_size, threads=self.threads)
+
+    def asked(self, call: Asking, outcome: Outcome) -> Asked:
+        """Return the answer of a call's prompt."""
+        return depicted(call, outcome)
