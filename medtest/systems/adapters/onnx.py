@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,12 +20,13 @@ from medtest.systems.files import file_mistakes, user_path
 from medtest.systems.torch_system import groups
 
 MISSING = "model=onnx needs onnxruntime: pip install 'medtest[onnx]'"
-_DTYPES = {
+DTYPES = {
     "tensor(float)": "float32",
     "tensor(float16)": "float16",
     "tensor(double)": "float64",
     "tensor(uint8)": "uint8",
 }
+"""Types of images that can be given, by onnxruntime's names."""
 
 
 class OnnxSettings(GraphSettings):
@@ -68,21 +70,8 @@ class Onnx(ExportedGraph):
         Raises:
             MedtestError: onnxruntime is missing, the file is no graph it can run, or the graph takes no image.
         """
-        try:
-            import onnxruntime
-        except ImportError as error:
-            raise MedtestError(MISSING) from error
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = max(1, threads)
-        options.inter_op_num_threads = 1
-        # Without this its threads spin between calls and take the cores from the workers beside it.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         path = user_path(self.settings.path)
-        check_graph(path)
-        try:
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=_providers(device))
-        except Exception as error:  # noqa: BLE001 - onnxruntime raises many classes of its own for a bad file
-            raise MedtestError(f"{path.name}: onnxruntime cannot run this graph: {str(error)[:300]}") from error
+        self._session = open_session(path, device=device, threads=threads, missing=MISSING)
         self._inspect(path.name)
 
     def _inspect(self, file: str) -> None:
@@ -93,8 +82,8 @@ class Onnx(ExportedGraph):
             shapes = ", ".join(f"{one.name} {one.shape}" for one in inputs)
             raise MedtestError(f"{file}: one image input with four axes is expected; the graph takes {shapes}")
         only = images[0]
-        if only.type not in _DTYPES:
-            raise MedtestError(f"{file}: the input is {only.type}; {', '.join(_DTYPES)} can be given")
+        if only.type not in DTYPES:
+            raise MedtestError(f"{file}: the input is {only.type}; {', '.join(DTYPES)} can be given")
         channels = only.shape[1 if self.settings.layout == "nchw" else 3]
         self._channels = 1 if channels == 1 else 3
         allowed = (1, 3) if self.settings.gives == "image" else (3,)
@@ -105,7 +94,7 @@ class Onnx(ExportedGraph):
             raise MedtestError(
                 f"{file}: with layout={self.settings.layout} the input {only.shape} takes {channels} channels; {fix}"
             )
-        self._input, self._dtype = only.name, _DTYPES[only.type]
+        self._input, self._dtype = only.name, DTYPES[only.type]
         self._batch = only.shape[0] if isinstance(only.shape[0], int) and only.shape[0] > 0 else None
         sides = only.shape[2:4] if self.settings.layout == "nchw" else only.shape[1:3]
         if self._size is None and all(isinstance(side, int) and side > 0 for side in sides):
@@ -142,6 +131,34 @@ class Onnx(ExportedGraph):
     def close(self) -> None:
         """Let go of the session."""
         self._session = None
+
+
+def open_session(path: Path, *, device: str, threads: int, missing: str) -> Any:
+    """Return an ``onnxruntime.InferenceSession`` of a graph, once its declared sizes are bounded.
+
+    Args:
+        path: The graph's file.
+        device: ``cpu`` or ``cuda:N``.
+        threads: Intra-op threads.
+        missing: What to say where onnxruntime is not installed.
+
+    Raises:
+        MedtestError: onnxruntime is missing, or the file is no graph it can run.
+    """
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MedtestError(missing) from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = max(1, threads)
+    options.inter_op_num_threads = 1
+    # Without this its threads spin between calls and take the cores from the workers beside it.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    check_graph(path)
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=_providers(device))
+    except Exception as error:  # noqa: BLE001 - onnxruntime raises many classes of its own for a bad file
+        raise MedtestError(f"{path.name}: onnxruntime cannot run this graph: {str(error)[:300]}") from error
 
 
 def _providers(device: str) -> list[Any]:

@@ -1,0 +1,240 @@
+"""An ONNX graph that a reader runs: what its image input is like, and pictures given to it as it wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator
+
+from medtest.cases import Image
+from medtest.errors import MedtestError, Mistake
+from medtest.plugins import TRUSTED
+from medtest.readers.pictures.base import PictureReader, PictureSettings
+from medtest.readers.pictures.boxes import Detections, Fit, fractions, letterboxed, stretched
+from medtest.readers.pictures.card import SUFFIX
+from medtest.readers.pictures.coco import COCO_80, pool_class, read_names
+from medtest.scenes import SeenEntity
+from medtest.systems.adapters.onnx import DTYPES, open_session
+from medtest.systems.files import file_mistakes, user_path
+
+_MISSING: Final = "readers of ONNX graphs need onnxruntime: pip install 'medtest[onnx]'"
+_INTEGERS: Final = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)": np.float32}
+
+
+class GraphSettings(PictureSettings):
+    """Settings of an ONNX graph that finds things in pictures.
+
+    Attributes:
+        path: The graph's file.
+        names: A text file with the class on each line, in the network's order; "" for COCO's 80.
+        size: Height and width that the graph takes; null for what it says itself.
+        resize: How a picture is brought to that size: ``letterbox`` (proportions kept, the rest grey 114, as YOLO
+            networks are trained) or ``stretch``.
+        order: Order of the channels, ``rgb`` or ``bgr``.
+        scale: What levels 0 to 255 are divided by: 1 or 255.
+        mean: What is then subtracted from each channel, in the network's order.
+        std: What that is divided by.
+        score: Least score of what is seen.
+        most: Most things that are seen in a picture, the surest first.
+    """
+
+    path: str = Field(default="", json_schema_extra=TRUSTED)
+    names: str = Field(default="", json_schema_extra=TRUSTED)
+    size: list[int] | None = None
+    resize: Literal["letterbox", "stretch"] = "letterbox"
+    order: Literal["rgb", "bgr"] = "rgb"
+    scale: float = Field(default=255.0, gt=0, allow_inf_nan=False)
+    mean: list[float] = [0.0, 0.0, 0.0]
+    std: list[float] = [1.0, 1.0, 1.0]
+    score: float = Field(default=0.3, ge=0, le=1)
+    most: int = Field(default=100, ge=1, le=1000)
+
+    @field_validator("size")
+    @classmethod
+    def _two_sides(cls, size: list[int] | None) -> list[int] | None:
+        if size is not None and (len(size) != 2 or not all(32 <= side <= 4096 for side in size)):
+            raise ValueError("height and width, from 32 to 4096 pixels")
+        return size
+
+    @field_validator("mean", "std")
+    @classmethod
+    def _three_channels(cls, values: list[float]) -> list[float]:
+        if len(values) != 3 or not all(np.isfinite(values)):
+            raise ValueError("three numbers, one a channel")
+        return values
+
+    @field_validator("std")
+    @classmethod
+    def _nothing_by_zero(cls, values: list[float]) -> list[float]:
+        if not all(value > 0 for value in values):
+            raise ValueError("numbers above 0")
+        return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphAnswer:
+    """What a graph gave for one picture.
+
+    Attributes:
+        outputs: Its outputs by name, without the axis of pictures.
+        fit: How the picture was brought to the graph's size.
+        size: That size, height and width.
+    """
+
+    outputs: dict[str, NDArray[Any]]
+    fit: Fit
+    size: tuple[int, int]
+
+
+class GraphReader(PictureReader):
+    """A reader whose network is an ONNX graph with one image input of four axes, channels first.
+
+    A graph may have a second input of the pictures' own sizes (integers, N×2, width before height, as RT-DETR's exports
+    take): its boxes are then in pixels of the picture. A fixed batch size is respected.
+    """
+
+    Settings = GraphSettings
+    settings: GraphSettings
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._session: Any = None
+        self._input, self._dtype = "", "float32"
+        self._sizes: tuple[str, Any] | None = None
+        self._size: tuple[int, int] = (0, 0)
+        self._batch: int | None = None
+
+    def weights(self) -> Sequence[Path]:
+        """Return the graph's file and that of its names."""
+        named = (self.settings.path, self.settings.names)
+        return [user_path(one) for one in named if one and user_path(one).is_file()]
+
+    def card_beside(self) -> Path | None:
+        """Return the file of the graph's name that ends with ``.card.json``."""
+        return user_path(self.settings.path).with_suffix(SUFFIX) if self.settings.path else None
+
+    def check(self) -> list[Mistake]:
+        """Return what is wrong with the files, or that onnxruntime is missing."""
+        own, where = self.settings, self.name
+        found = file_mistakes(own.path, where=where, key="path", suffixes=(".onnx",))
+        if own.names:
+            found += file_mistakes(own.names, where=where, key="names")
+        if find_spec("onnxruntime") is None:
+            found.append(Mistake(where=where, found="onnxruntime is not installed", fix=_MISSING))
+        return found or super().check()
+
+    def class_names(self) -> tuple[str, ...]:
+        """Return the network's classes in its order."""
+        return read_names(user_path(self.settings.names) if self.settings.names else COCO_80)
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Load the graph.
+
+        Raises:
+            MedtestError: It cannot be run, or takes something else than pictures.
+        """
+        path = user_path(self.settings.path)
+        self._session = open_session(path, device=device, threads=threads, missing=_MISSING)
+        inputs = self._session.get_inputs()
+        images = [one for one in inputs if len(one.shape) == 4]
+        others = [one for one in inputs if len(one.shape) != 4]
+        shapes = ", ".join(f"{one.name} {one.shape} {one.type}" for one in inputs)
+        sizes = [one for one in others if len(one.shape) == 2 and one.type in _INTEGERS and one.shape[1] in (2, None)]
+        if len(images) != 1 or len(others) > 1 or others != sizes:
+            raise MedtestError(f"{path.name}: one image input is expected (and one of sizes); the graph takes {shapes}")
+        only = images[0]
+        if only.type not in DTYPES or (isinstance(only.shape[1], int) and only.shape[1] != 3):
+            raise MedtestError(f"{path.name}: an input of N×3×height×width is expected; the graph takes {shapes}")
+        self._input, self._dtype = only.name, DTYPES[only.type]
+        self._sizes = (others[0].name, _INTEGERS[others[0].type]) if others else None
+        self._batch = only.shape[0] if isinstance(only.shape[0], int) and only.shape[0] > 0 else None
+        self._size = self._size_of(only.shape[2:], path.name)
+
+    def _size_of(self, sides: Sequence[Any], name: str) -> tuple[int, int]:
+        given = self.settings.size
+        fixed = all(isinstance(side, int) and side > 0 for side in sides)
+        if fixed and given is not None and [*sides] != [*given]:
+            raise MedtestError(f"{name}: takes pictures of {sides[0]}×{sides[1]}, not size={given}")
+        if not fixed and given is None:
+            raise MedtestError(f"{name}: does not say which size it takes; say size=[416,416]")
+        chosen = given if given is not None else sides
+        return int(chosen[0]), int(chosen[1])
+
+    def close(self) -> None:
+        """Let go of the session."""
+        self._session = None
+
+    def answers(self, images: Sequence[Image]) -> list[GraphAnswer]:
+        """Return what the graph gives for each picture.
+
+        Args:
+            images: uint8 H×W×3 RGB.
+
+        Raises:
+            MedtestError: The reader is not opened, or an output has no axis of pictures.
+        """
+        if self._session is None:
+            raise MedtestError(f"{self.name} was asked before it was opened")
+        names = [one.name for one in self._session.get_outputs()]
+        fit = letterboxed if self.settings.resize == "letterbox" else stretched
+        made: list[GraphAnswer] = []
+        for start in range(0, len(images), self._batch or len(images) or 1):
+            group = [fit(one, self._size) for one in images[start : start + (self._batch or len(images))]]
+            padded = [*group, *([group[-1]] * ((self._batch or len(group)) - len(group)))]
+            feeds = {self._input: self._encoded([shown for shown, _ in padded])}
+            if self._sizes is not None:
+                feeds[self._sizes[0]] = np.array([[one.width, one.height] for _, one in padded], self._sizes[1])
+            given = [np.asarray(one) for one in self._session.run(None, feeds)]
+            if any(one.ndim < 1 or len(one) != len(padded) for one in given):
+                shapes = ", ".join(f"{name} {one.shape}" for name, one in zip(names, given, strict=True))
+                raise MedtestError(f"{self.name}: outputs whose first axis is that of pictures are expected: {shapes}")
+            for index, (_, one) in enumerate(group):
+                outputs = {name: array[index] for name, array in zip(names, given, strict=True)}
+                made.append(GraphAnswer(outputs=outputs, fit=one, size=self._size))
+        return made
+
+    def _encoded(self, shown: Sequence[Image]) -> NDArray[Any]:
+        own = self.settings
+        stacked = np.stack(shown)
+        stacked = stacked[..., ::-1] if own.order == "bgr" else stacked
+        if self._dtype == "uint8":
+            return np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))
+        mean, std = np.array(own.mean, np.float32), np.array(own.std, np.float32)
+        levels = (stacked.astype(np.float32) / np.float32(own.scale) - mean) / std
+        return np.ascontiguousarray(levels.transpose(0, 3, 1, 2).astype(self._dtype))
+
+    @property
+    def told_sizes(self) -> bool:
+        """Whether the graph is told the pictures' own sizes."""
+        return self._sizes is not None
+
+    def in_fractions(self, boxes: NDArray[Any], answer: GraphAnswer) -> NDArray[np.float64]:
+        """Return boxes as fractions of the picture.
+
+        Args:
+            boxes: K×4 in pixels of the picture where the graph is told its size, of the graph's own input otherwise.
+            answer: Whose they are.
+        """
+        fit = answer.fit
+        own = Fit(fit.height, fit.width, 1.0, 1.0) if self.told_sizes else fit
+        return fractions(np.asarray(boxes, np.float64), own)
+
+
+def entities_of(found: Detections, names: Sequence[str]) -> tuple[SeenEntity, ...]:
+    """Return detections as entities, by the names that pools have.
+
+    Args:
+        found: Boxes in fractions.
+        names: The network's classes.
+    """
+    placed = zip(found.boxes.tolist(), found.scores.tolist(), found.labels.tolist(), strict=True)
+    return tuple(
+        SeenEntity(name=pool_class(names[label]), box=(box[0], box[1], box[2], box[3]), score=min(max(score, 0.0), 1.0))
+        for box, score, label in placed
+    )
