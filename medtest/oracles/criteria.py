@@ -8,7 +8,8 @@ violates when it is worse than what went in.
 
 The rules ``both`` (the report's prose: "both Dice and IoU") and ``either`` combine Dice and IoU. The rule ``label``
 asks of classifiers whether the label changed (against ``source``), or is wrong while it was right on the source image
-(against ``truth``); it has no threshold. The rule ``answer`` asks the same of answers in words.
+(against ``truth``); it has no threshold. The rule ``answer`` asks the same of answers in words. The scores of
+:data:`ALONE` are of cases that have a truth of their own: whether the source was right makes no difference to them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ RULES: dict[str, tuple[str, ...]] = {
 }
 """Rules over scores, and the scores they look at."""
 
-NO_THRESHOLD: frozenset[str] = frozenset({"label", "answer", "exact"})
+ALONE: frozenset[str] = frozenset({"scene", "entities", "relations", "attributes", "counts"})
+"""Scores of 0 and 1 of what a picture shows. Against ``truth`` a follow-up is held against its own prompt alone."""
+
+NO_THRESHOLD: frozenset[str] = frozenset({"label", "answer", "exact"}) | ALONE
 """Rules over scores that are 0 or 1, which any loss violates; tables leave their threshold empty."""
 
 ORIGINALS: dict[str, str] = {"probability": "source_confidence"}
@@ -48,6 +52,7 @@ TIE = 2e-15
 relative losses on images up to 2000 × 2000 differ by more than 8e-15, and double rounding adds less than 1e-15, so with
 this slack ``>`` is exactly the strict comparison of the fractions (0.8 → 0.6 is a loss of 0.25, not above it)."""
 
+_KNOWN = np.ones(1)
 NO_SOURCE = "the system failed on the source image"
 NO_TRUTH = "no expected answer to compare with"
 ZERO_SOURCE = "source score is zero"
@@ -90,6 +95,8 @@ def compared_columns(score: str, against: str) -> tuple[str, str | None]:
     """Return the columns of a score on the follow-up, and on what it is compared with (None where that is 1)."""
     if against == "source":
         return f"self_{score}", ORIGINALS.get(score)
+    if score in ALONE:
+        return score, None
     return score, f"{'input' if against == 'input' else 'source'}_{score}"
 
 
@@ -175,6 +182,6 @@ def verdict(row: Mapping[str, Any], *, score: str, threshold: float, against: st
         return Verdict.SKIP, NO_TRUTH
     if against == "input":
         return Verdict.SKIP, ZERO_INPUT
-    if any(np.isnan(columns[f"source_{name}"][0]) for name in names):
+    if any(np.isnan(columns.get(f"source_{name}", _KNOWN)[0]) for name in names):
         return Verdict.SKIP, NO_SOURCE
     return Verdict.SKIP, WRONG_SOURCE if score in NO_THRESHOLD else ZERO_SOURCE

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtest.errors import MedtestError
-from medtest.oracles.criteria import NO_THRESHOLD
+from medtest.oracles.criteria import ALONE, NO_THRESHOLD
 from medtest.plugins import parts
 from medtest.report.material import Material
 from medtest.results.cube.axes import ALL
@@ -67,6 +67,8 @@ def question_words(item: str) -> str:
 def criterion_words(material: Material) -> str:
     """Return when a case is a violation, in words."""
     primary = material.wanted.primary
+    if primary.score in ALONE:
+        return _scene_words(primary.score, primary.against)
     if primary.score in NO_THRESHOLD:
         what = "label" if primary.score == "label" else "answer"
         changed = "the label is another one than on the source image"
@@ -89,6 +91,13 @@ def criterion_words(material: Material) -> str:
         f"{score_words(primary.score)} against the {expected_words(material)} falls by more than "
         f"{100 * primary.threshold:g} % of what it was on the source image"
     )
+
+
+def _scene_words(score: str, against: str) -> str:
+    what = {"scene": "what the picture shows", "counts": "how many there are"}.get(score, f"its {score}")
+    if against == "source":
+        return f"{what} against the source's picture is not what the change of the prompt makes of it"
+    return f"{what} is not what its own prompt says"
 
 
 def curve_words(score: str, against: str) -> str:

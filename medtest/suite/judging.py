@@ -191,9 +191,9 @@ def _check_no_threshold(draft: Draft, key: Key, score: str, given: Mapping[str, 
     """Note a threshold of a rule that has none; 0 says the same as nothing."""
     found = given.get("threshold")
     if score in criteria.NO_THRESHOLD and found:
-        what, other = _OTHER_SCORE.get(score, ("it changed or did not", "another score"))
+        what, other = _OTHER_SCORE.get(score, ("it holds or does not", ""))
         allowed = f"no threshold with {score} ({what})"
-        draft.wrong(key, found=found, allowed=allowed, fix=f"take it out, or choose {other}")
+        draft.wrong(key, found=found, allowed=allowed, fix="take it out" + (f", or choose {other}" if other else ""))
 
 
 def _shown_limit(score: str, limit: float) -> tuple[float, ...]:

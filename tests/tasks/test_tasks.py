@@ -41,7 +41,7 @@ from medtest.tasks.base import PICTURE, PROMPT, Case, CaseAnswer, SystemInput, T
 
 def test_every_bundled_task_is_found_by_the_name_that_its_class_states() -> None:
     names = [name for name, info in parts("tasks").items() if info.origin == "medtest"]
-    assert names == ["answer", "image", "label", "mask", "region"]
+    assert names == ["answer", "depiction", "image", "label", "mask", "region"]
     for name in names:
         task = task_of(name)
         assert (task.name, task) == (name, task_of(name))

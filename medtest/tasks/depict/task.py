@@ -1,0 +1,117 @@
+"""Pictures that a text-to-image system draws from prompts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from medtest.cases import Address, Output, PictureOutput, PreparedSeed, Prompt
+from medtest.errors import BadOutput
+from medtest.scenes import Pool, Scene, Tells
+from medtest.tasks.base import PROMPT, AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
+from medtest.tasks.depict.words import COLUMNS, Words, words_of
+
+_MOST_PROMPT = 60
+
+
+class DepictTask(Task):
+    """Systems draw prompts from a stream and yield pictures, see :mod:`medtest.systems.asking`."""
+
+    name: ClassVar[str] = "depiction"
+    output: ClassVar[type[Output]] = PictureOutput
+    takes: ClassVar[str] = PROMPT
+    stream: ClassVar[bool] = True
+    oracle: ClassVar[str] = "scenes"
+    choose: ClassVar[str] = (
+        "choose one with model=NAME: a preset that knows its service, or any that speaks OpenAI's images API with its "
+        "base_url and model_name"
+    )
+    seeds: ClassVar[str] = "prompts"
+    source_words: ClassVar[str] = "picture{} of source prompts"
+    word_columns: ClassVar[tuple[str, ...]] = COLUMNS
+    state_column: ClassVar[str] = "answer_state"
+    said_columns: ClassVar[tuple[str, ...]] = ("prompt", "revised_prompt", "answer_why")
+    named_columns: ClassVar[tuple[str, ...]] = (
+        *("pool", "source_pool", "effect", "scene", "tells", "source_scene", "source_tells"),
+    )
+    table_names: ClassVar[tuple[str, ...]] = ("actesting*", "refusals", "depiction_*")
+    strip_words: ClassVar[str] = (
+        "Boxes are what the reader saw. Beside the pictures stand the prompts, what of them changed, and what is wrong."
+    )
+
+    def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> PictureOutput:
+        """Return an answer that a system yielded.
+
+        Raises:
+            BadOutput: It is none.
+        """
+        if not isinstance(raw, PictureOutput):
+            raise BadOutput(f"gave {type(raw).__name__} where a picture is expected")
+        return raw
+
+    def expected_words(self, seed: PreparedSeed) -> str:
+        """Return what a seed expects."""
+        return "what the prompt says"
+
+    def panels(self, case: Case) -> Panels:
+        """Return both pictures with what was seen in them, and beside them the words."""
+        found = [_panel("source", case, case.before), _panel("follow-up", case, case.after)]
+        found += [Panel(name="", lines=case.words)] if case.words else []
+        return Panels(panels=found, outlines=False)
+
+    def words(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Words:
+        """Return both prompts, what changed, and what is wrong with the picture."""
+        return words_of(record, source)
+
+    def recorded(self, record: Mapping[str, Any]) -> PictureOutput | None:
+        """Return an answer as a record holds it, with what was seen in its picture."""
+        state = record.get("answer_state")
+        if not state:
+            return None
+        address = Address(
+            dataset=str(record["dataset"]),
+            seed_id=str(record["seed_id"]),
+            relation=str(record["relation"]),
+            severity=int(record["severity"]),
+            repeat=int(record["repeat"]),
+            frame=int(record["frame"]),
+        )
+        scene = record.get("scene")
+        facts = None
+        if scene:
+            facts = Scene.of_json(json.loads(scene), Tells.of_json(json.loads(record.get("tells") or "{}")))
+        made = PictureOutput(
+            address=address,
+            prompt=Prompt(
+                text=str(record.get("prompt") or ""), pool=Pool.of_json(json.loads(record.get("pool") or _NO_POOL))
+            ),
+            picture=str(record.get("picture") or ""),
+            state=str(state),
+            why=str(record.get("answer_why") or ""),
+            revised_prompt=str(record.get("revised_prompt") or ""),
+        )
+        return made.read_as(facts)
+
+
+_NO_POOL = '{"entities":[],"triples":[]}'
+
+
+def _panel(name: str, case: Case, answer: CaseAnswer) -> Panel:
+    """Return a picture with the boxes of what was seen, and its prompt below."""
+    given = answer.output
+    if not isinstance(given, PictureOutput):
+        return Panel(name=name, words=answer.reason or "not asked")
+    below = f"{name}\n{_clipped(given.prompt.text)}" if given.prompt.text else name
+    if not given.picture:
+        return Panel(name=below, words=f"{given.state.replace('_', ' ')}\n{given.why}".strip())
+    image = case.pixels(given.picture)
+    if image is None:
+        return Panel(name=below, words="the picture is no longer kept")
+    seen = given.facts.entities if isinstance(given.facts, Scene) else ()
+    boxes = [(one.box, " ".join((*one.attributes, one.name))) for one in seen if one.box is not None]
+    return Panel(name=below, image=image, boxes=boxes)
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _MOST_PROMPT else f"{text[: _MOST_PROMPT - 1].rstrip()}…"

@@ -1,0 +1,108 @@
+"""What stands beside two pictures: the prompts, what of them changed, and what is wrong with the picture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from medtest.scenes import NamedTriple
+from medtest.tasks.depict.rules import PAPER, RELEASED, STRICT, Broken, against_source, against_truth
+from medtest.tasks.depict.views import Change, Look, change_of, look_of, said_of
+
+COLUMNS: tuple[str, ...] = (
+    *("prompt", "pool", "effect", "picture", "answer_state", "answer_why", "revised_prompt", "scene", "tells"),
+    *("source_picture", "source_scene", "source_tells", "source_state", "why"),
+)
+"""Text columns of the oracle of scenes that words and panels are made of."""
+
+Words = tuple[tuple[str, str], ...]
+"""Headings and texts, in order."""
+_MOST = 3
+
+
+def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Words:
+    """Return the words of a follow-up's case.
+
+    Args:
+        record: Its record, with :data:`COLUMNS`.
+        source: The source's record; None where it is not known.
+    """
+    pairs = [("source", _text(source or {}, "prompt")), ("follow-up", _text(record, "prompt"))]
+    pairs.append(("change", change_words(change_of(_text(record, "effect")))))
+    state = _text(record, "answer_state")
+    if state and state != "answered":
+        pairs.append(("no picture", f"{state.replace('_', ' ')}: {_text(record, 'answer_why')}".rstrip(": ")))
+    for heading, broken in broken_of(record):
+        pairs.append((heading, broken_words(broken)))
+    if _text(record, "revised_prompt"):
+        pairs.append(("drawn instead, as the service says", _text(record, "revised_prompt")))
+    if _text(record, "why"):
+        pairs.append(("not judged", _text(record, "why")))
+    return tuple((name, text) for name, text in pairs if text)
+
+
+def broken_of(record: Mapping[str, Any]) -> list[tuple[str, tuple[Broken, ...]]]:
+    """Return what is wrong with a follow-up's picture: against the source's, and against its own prompt."""
+    after = look_in(record, "")
+    if after is None or not record.get("pool"):
+        return []
+    before = look_in(record, "source_")
+    said, change = said_of(str(record["pool"])), change_of(_text(record, "effect"))
+    found = []
+    if before is not None:
+        for rule in (STRICT, PAPER, RELEASED):
+            broken = against_source(rule, before, after, said, change).broken
+            if broken:
+                found.append((f"against the source ({rule})", broken))
+                break
+    broken = against_truth(after, said, change).broken
+    return [*found, *([("against its own prompt", broken)] if broken else [])]
+
+
+def look_in(record: Mapping[str, Any], prefix: str) -> Look | None:
+    """Return what was seen in a record's picture (or its source's), None where nothing was."""
+    scene = record.get(f"{prefix}scene")
+    return look_of(str(scene), str(record.get(f"{prefix}tells") or "")) if scene else None
+
+
+def broken_words(broken: Iterable[Broken]) -> str:
+    """Return what is wrong in a line: relations in brackets, as triples are written."""
+    each = list(broken)
+    shown = [f"{named(one.what)} {one.words}" for one in each[:_MOST]]
+    more = [f"and {len(each) - _MOST} more"] if len(each) > _MOST else []
+    return "; ".join([*shown, *more])
+
+
+def named(what: tuple[str, ...]) -> str:
+    """Return a class, a class with an attribute, or a triple as people write them."""
+    return f"({', '.join(what)})" if len(what) == 3 else " ".join(what)
+
+
+def change_words(change: Change) -> str:
+    """Return what became of a prompt's pool in a line."""
+    pairs, gone, new = change.pairs()
+    parts = []
+    if change.removed and change.added and pairs:
+        parts.append(f"{_listed(change.removed)} \N{RIGHTWARDS ARROW} {_listed(change.added)}")
+    elif change.removed or change.added:
+        parts += [
+            f"{sign} {_listed(names)}"
+            for sign, names in (("\N{MINUS SIGN}", change.removed), ("+", change.added))
+            if names
+        ]
+    parts += [f"\N{MINUS SIGN} {_triples(gone)}"] if gone else []
+    parts += [f"+ {_triples(new)}"] if new else []
+    return "; ".join(parts)
+
+
+def _listed(names: Counter[str]) -> str:
+    return ", ".join(name if count == 1 else f"{name} ({count})" for name, count in sorted(names.items()))
+
+
+def _triples(triples: Counter[NamedTriple]) -> str:
+    return ", ".join(named(triple) for triple in sorted(triples))
+
+
+def _text(record: Mapping[str, Any], name: str) -> str:
+    return str(record.get(name) or "")

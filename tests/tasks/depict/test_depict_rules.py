@@ -1,0 +1,303 @@
+"""Rules of pairs of pictures: what they hold against right and wrong pictures, and what the paper's let pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medtest.scenes import Entity, Pool, Scene, SeenEntity, Tells, Triple, difference, pool_of
+from medtest.tasks.depict.rules import (
+    KINDS,
+    PAPER,
+    RELEASED,
+    RULES,
+    STRICT,
+    Judged,
+    against_source,
+    against_truth,
+    missed,
+)
+from medtest.tasks.depict.views import (
+    ADDITION,
+    EXCHANGE,
+    EXCHANGE_ADDITION,
+    EXCHANGE_REMOVAL,
+    REMOVAL,
+    SAME,
+    SHAPES,
+    Change,
+    Look,
+    Said,
+)
+
+NAMES = ("dog", "cat", "sofa", "cup", "table", "tree")
+PREDICATES = ("on", "near", "left of")
+
+
+def entity(name: str, count: int | None = 1, *attributes: str) -> Entity:
+    return Entity(name=name, count=count, attributes=tuple(sorted(attributes)))
+
+
+SOURCE = pool_of(
+    [entity("dog", 2, "brown"), entity("sofa"), entity("cat"), entity("table")], [(0, "on", 1), (2, "left of", 3)]
+)
+EC = pool_of(
+    [entity("zebra", 2, "brown"), entity("sofa"), entity("cat"), entity("table")], [(0, "on", 1), (2, "left of", 3)]
+)
+ER_R = pool_of([entity("dog", 2, "brown"), entity("sofa")], [(0, "on", 1)])
+ER_A = pool_of([*SOURCE.entities, entity("cup")], [(0, "on", 1), (2, "left of", 3), (4, "on", 3)])
+EC_ER_R = pool_of([entity("zebra", 2, "brown"), entity("sofa")], [(0, "on", 1)])
+EC_ER_A = pool_of([*EC.entities, entity("cup")], [(0, "on", 1), (2, "left of", 3), (4, "on", 3)])
+OPERATORS = {
+    SAME: SOURCE,
+    EXCHANGE: EC,
+    REMOVAL: ER_R,
+    ADDITION: ER_A,
+    EXCHANGE_REMOVAL: EC_ER_R,
+    EXCHANGE_ADDITION: EC_ER_A,
+}
+
+
+EVERYTHING = Tells()
+
+
+def drawn(pool: Pool, tells: Tells = EVERYTHING) -> Scene:
+    """Return what a perfect reader sees in a right picture of a pool; three things where no number is said."""
+    entities: list[SeenEntity] = []
+    things: list[list[int]] = []
+    for one in pool.entities:
+        count = 3 if one.count is None else one.count
+        things.append(list(range(len(entities), len(entities) + count)))
+        entities += [SeenEntity(name=one.name, attributes=one.attributes)] * count
+    triples = [
+        Triple(subject=a, predicate=one.predicate, object=b)
+        for one in pool.triples
+        for a in things[one.subject]
+        for b in things[one.object]
+        if a != b
+    ]
+    return Scene(entities=tuple(entities), triples=tuple(triples), tells=tells)
+
+
+def judged(rule: str, source: Pool, follow: Pool, before: Scene, after: Scene) -> Judged:
+    change = Change.of(difference(source, follow))
+    return against_source(rule, Look.of(before), Look.of(after), Said.of(follow), change)
+
+
+def truth(follow: Pool, after: Scene, source: Pool | None = None) -> Judged:
+    change = Change.of({} if source is None else difference(source, follow))
+    return against_truth(Look.of(after), Said.of(follow), change)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_right_pictures_pass_every_rule_and_empty_ones_fail_all_but_like_with_like(shape: str) -> None:
+    follow = OPERATORS[shape]
+    assert Change.of(difference(SOURCE, follow)).shape == shape
+    for rule in (STRICT, PAPER):
+        assert judged(rule, SOURCE, follow, drawn(SOURCE), drawn(follow)).whole is True, rule
+    assert truth(follow, drawn(follow), SOURCE).whole is True
+    assert truth(follow, Scene(), SOURCE).whole is False
+    assert judged(STRICT, SOURCE, follow, Scene(), Scene()).whole is (shape == SAME)
+
+
+def test_the_papers_relations_hold_in_wrong_cases_and_break_in_a_right_one() -> None:
+    both = drawn(SOURCE)
+    kept = judged(PAPER, SOURCE, ER_R, drawn(ER_R), drawn(ER_R))  # MR2 asks nothing of the source's picture
+    assert kept.whole is True
+    assert judged(PAPER, SOURCE, ER_R, both, both).whole is True  # MR2: what was removed stays
+    assert judged(PAPER, SOURCE, ER_A, both, both).whole is True  # MR3: what was added never comes
+    without = drawn(pool_of(EC.entities[1:], [(1, "left of", 2), (0, "on", 2)]))
+    assert judged(PAPER, SOURCE, EC, both, without).right["entities"] is True  # MR1: the new one is missing
+    for follow in (EC, ER_R, ER_A):
+        assert judged(PAPER, SOURCE, follow, Scene(), Scene()).whole is True  # every picture is empty
+    two = pool_of([entity("dog"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
+    one = pool_of([entity("cat"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
+    assert judged(PAPER, two, one, drawn(two), drawn(one)).whole is False  # MR1: one of two of a class is changed
+    assert judged(STRICT, two, one, drawn(two), drawn(one)).whole is True
+    for follow in (EC, ER_R, ER_A):
+        assert judged(STRICT, SOURCE, follow, both, both).whole is False
+    assert judged(STRICT, SOURCE, EC, both, without).right["entities"] is False
+
+
+def test_one_of_two_that_was_removed_is_missed_where_both_stay() -> None:
+    two = pool_of([entity("dog"), entity("dog"), entity("sofa"), entity("cat")], [(0, "on", 2), (1, "near", 3)])
+    one = pool_of([entity("dog"), entity("sofa")], [(0, "on", 1)])
+    right, kept = drawn(one), drawn(pool_of([*one.entities, entity("dog")], [(0, "on", 1)]))
+    assert judged(STRICT, two, one, drawn(two), right).whole is True
+    assert judged(STRICT, two, one, drawn(two), kept).right["entities"] is False
+    assert judged(PAPER, two, one, drawn(two), kept).right["entities"] is True
+
+
+def test_errors_are_told_apart() -> None:
+    def changed(**what: object) -> Scene:
+        scene = drawn(EC)
+        return Scene(entities=what.get("entities", scene.entities), triples=what.get("triples", scene.triples))  # type: ignore[arg-type]
+
+    entities = drawn(EC).entities
+    plain = tuple(SeenEntity(name=one.name, attributes=("red",) if one.name == "zebra" else ()) for one in entities)
+    cases = {
+        "attributes": changed(entities=plain),
+        "relations": changed(triples=drawn(EC).triples[:-1]),
+        "entities": Scene(entities=entities[:-1], triples=drawn(EC).triples[:-1]),
+    }
+    for kind, after in cases.items():
+        found = truth(EC, after, SOURCE)
+        assert found.right[kind] is False and found.whole is False
+        assert {one.kind for one in found.broken} <= {kind, "relations"}
+    short = drawn(pool_of([entity("zebra", 1, "brown"), *EC.entities[1:]], [(0, "on", 1), (2, "left of", 3)]))
+    found = truth(EC, short, SOURCE)
+    assert (found.right["counts"], found.right["entities"]) == (False, True)
+    (broken,) = found.broken
+    assert broken.what == ("zebra",) and "2 times" in broken.words
+
+
+def test_counts_of_what_did_not_change_are_apart_from_classes() -> None:
+    before = drawn(SOURCE)
+    after = drawn(
+        pool_of([entity("dog", 1, "brown"), *ER_A.entities[1:]], [(0, "on", 1), (2, "left of", 3), (4, "on", 3)])
+    )
+    found = judged(STRICT, SOURCE, ER_A, before, after)
+    assert (found.right["counts"], found.right["entities"], found.whole) == (False, True, False)
+    vague = pool_of([entity("dog", None), entity("sofa")], [(0, "on", 1)])
+    few = Scene(entities=drawn(vague).entities[1:], triples=(Triple(subject=0, predicate="on", object=2),))
+    assert judged(STRICT, vague, vague, drawn(vague), few).whole is True  # no number was said
+
+
+def test_what_is_not_said_is_free_between_relations_and_not_between_classes() -> None:
+    swapped = Triple(subject=1, predicate="left of", object=0)
+    other = Scene(entities=drawn(SOURCE).entities, triples=(*drawn(SOURCE).triples, swapped))
+    assert judged(STRICT, SOURCE, SOURCE, drawn(SOURCE), other).whole is True
+    assert judged(STRICT, SOURCE, SOURCE, other, drawn(SOURCE)).whole is True
+    more = Scene(entities=(*drawn(SOURCE).entities, SeenEntity(name="tree")), triples=drawn(SOURCE).triples)
+    assert judged(STRICT, SOURCE, SOURCE, drawn(SOURCE), more).right["entities"] is False
+
+
+def test_relations_follow_an_exchange_as_they_were_in_the_source() -> None:
+    wrong = Scene(entities=drawn(SOURCE).entities)
+    found = judged(STRICT, SOURCE, EC, wrong, drawn(EC))
+    assert found.right["relations"] is False
+    assert ("zebra", "on", "sofa") in [one.what for one in found.broken]
+    assert judged(STRICT, SOURCE, EC, wrong, Scene(entities=drawn(EC).entities)).whole is True  # like with like
+
+
+def test_a_case_is_not_judged_only_where_its_change_lies_on_what_cannot_be_told() -> None:
+    def told(follow: Pool, **tells: object) -> Judged:
+        known = Tells(**tells)  # type: ignore[arg-type]
+        return judged(STRICT, SOURCE, follow, drawn(SOURCE, known), drawn(follow, known))
+
+    all_but = frozenset({"dog", "sofa", "zebra"})
+    assert told(EC, classes=all_but).whole is True
+    assert told(ER_R, classes=all_but).whole is None and told(ER_R, classes=all_but).told is False
+    assert told(ER_A, predicates=frozenset({"left of"})).whole is None
+    found = told(ER_A, predicates=frozenset({"left of"}))
+    assert found.right["entities"] is True and found.right["relations"] is None
+    assert told(EC, predicates=frozenset({"left of"})).whole is True  # the exchange is of classes
+    assert told(EC, counts=False).whole is True
+    two = pool_of([entity("dog"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
+    one = pool_of([entity("cat"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
+    blind = Tells(counts=False)
+    assert judged(STRICT, two, one, drawn(two, blind), drawn(one, blind)).whole is None
+    hidden = judged(STRICT, SOURCE, EC, drawn(SOURCE, Tells(classes=all_but)), drawn(EC, Tells(classes=all_but)))
+    assert not any("cat" in one.what for one in hidden.broken)
+
+
+def test_a_reader_that_is_asked_about_a_pool_need_not_tell_of_what_comes_later() -> None:
+    asked = Tells(classes=frozenset(one.name for one in SOURCE.entities))
+    both = Tells(classes=frozenset(one.name for one in (*SOURCE.entities, *EC.entities)))
+    assert judged(STRICT, SOURCE, EC, drawn(SOURCE, asked), drawn(EC, both)).whole is True
+    gone = Scene(entities=drawn(EC).entities[2:], tells=both)
+    assert judged(STRICT, SOURCE, EC, drawn(SOURCE, asked), gone).right["entities"] is False
+
+
+def test_the_released_code_looks_at_less_and_at_other_things() -> None:
+    both = drawn(SOURCE)
+    other = Scene(entities=(*drawn(EC).entities, *both.entities), triples=drawn(EC).triples)
+    assert judged(RELEASED, SOURCE, EC, both, other).right["entities"] is True  # the old one may stay
+    assert judged(RELEASED, SOURCE, ER_R, both, both).right["entities"] is False  # the removed class is there
+    assert judged(RELEASED, SOURCE, ER_A, both, both).right["entities"] is False  # the new one is not
+    far = [SeenEntity(name="tree", score=0.9)] * 20 + [SeenEntity(name=one.name, score=0.5) for one in EC.entities]
+    assert judged(RELEASED, SOURCE, EC, both, Scene(entities=tuple(far))).right["entities"] is False  # the 20 surest
+    turned = Scene(
+        entities=drawn(EC).entities,
+        triples=tuple(
+            Triple(subject=one.object, predicate=one.predicate, object=one.subject) for one in drawn(EC).triples
+        ),
+    )
+    assert judged(RELEASED, SOURCE, EC, both, turned).right["relations"] is True  # predicates alone
+    assert judged(STRICT, SOURCE, EC, both, turned).right["relations"] is False
+
+
+def test_missed_is_counted_as_each_rule_counts() -> None:
+    half = Scene(entities=drawn(SOURCE).entities[1:3], triples=(Triple(subject=0, predicate="on", object=1),))
+    look, said = Look.of(half), Said.of(SOURCE)  # one dog and the sofa
+    assert missed(look, said, STRICT) == (2, 5, 1, 2)
+    assert missed(look, said, PAPER) == (2, 4, 1, 2)
+    assert missed(look, said, RELEASED) == (3, 5, 1, 2)
+    blind = Look.of(Scene(entities=half.entities, tells=Tells(classes=frozenset({"dog"}), predicates=frozenset())))
+    assert missed(blind, said, PAPER) == (1, 1, 0, 0)
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> Pool:
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4))
+    counts: Sequence[int | None] = draw(
+        st.lists(st.sampled_from([1, 1, 2, 3, None]), min_size=len(names), max_size=len(names))
+    )
+    colours = draw(st.lists(st.sampled_from(["", "red", "blue"]), min_size=len(names), max_size=len(names)))
+    entities = [entity(n, c, *([a] if a else [])) for n, c, a in zip(names, counts, colours, strict=True)]
+    pairs = [(a, b) for a in range(len(names)) for b in range(len(names)) if a != b]
+    chosen = draw(st.lists(st.sampled_from(pairs), max_size=3, unique=True)) if pairs else []
+    return pool_of(entities, [(a, draw(st.sampled_from(PREDICATES)), b) for a, b in chosen])
+
+
+@st.composite
+def changed_pools(draw: st.DrawFn) -> tuple[Pool, Pool]:
+    source = draw(pools())
+    what = draw(st.sampled_from(("same", "exchange", "removal", "addition")))
+    entities, triples = list(source.entities), list(source.triples)
+    if what == "exchange":
+        place = draw(st.integers(0, len(entities) - 1))
+        old = entities[place]
+        new = draw(st.sampled_from([name for name in (*NAMES, "zebra") if name != old.name]))
+        entities[place] = entity(new, old.count, *old.attributes)
+    elif what == "removal" and len(triples) > 1:
+        gone = triples.pop(draw(st.integers(0, len(triples) - 1)))
+        used = {end for one in triples for end in (one.subject, one.object)}
+        left = [n for n in range(len(entities)) if n in used or n not in (gone.subject, gone.object)]
+        places = {old: new for new, old in enumerate(left)}
+        entities = [entities[n] for n in left]
+        triples = [
+            Triple(subject=places[one.subject], predicate=one.predicate, object=places[one.object]) for one in triples
+        ]
+    elif what == "addition":
+        end = draw(st.integers(0, len(entities) - 1))
+        entities.append(entity(draw(st.sampled_from(NAMES))))
+        triples.append(Triple(subject=len(entities) - 1, predicate=draw(st.sampled_from(PREDICATES)), object=end))
+    return source, Pool(entities=tuple(entities), triples=tuple(triples))
+
+
+@settings(max_examples=150, deadline=None)
+@given(changed_pools())
+def test_right_pictures_pass_whatever_the_pools_are(pair: tuple[Pool, Pool]) -> None:
+    source, follow = pair
+    found = judged(STRICT, source, follow, drawn(source), drawn(follow))
+    assert found.whole is not False, found.broken
+    assert truth(follow, drawn(follow), source).whole is not False
+    assert truth(source, drawn(source)).whole is True
+    empty = judged(STRICT, source, follow, Scene(), Scene())
+    assert (empty.whole is False) == (Change.of(difference(source, follow)).shape != SAME)
+    assert truth(follow, Scene(), source).whole is False
+    assert set(found.right) == set(KINDS)
+
+
+@settings(max_examples=60, deadline=None)
+@given(changed_pools(), st.sampled_from(RULES))
+def test_a_pair_of_one_prompt_has_the_floor_of_every_relation(pair: tuple[Pool, Pool], rule: str) -> None:
+    source, follow = pair
+    scene, said = Look.of(drawn(source)), Said.of(source)
+    shape = Change.of(difference(source, follow)).shape
+    floor = against_source(rule, scene, scene, said, Change.of({}), shape)
+    assert floor.right["entities"] is True and floor.right["relations"] is True
