@@ -34,7 +34,13 @@ IRREGULAR: dict[str, str] = {
     "wife": "wives",
     "wolf": "wolves",
     "woman": "women",
+    "bikini": "bikinis",
+    "broccoli": "broccolis",
     "cactus": "cacti",
+    "kiwi": "kiwis",
+    "panini": "paninis",
+    "ski": "skis",
+    "taxi": "taxis",
     "octopus": "octopuses",
 }
 """Singular to plural where no rule leads from one to the other; the last part of a longer word too (``policeman``)."""
@@ -47,7 +53,7 @@ SAME = _words("""
 PLURAL_ONLY = _words("""
     belongings binoculars clothes earphones eyeglasses goggles groceries headphones jeans khakis leggings
     outskirts overalls pajamas pants pliers pyjamas remains scissors shades shorts slacks spectacles stairs
-    sunglasses surroundings suspenders sweatpants sweats swim tights tongs trousers trunks tweezers utensils
+    sunglasses surroundings suspenders sweatpants sweats tights tongs trousers tweezers utensils
 """)
 """Words that name one thing, or a kind of thing, and have no singular."""
 _ENDS_IN_S = _words("""
@@ -109,6 +115,8 @@ _BACK = {many: one for one, many in IRREGULAR.items()}
 @cache
 def singular(noun: str) -> str:
     """Return the singular of a noun; a singular is its own."""
+    if noun in ("swim trunks", "swimming trunks"):
+        return noun
     head, _, last = noun.rpartition(" ")
     return f"{head} {_singular(last)}" if head else _singular(last)
 

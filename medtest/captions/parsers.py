@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
@@ -29,3 +30,17 @@ class CaptionParser(ABC):
     def parse_all(self, texts: Iterable[str]) -> Iterator[Pool]:
         """Yield the pools of many captions, in their order."""
         return map(self.parse, texts)
+
+
+def parser_of(name: str) -> CaptionParser:
+    """Return a parser by name, made.
+
+    Raises:
+        KeyError: There is none of that name; the message lists those there are.
+    """
+    modules = {"controlled": ("medtest.captions.controlled.parser", "ControlledParser")}
+    if name not in modules:
+        raise KeyError(f"no parser {name!r}; there are {', '.join(sorted(modules))}")
+    module, attribute = modules[name]
+    made: CaptionParser = getattr(importlib.import_module(module), attribute)()
+    return made

@@ -9,8 +9,10 @@ pool's order, so that what is read back is the pool itself::
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from medtest.captions.controlled.lexicon import garment
+from medtest.captions.controlled.parser import ControlledParser
 from medtest.captions.inflection import PLURAL_ONLY, article
 from medtest.captions.vocabulary import vg150
 from medtest.scenes import Entity, Pool, Triple
@@ -55,9 +57,29 @@ def render(pool: Pool, *, words: Mapping[str, str] | None = None) -> str:
 
     Raises:
         Unsayable: A count of zero or less, a predicate that stands for another (``wears``) or for no relation (``and``)
-            or that is no phrase of English, a thing related to itself.
+            or that is no phrase of English, a thing related to itself; or no template says the pool so that the parser
+            ``controlled`` reads that pool and no other (a name that is no noun for it, say).
     """
-    return _Speaker(pool, dict(words or {})).text()
+    nouns = dict(words or {})
+    said = Pool(
+        entities=tuple(replace(one, name=nouns.get(one.name, one.name)) for one in pool.entities), triples=pool.triples
+    )
+    text = ""
+    for way in _WAYS:
+        text = _Speaker(pool, nouns, *way).text()
+        if ControlledParser().parse(text) == said:
+            return text
+    raise Unsayable(f"no template says this pool alone: {text!r} can be read otherwise")
+
+
+_WAYS: tuple[tuple[bool, bool, bool], ...] = (
+    (False, False, False),
+    (True, False, False),
+    (False, True, False),
+    (True, True, False),
+    (False, True, True),
+)
+"""Ways of saying a pool (backwards, apart, described); the first that is read as that pool alone is taken."""
 
 
 @dataclass
@@ -67,12 +89,18 @@ class _Speaker:
     Attributes:
         pool: What to say.
         words: The noun of a class, where it is not its name.
+        backwards: Whether attributes are said in the other order ("a sleeping gray bag").
+        apart: Whether all things are named before any relation is said.
+        described: Whether attributes have sentences of their own ("The bag is red.").
         named: How many entities have been named; they are named in the pool's order.
         sentences: What has been said.
     """
 
     pool: Pool
     words: dict[str, str]
+    backwards: bool = False
+    apart: bool = False
+    described: bool = False
     named: int = 0
     sentences: list[str] = field(default_factory=list)
 
@@ -80,9 +108,13 @@ class _Speaker:
         for entity in self.pool.entities:
             if entity.count is not None and entity.count < 1:
                 raise Unsayable(f"{entity.count} of {entity.name!r}: a caption names what is there")
-        if not self.pool.triples and self.pool.entities:
+        if not self.pool.triples and self.pool.entities and not self.apart:
             self._end(listed([self._mention(one) for one in range(len(self.pool.entities))]))
             return " ".join(self.sentences)
+        if self.apart:
+            self._there_are(len(self.pool.entities))
+        if self.described:
+            self._describe()
         runs = list(self._runs())
         for run in runs:
             self._introduce_before(run)
@@ -90,13 +122,20 @@ class _Speaker:
         self._there_are(len(self.pool.entities))
         return " ".join(self.sentences)
 
+    def _describe(self) -> None:
+        for index, entity in enumerate(self.pool.entities):
+            said = [one for one in entity.attributes if not _is_participle(one)]
+            if said:
+                verb = "are" if _many(entity) else "is"
+                self._end(f"{self._mention(index)} {verb} {listed(said)}")
+
     def _runs(self) -> Iterator[list[Triple]]:
         """Yield triples of one subject that follow on one another, as one sentence can say them."""
         run: list[Triple] = []
         for one in self.pool.triples:
             if one.subject == one.object:
                 raise Unsayable(f"{self.pool.entities[one.subject].name!r} {one.predicate} itself")
-            if run and run[0].subject != one.subject:
+            if run and (self.apart or run[0].subject != one.subject):
                 yield run
                 run = []
             run.append(one)
@@ -149,8 +188,7 @@ class _Speaker:
             raise Unsayable(f"{predicate!r} is {known.merged_predicates[predicate]!r} once more: use that")
         if predicate not in known.relations and not _is_verb(predicate):
             raise Unsayable(f"{predicate!r} is no predicate of the vocabulary, and no verb in -ing")
-        ends = (self.pool.entities[triple.subject].name, self.pool.entities[triple.object].name)
-        if predicate == "in" and known.is_a(ends[0], "person") and known.is_a(ends[1], "clothing"):
+        if predicate == "in" and garment(self._noun(triple.object)):
             return "inside"  # "a man in a coat" says that he wears it
         return _SIDES.get(predicate, predicate)
 
@@ -167,7 +205,11 @@ class _Speaker:
             return f"the {which}{_form(self.pool.entities[index], noun)}"
         again = any(self._noun(one) == noun for one in range(self.named))
         self.named = index + 1
-        return _first_mention(self.pool.entities[index], noun, again)
+        entity = self.pool.entities[index]
+        attributes = entity.attributes[:: -1 if self.backwards else 1]
+        if self.described:
+            attributes = tuple(filter(_is_participle, attributes))
+        return _first_mention(replace(entity, attributes=attributes), noun, again)
 
     def _end(self, sentence: str) -> None:
         self.sentences.append(sentence[:1].upper() + sentence[1:] + ".")
@@ -196,6 +238,11 @@ def _many(entity: Entity) -> bool:
     if entity.name.split()[-1] in PLURAL_ONLY:
         return True
     return entity.count != 1 if entity.count is not None else vg150().counted(entity.name)
+
+
+def _is_participle(attribute: str) -> bool:
+    """Say whether an attribute is a verb's: after "is" it would say what a thing does."""
+    return attribute.endswith(("ing", "ed"))
 
 
 def _is_verb(predicate: str) -> bool:

@@ -1,0 +1,442 @@
+"""What each word of a caption is: article, noun, participle …, by its lists, its ending and its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from medtest.captions.controlled.lexicon import known_noun, lexicon
+from medtest.captions.controlled.prepositions import PARTICLES, continues, preposition, word_at
+from medtest.captions.controlled.tokens import STOP
+from medtest.captions.inflection import PLURAL_ONLY, SAME, is_plural
+
+
+class Tag(StrEnum):
+    """What a word is."""
+
+    ARTICLE = "a"
+    THE = "the"
+    HIS = "his"
+    QUANTITY = "some"
+    NUMBER = "two"
+    ORDINAL = "first"
+    ADJECTIVE = "adjective"
+    MODIFIER = "participle before a noun"
+    NOUN = "noun"
+    ING = "-ing"
+    PARTICIPLE = "participle"
+    FINITE = "finite"
+    BASE = "base"
+    PREPOSITION = "preposition"
+    COPULA = "copula"
+    AUXILIARY = "auxiliary"
+    AND = "and"
+    COMMA = "comma"
+    STOP = "stop"
+    RELATIVE = "relative"
+    PRONOUN = "pronoun"
+    ADVERB = "adverb"
+    POSSESSIVE = "'s"
+    TO = "to"
+    THERE = "there"
+    CONNECTOR = "while"
+
+
+@dataclass(slots=True)
+class Token:
+    """A word, or several that are one preposition.
+
+    Attributes:
+        word: In lower case.
+        tag: What it is.
+        base: Base form of a verb; predicate of a preposition, "" for one whose noun is not seen ("without").
+    """
+
+    word: str
+    tag: Tag
+    base: str = ""
+
+
+OPENS_NOUN = frozenset(
+    (Tag.ARTICLE, Tag.THE, Tag.HIS, Tag.QUANTITY, Tag.NUMBER, Tag.ORDINAL, Tag.ADJECTIVE, Tag.MODIFIER, Tag.NOUN)
+)
+"""What a noun phrase can begin with."""
+_INSIDE = (OPENS_NOUN - {Tag.NOUN}) | {Tag.POSSESSIVE}
+
+
+class Tagger:
+    """Tags one caption."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = words
+        self.tokens: list[Token] = []
+        self.told = lexicon()
+
+    def tags(self) -> list[Token]:
+        """Return the words with what each is; several that are one preposition are one."""
+        at = 0
+        while at < len(self.words):
+            at += self._one(at)
+        return self.tokens
+
+    # --- one word ---------------------------------------------------------------------------------------------------
+
+    def _one(self, at: int) -> int:
+        words, told = self.words, self.told
+        for phrase in told.skip_phrases:
+            if tuple(words[at : at + len(phrase)]) == phrase and self._may_skip(at, phrase):
+                return len(phrase)
+        word = words[at]
+        following = words[at + 1] if at + 1 < len(words) else STOP
+        if f"{word}_{following}" in told["compounds"] and self._last() is not Tag.NOUN:
+            self._add(word, Tag.NOUN)
+            self._add(following, Tag.NOUN)
+            return 2
+        fixed = self._grammar(word, following, at)
+        if fixed is not None:
+            self._add(word, fixed)
+            return 1
+        found = preposition(words, at)
+        if found is not None and not (found[0] == 1 and self._is_adverb_here(at, word, following)):
+            size, predicate = found
+            if predicate == "part of" and self._last() not in (Tag.COPULA, Tag.NOUN, Tag.AND):
+                self._open(word, following, at)
+                return 1
+            if predicate == "-":
+                return size
+            if word == "to" and size == 1 and self._is_infinitive(following, at):
+                self._add(word, Tag.TO)
+                return 1
+            if predicate == "&":
+                self._add("and", Tag.AND)
+                return size
+            if word in ("as", "until", "after", "than", "before") and size == 1:
+                self._add(word, Tag.CONNECTOR)
+                return 1
+            if size == 1 and self._is_adjective(word, following, at) and self._inside():
+                self._add(word, Tag.ADJECTIVE)
+                return 1
+            self._add(" ".join(words[at : at + size]), Tag.PREPOSITION, predicate)
+            return size
+        self._open(word, following, at)
+        return 1
+
+    def _may_skip(self, at: int, phrase: tuple[str, ...]) -> bool:
+        """Say whether a phrase that says nothing ends here: "in front of" and "in line with" go on."""
+        end = at + len(phrase)
+        after = self.words[end] if end < len(self.words) else STOP
+        if phrase == ("black", "and", "white"):
+            return after in self.told["picture_words"]
+        if after == "of" and phrase[-1] != "of":
+            return False
+        return not (
+            phrase[0] in ("in", "on", "at") and continues(after) and phrase[-1] not in ("other", "night", "home")
+        )
+
+    def _grammar(self, word: str, following: str, at: int) -> Tag | None:
+        told = self.told
+        if word in told.numbers or word.isdigit():
+            if word == "one" and not self._goes_on(at + 1):
+                return Tag.PRONOUN
+            return Tag.NUMBER
+        if word == STOP:
+            return Tag.STOP
+        if word == ",":
+            return Tag.COMMA
+        if word in told["articles"]:
+            return Tag.ARTICLE
+        if word == "that" and self._last() in (Tag.NOUN, Tag.PRONOUN) and not self._is_plain_noun(following):
+            return Tag.RELATIVE
+        if word in ("that", "this", "these", "those") and not self._goes_on(at + 1):
+            return Tag.PRONOUN
+        if word in told["definite"]:
+            return Tag.THE
+        if word == "her" and not self._goes_on(at + 1):
+            return Tag.PRONOUN
+        if word in told["possessives"]:
+            return Tag.HIS
+        if word == "'s":
+            return Tag.POSSESSIVE if self._last() is Tag.NOUN else Tag.COPULA
+        if word in told["copulas"]:
+            return Tag.COPULA
+        if word == "there" and following in told["copulas"]:
+            return Tag.THERE
+        if word in told["relatives"]:
+            return Tag.RELATIVE
+        if word in told["ordinals"]:
+            return Tag.ORDINAL
+        if word in told["quantities"]:
+            return Tag.QUANTITY if self._goes_on(at + 1) or following == "of" else Tag.PRONOUN
+        if word in told["pronouns"]:
+            return Tag.PRONOUN
+        if word in told["conjunctions"]:
+            return Tag.AND
+        if word in ("while", "when", "where", "because", "so", "if", "since", "although", "though"):
+            return Tag.CONNECTOR
+        if word in (
+            "can",
+            "could",
+            "will",
+            "would",
+            "should",
+            "may",
+            "might",
+            "must",
+            "does",
+            "did",
+            "do",
+            "seems",
+            "appears",
+        ):
+            return Tag.AUXILIARY if self._last() in (Tag.NOUN, Tag.PRONOUN, Tag.RELATIVE) else None
+        return None
+
+    def _open(self, word: str, following: str, at: int) -> None:
+        """Tag a word of an open class."""
+        told = self.told
+        inside, last = self._inside(), self._last()
+        forms = told.verb(word)
+        if word in told["ing_nouns"] and (
+            inside or last in (None, Tag.PREPOSITION, Tag.AND, Tag.COMMA, Tag.NOUN, Tag.STOP)
+        ):
+            self._add(word, Tag.NOUN)
+        elif word.endswith("ing") and len(word) > 4 and ("VG" in forms or not known_noun(word)):
+            self._ing(word, following, forms.get("VG", word[:-3]), at)
+        elif self._is_adverb(word, at):
+            self._add(word, Tag.ADVERB)
+        elif self._is_adjective(word, following, at):
+            self._add(word, Tag.ADJECTIVE)
+        elif "VN" in forms and "VB" not in forms:
+            self._participle(word, following, forms["VN"], "VZ" in forms, at)
+        elif forms:
+            self._finite(word, following, at)
+        elif word.endswith("ed") and len(word) > 4 and not known_noun(word):
+            self._participle(word, following, word[:-2], True, at)
+        elif (
+            word.endswith(("ish", "ful", "ous", "less", "able", "ible", "ic", "ical", "-sized", "-style"))
+            and self._goes_on(at + 1)
+            and not known_noun(word)
+        ):
+            self._add(word, Tag.ADJECTIVE)
+        else:
+            self._add(word, Tag.NOUN)
+
+    def _ing(self, word: str, following: str, base: str, at: int) -> None:
+        heads = self.told["noun_heads_of_ing"]
+        inside, last = self._inside(), self._last()
+        if (
+            word in self.told["ing_modifiers"]
+            and following in heads
+            and (inside or last in (Tag.NOUN, Tag.PREPOSITION, None, Tag.AND, Tag.STOP, Tag.COMMA, Tag.COPULA))
+        ):
+            self._add(word, Tag.NOUN)
+        elif inside and self._goes_on(at + 1):
+            self._add(word, Tag.MODIFIER, base)
+        elif inside and (last is not Tag.ADJECTIVE or following == "of"):
+            self._add(word, Tag.NOUN)
+        elif self._describes(base, following, at):
+            self._add(word, Tag.MODIFIER, base)
+        else:
+            self._add(word, Tag.ING, base)
+
+    def _participle(self, word: str, following: str, base: str, past: bool, at: int) -> None:
+        inside, last = self._inside(), self._last()
+        if self._goes_on(at + 1) and (
+            inside or self._there() or last in (None, Tag.PREPOSITION, Tag.STOP, Tag.AND, Tag.COMMA)
+        ):
+            self._add(word, Tag.MODIFIER, base)
+        elif inside:
+            self._add(word, Tag.NOUN if known_noun(word) else Tag.ADJECTIVE, base)
+        elif (
+            past
+            and last in (Tag.NOUN, Tag.PRONOUN)
+            and following in (*self.told["articles"], *self.told["possessives"], "the")
+        ):
+            self._add(word, Tag.FINITE, base)
+        else:
+            self._add(word, Tag.PARTICIPLE, base)
+
+    def _finite(self, word: str, following: str, at: int) -> None:
+        """Tag a form that can be a noun too: signs, watches, park."""
+        told, last = self.told, self._last()
+        forms = told.verb(word)
+        base = forms.get("VZ") or forms.get("VB") or forms.get("VN") or word
+        noun = known_noun(word)
+        sure = word in told["verbs_first"] or not noun
+        if last is Tag.TO:
+            self._add(word, Tag.BASE, forms.get("VB", base))
+        elif self._inside() or last is Tag.PREPOSITION:
+            if "VN" in forms and not noun and self._goes_on(at + 1):
+                self._add(word, Tag.MODIFIER, base)
+            else:
+                self._add(word, Tag.NOUN)
+        elif last in (Tag.PRONOUN, Tag.RELATIVE, Tag.AUXILIARY) or (last is Tag.NOUN and word in ("has", "have")):
+            self._add(word, Tag.FINITE, base)
+        elif "VN" in forms and last is Tag.NOUN and following in ("up", "out", "down"):
+            self._add(word, Tag.PARTICIPLE, base)
+        elif last is Tag.NOUN:
+            before = self._last_noun()
+            many = is_plural(before) or before in PLURAL_ONLY or before in SAME or before in ("people", "cattle")
+            finite = "VZ" in forms
+            agrees = (finite and not (is_plural(before) and word.endswith("s"))) or (not finite and many)
+            compound = noun and self._is_verb_only(following)
+            opens = following in told["articles"] or following in told["definite"] or following in told["possessives"]
+            if (sure and agrees and not compound) or (opens and agrees):
+                self._add(word, Tag.FINITE, base)
+            elif "VN" in forms and not noun:
+                self._add(word, Tag.PARTICIPLE, base)
+            else:
+                self._add(word, Tag.NOUN)
+        elif last is Tag.COPULA and "VN" in forms:
+            self._add(word, Tag.PARTICIPLE, base)
+        elif sure and self._goes_on_acting(forms, noun, following):
+            self._add(word, Tag.FINITE, base)
+        else:
+            self._add(word, Tag.NOUN)
+
+    def _goes_on_acting(self, forms: Mapping[str, str], noun: bool, following: str) -> bool:
+        """Say whether a form is one more verb of a subject: "a man sits and looks"."""
+        last = self._last()
+        if "VZ" in forms and last in (Tag.ADJECTIVE, Tag.PARTICIPLE, Tag.ING):
+            return True
+        if "VB" in forms and last is Tag.AND:
+            return self._verb_before()
+        listed = noun and following in (STOP, ",", "and")
+        return "VZ" in forms and last in (Tag.AND, Tag.COMMA, Tag.ADVERB) and self._verb_before() and not listed
+
+    def _describes(self, base: str, following: str, at: int) -> bool:
+        """Say whether an -ing form outside a noun phrase begins one: "there are sleeping dogs", "of sleeping dogs"."""
+        last = self._last()
+        if last in (Tag.PREPOSITION, None, Tag.STOP):
+            return self._is_plain_noun(following)
+        listed = self._cannot_take(base) and last in (Tag.COMMA, Tag.AND)
+        return self._goes_on(at + 1) and (self._there() or listed)
+
+    def _there(self) -> bool:
+        """Say whether "there are" stands right before."""
+        return len(self.tokens) > 1 and self.tokens[-1].tag is Tag.COPULA and self.tokens[-2].tag is Tag.THERE
+
+    def _cannot_take(self, base: str) -> bool:
+        """Say whether a verb takes no object."""
+        return base in self.told["intransitive"] and base not in self.told["transitive"]
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    def _add(self, word: str, tag: Tag, base: str = "") -> None:
+        self.tokens.append(Token(word, tag, base))
+
+    def _last(self) -> Tag | None:
+        """Return the tag before, adverbs left out."""
+        for one in reversed(self.tokens):
+            if one.tag is not Tag.ADVERB:
+                return one.tag
+        return None
+
+    def _last_noun(self) -> str:
+        return next((one.word for one in reversed(self.tokens) if one.tag is Tag.NOUN), "")
+
+    def _inside(self) -> bool:
+        """Say whether a noun phrase is open that has no noun yet; "red and" before "white bus" is one."""
+        last = self._last()
+        if last in _INSIDE:
+            return True
+        if last in (Tag.AND, Tag.COMMA) and len(self.tokens) > 1:
+            return self.tokens[-2].tag in (Tag.ADJECTIVE, Tag.MODIFIER)
+        return False
+
+    def _verb_before(self) -> bool:
+        for one in reversed(self.tokens):
+            if one.tag is Tag.STOP:
+                return False
+            if one.tag in (Tag.FINITE, Tag.COPULA, Tag.BASE):
+                return True
+        return False
+
+    def _goes_on(self, at: int) -> bool:
+        """Say whether the word at an index can follow inside a noun phrase."""
+        word = word_at(self.words, at)
+        after = word_at(self.words, at + 1)
+        forms = self.told.verb(word)
+        if "VG" in forms and word not in self.told["ing_nouns"]:
+            return word in self.told["ing_modifiers"] or continues(after)
+        if not continues(word):
+            return False
+        participle = "VN" in forms and "VB" not in forms or word.endswith("ed") and not known_noun(word)
+        return (
+            not participle
+            or known_noun(word)
+            or continues(after)
+            or after in (",", "and")
+            and word in self.told["adjectives"]
+        )
+
+    def _is_plain_noun(self, word: str) -> bool:
+        return continues(word) and word not in self.told["adverbs"] and not self._is_verb_only(word)
+
+    def _is_verb_only(self, word: str) -> bool:
+        """Say whether a word is a verb wherever it is not after an article."""
+        told = self.told
+        if word in told["copulas"] or word in ("has", "have"):
+            return True
+        forms = told.verb(word)
+        return bool(forms) and word in told["verbs_first"] and not known_noun(word)
+
+    def _is_infinitive(self, following: str, at: int) -> bool:
+        forms = self.told.verb(following)
+        if "VB" not in forms:
+            return following == "be"
+        after = self.words[at + 2] if at + 2 < len(self.words) else STOP
+        if not known_noun(following):
+            return True
+        last = self._last()
+        if last in (Tag.NOUN, Tag.ADJECTIVE, Tag.FINITE, Tag.ING, Tag.PARTICIPLE, Tag.PRONOUN):
+            return (
+                after in self.told["articles"]
+                or after in self.told["definite"]
+                or after in self.told["possessives"]
+                or preposition(self.words, at + 2) is not None
+                or following in self.told["verbs_first"]
+            )
+        return False
+
+    def _is_adjective(self, word: str, following: str, at: int) -> bool:
+        told = self.told
+        colour = word in told["colours"]
+        if not (colour or word in told["adjectives"] or word in told["materials"]):
+            return False
+        if "VN" in told.verb(word) and "VB" not in told.verb(word) and not self._goes_on(at + 1) and not self._inside():
+            return False
+        noun = known_noun(word) or (word in told["materials"])
+        if self._goes_on(at + 1):
+            acts = "VG" in told.verb(following) and following not in told["ing_modifiers"]
+            return not noun or not (self._is_verb_only(following) or acts)
+        if following in ("and", ",") and (colour or not noun):
+            after = word_at(self.words, at + 2)
+            return not noun or after in told["colours"] or after in told["adjectives"] or self._last() is Tag.COPULA
+        return not noun or (colour and self._last() is Tag.COPULA)
+
+    def _is_adverb(self, word: str, at: int) -> bool:
+        told = self.told
+        if word in told["adverbs"]:
+            if word in told["adjectives"] and self._goes_on(at + 1):
+                return False
+            return not (self._inside() and (known_noun(word) or word in told["regions"]))
+        return (
+            len(word) > 4
+            and word.endswith("ly")
+            and word not in ("family", "butterfly", "jelly", "belly", "assembly", "supply", "lily")
+        )
+
+    def _is_adverb_here(self, at: int, word: str, following: str) -> bool:
+        """Say whether a preposition of one word has no noun after it: "walking around in", "hanging up"."""
+        if word not in PARTICLES:
+            return False
+        if following in (STOP, ",", "and", "while", "as", "or", "with", "but"):
+            return True
+        if preposition(self.words, at + 1) is not None:
+            return True
+        forms = self.told.verb(following)
+        return (
+            "VG" in forms and following not in self.told["ing_nouns"] and self._last() in (Tag.ING, Tag.FINITE)
+        ) or (following in self.told["copulas"])

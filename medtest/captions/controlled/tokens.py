@@ -1,0 +1,76 @@
+"""A caption as words: lower case, contractions undone, punctuation apart."""
+
+from __future__ import annotations
+
+import re
+
+_JOINED = re.compile(r"(?<=[a-z])\.(?=[a-z]{2,})")
+_TRIPLED = re.compile(r"([a-z])\1{2,}")
+_WORD = re.compile(r"[a-z0-9]+(?:[-'/][a-z0-9]+)*'?|[.,;:!?&()\"]")
+_STOPS = frozenset(".!?;:")
+_UNDONE = {
+    "it's": ("it", "is"),
+    "that's": ("that", "is"),
+    "there's": ("there", "is"),
+    "who's": ("who", "is"),
+    "what's": ("what", "is"),
+    "he's": ("he", "is"),
+    "she's": ("she", "is"),
+    "they're": ("they", "are"),
+    "isn't": ("is", "not"),
+    "aren't": ("are", "not"),
+    "can't": ("can", "not"),
+    "don't": ("do", "not"),
+    "doesn't": ("does", "not"),
+    "won't": ("will", "not"),
+}
+_SPELLING = {
+    "close - up": "close-up",
+    "close up": "close-up",
+    "closeup": "close-up",
+    "t shirt": "t-shirt",
+    "t - shirt": "t-shirt",
+    "in to": "into",
+    "on to": "onto",
+    "back ground": "background",
+    "fore ground": "foreground",
+    "mid air": "mid-air",
+    "an other": "another",
+    "a cross": "across",
+    "along side": "alongside",
+    "a top": "atop",
+    "sitting atop": "sitting on",
+    "sits atop": "sits on",
+    "each others": "each other",
+    "couplee": "couple",
+    "w/": "with",
+    "w": "with",
+    "thru": "through",
+    "nite": "night",
+}
+STOP = "."
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a caption; the end of a sentence is ``"."``, a possessive is ``"'s"`` apart."""
+    lowered = text.lower().replace("\u2019", "'").replace("\u2018", "'").replace("`", "'").replace("\n", " . ")
+    lowered = _TRIPLED.sub(r"\1\1", _JOINED.sub(" . ", lowered))
+    for wrong, right in _SPELLING.items():
+        if wrong in lowered:
+            lowered = re.sub(rf"(?<![\w-]){re.escape(wrong)}(?![\w-])", right, lowered)
+    found: list[str] = []
+    for one in _WORD.findall(lowered):
+        if one in _UNDONE:
+            found += _UNDONE[one]
+        elif one.endswith("'s") and len(one) > 2:
+            found += [one[:-2], "'s"]
+        elif one.endswith("s'"):
+            found += [one[:-1], "'s"]
+        elif one in _STOPS:
+            found.append(STOP)
+        elif one in '()"':
+            if one != '"':
+                found.append(",")
+        else:
+            found.append(one.strip("'"))
+    return found
