@@ -17,6 +17,7 @@ from medtest.results.fidelity.estimates import INFLUENCE, Estimate, cluster_numb
 from medtest.results.fidelity.features import Features, Floats, Integers, Rows
 
 SPLITS: Final = 10
+_NOTHING: Final = 1e-300
 SHUFFLED_BY: Final = 2020
 """Seed of the shuffle before the splits: torch-fidelity's, so that its figure and ours are of the same splits."""
 
@@ -118,8 +119,8 @@ def _log_softmax(chunk: Rows, temperature: float) -> Floats:
 
 
 def _product(chances: Floats, logs: Floats) -> Floats:
-    """Return p · log q, 0 where p is 0 and log q is minus infinity."""
-    return np.multiply(chances, logs, out=np.zeros_like(chances), where=chances > 0)
+    """Return p · log q, 0 where p is next to 0, for log q may then be minus infinity."""
+    return np.multiply(chances, logs, out=np.zeros_like(chances), where=chances > _NOTHING)
 
 
 def negative_log_likelihood(scores: Rows, labels: Integers, temperature: float) -> float:

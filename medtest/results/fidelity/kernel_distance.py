@@ -46,7 +46,8 @@ def kernel_distance(
         subsets: How many subsets are drawn, without replacement within one.
         size: Pictures of a subset; fewer where a set holds fewer.
         seed: Of the draws.
-        clusters: The cluster of each picture; None for each its own.
+        clusters: The cluster of each picture; where clusters are given, pairs of one cluster are left out. None for
+            each its own, which is the published estimate.
         reference_clusters: The same of the reference; a name that both have is one cluster.
 
     Returns:
@@ -56,21 +57,24 @@ def kernel_distance(
     taken = min(size, count, reference.count)
     if taken < 2:
         return Estimate(value=float("nan"), count=count, warning="fewer than two pictures")
-    rng = np.random.RandomState(seed)  # noqa: NPY002 - torch-fidelity's generator
-    found = np.zeros(subsets)
-    for number in range(subsets):
-        first = pictures.rows(rng.choice(count, taken, replace=False).astype(np.int64))
-        second = reference.rows(rng.choice(reference.count, taken, replace=False).astype(np.int64))
-        found[number] = _squared_mmd(first, second)
-        if taken == count == reference.count:  # every subset is the whole
-            found[:] = found[number]
-            break
     names = [
         [f"{side}{n}" for n in range(one.count)] if given is None else [str(name) for name in given]
         for side, one, given in (("p", pictures, clusters), ("r", reference, reference_clusters))
     ]
+    codes, _ = cluster_numbers(*names)
+    plain = clusters is None and reference_clusters is None
+    rng = np.random.RandomState(seed)  # noqa: NPY002 - torch-fidelity's generator
+    found = np.zeros(subsets)
+    for number in range(subsets):
+        one = rng.choice(count, taken, replace=False).astype(np.int64)
+        two = rng.choice(reference.count, taken, replace=False).astype(np.int64)
+        rows = pictures.rows(one), reference.rows(two)
+        found[number] = _squared_mmd(*rows) if plain else _of_clusters(*rows, codes[0][one], codes[1][two])
+        if taken == count == reference.count:  # every subset is the whole
+            found[:] = found[number]
+            break
     value = float(found.mean())
-    low, high = _interval(value, (pictures, reference), names)
+    low, high = _interval(value, (pictures, reference), codes)
     warning = ""
     if taken < size:
         warning = f"subsets of {taken:,} pictures, not of {size:,}: compare with such alone"
@@ -81,7 +85,7 @@ def kernel_distance(
         method=GROUPS if low == low else "",
         spread=float(found.std()),
         count=count,
-        clusters=len(set(names[0])),
+        clusters=len(np.unique(codes[0])),
         warning=warning,
     )
 
@@ -101,25 +105,40 @@ def _squared_mmd(first: Rows, second: Rows) -> float:
     return float((sums[0] + sums[1]) / (size * (size - 1)) - 2 * across / (size * size))
 
 
-def _interval(value: float, sides: Sequence[Features], names: Sequence[Sequence[str]]) -> tuple[float, float]:
+def _of_clusters(first: Rows, second: Rows, one: Integers, two: Integers) -> float:
+    """Return the same over pairs of pictures of different clusters: those of one cluster are not independent.
+
+    Pictures of one seed are alike in both sets; taken for independent they would put the distance below zero.
+    """
+    sums, counts = np.zeros(3), np.zeros(3)
+    for place, (left, right, a, b) in enumerate(
+        ((first, first, one, one), (second, second, two, two), (first, second, one, two))
+    ):
+        apart = a[:, None] != b[None, :]
+        sums[place], counts[place] = _kernel(left, right).astype(np.float64)[apart].sum(), apart.sum()
+    if not counts.all():
+        return float("nan")
+    means = sums / counts
+    return float(means[0] + means[1] - 2 * means[2])
+
+
+def _interval(value: float, sides: Sequence[Features], codes: Sequence[Integers]) -> tuple[float, float]:
     """Return the ends of the interval: clusters fall into groups, of which one at a time is left out."""
     kept = [_some(one.count, side) for side, one in enumerate(sides)]
-    codes, clusters = cluster_numbers(*[[own[n] for n in rows] for own, rows in zip(names, kept, strict=True)])
+    named = np.unique(np.concatenate([own[rows] for own, rows in zip(codes, kept, strict=True)]), return_inverse=True)
+    clusters, numbers = len(named[0]), np.split(named[1].ravel(), [len(kept[0])])
     groups = min(_GROUPS, clusters)
     if groups < 2:
         return float("nan"), float("nan")
     group_of = generator("kernel distance", clusters).permutation(clusters) % groups
-    numbers = [group_of[one] for one in codes]
     chosen = [Chosen(one, rows) for one, rows in zip(sides, kept, strict=True)]
-    sizes = [np.bincount(one, minlength=groups) for one in numbers]
-    blocks = [
-        _blocks(chosen[a], chosen[b], numbers[a], numbers[b], groups, same=a == b) for a, b in ((0, 0), (1, 1), (0, 1))
-    ]
-    left = [one.sum() - one.sum(0) - one.sum(1) + np.diagonal(one) for one in blocks]
-    n, m = (size.sum() - size for size in sizes)
-    if min(n.min(), m.min()) < 2:
-        return float("nan"), float("nan")
-    without = left[0] / (n * (n - 1)) + left[1] / (m * (m - 1)) - 2 * left[2] / (n * m)
+    without = np.zeros(groups)
+    for a, b, sign in ((0, 0, 1.0), (1, 1, 1.0), (0, 1, -2.0)):
+        sums, counts = _blocks(chosen[a], chosen[b], numbers[a], numbers[b], group_of)
+        left, pairs = (one.sum() - one.sum(0) - one.sum(1) + np.diagonal(one) for one in (sums, counts))
+        if pairs.min() < 1:
+            return float("nan"), float("nan")
+        without += sign * left / pairs
     error = float(np.sqrt((groups - 1) / groups * ((without - without.mean()) ** 2).sum()))
     return value - Z95 * error, value + Z95 * error
 
@@ -131,16 +150,24 @@ def _some(count: int, side: int) -> Integers:
     return np.sort(generator("kernel distance", side, count).choice(count, _MOST, replace=False)).astype(np.int64)
 
 
-def _blocks(first: Features, second: Features, rows: Integers, columns: Integers, groups: int, *, same: bool) -> Floats:
-    """Return sums of the kernel over pairs of groups, float64 G×G; of one set without pairs of a row with itself."""
-    found = np.zeros((groups, groups))
+def _blocks(
+    first: Features, second: Features, rows: Integers, columns: Integers, group_of: Integers
+) -> tuple[Floats, Floats]:
+    """Return sums of the kernel over pairs of groups, float64 G×G, and how many pairs of pictures those are.
+
+    Pairs of one cluster, of a picture with itself among them, are in neither.
+    """  # noqa: RUF002
+    groups = int(group_of.max()) + 1
+    sums, counts = np.zeros((groups, groups)), np.zeros((groups, groups))
     for a in range(0, first.count, CHUNK):
         left = first.rows(np.arange(a, min(a + CHUNK, first.count)))
-        own = np.eye(groups)[rows[a : a + CHUNK]]
+        own = rows[a : a + CHUNK]
+        one = np.eye(groups)[group_of[own]]
         for b in range(0, second.count, CHUNK):
             right = second.rows(np.arange(b, min(b + CHUNK, second.count)))
-            kernel = _kernel(left, right).astype(np.float64)
-            if same and a == b:
-                np.fill_diagonal(kernel, 0.0)
-            found += own.T @ kernel @ np.eye(groups)[columns[b : b + CHUNK]]
-    return found
+            other = columns[b : b + CHUNK]
+            two = np.eye(groups)[group_of[other]]
+            apart = (own[:, None] != other[None, :]).astype(np.float64)
+            sums += one.T @ (_kernel(left, right).astype(np.float64) * apart) @ two
+            counts += one.T @ apart @ two
+    return sums, counts

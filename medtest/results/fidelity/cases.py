@@ -1,0 +1,133 @@
+"""The cases of one system whose pictures figures are made of: sources and follow-ups in one table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import SOURCE
+from medtest.records import ADDRESS, KEY_COLUMNS, addresses
+from medtest.results.cube.axes import ALL
+from medtest.results.fidelity.features import Integers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PICTURE = "picture"
+TAG = "stratum_tag"
+_TEXTS = ("dataset", "seed_id", "cluster", "relation", "verdict", PICTURE, "prompt", "pool", "scene", "tells", TAG)
+EVERY, VIOLATED, HELD = "all", "violated", "held"
+"""What a picture was found to be: whatever, FAIL or PASS under the suite's primary criterion."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DrawnCases:
+    """Cases of one system, sources first.
+
+    Attributes:
+        columns: Text columns, "" where a record holds nothing.
+        addresses: Address of each.
+        prompts: What tells prompts apart: the words, or where records hold none the SHA-256 of the prompt.
+        origin: int64 N; the row of each case's source, its own row for a source, -1 where the records hold none.
+    """
+
+    columns: dict[str, NDArray[np.object_]]
+    addresses: list[str]
+    prompts: NDArray[np.object_]
+    origin: Integers
+
+    @classmethod
+    def of(cls, records: Any) -> DrawnCases:
+        """Return the cases of records (:class:`medtest.tasks.results.RunRecords`)."""
+        import pandas as pd
+
+        frame = pd.concat([records.sources, records.followups], ignore_index=True)
+        columns = {name: _texts(frame, name) for name in _TEXTS}
+        kept = _texts(frame, ADDRESS)
+        if not all(kept) and len(frame):
+            kept = np.array(addresses({name: frame[name].tolist() for name in KEY_COLUMNS}), dtype=object)
+        is_source = columns["relation"] == SOURCE
+        hashed = np.where(is_source, _texts(frame, "source_sha256"), _texts(frame, "followup_sha256"))
+        seeds = list(zip(columns["dataset"], columns["seed_id"], strict=True))
+        source_of = {seed: row for row, seed in enumerate(seeds) if is_source[row]}
+        return cls(
+            columns=columns,
+            addresses=[str(one) for one in kept],
+            prompts=np.where(columns["prompt"] != "", columns["prompt"], hashed),
+            origin=np.array([source_of.get(seed, -1) for seed in seeds], dtype=np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.addresses)
+
+    def texts(self, name: str) -> NDArray[np.object_]:
+        """Return a text column."""
+        return self.columns[name]
+
+    @cached_property
+    def drawn(self) -> NDArray[np.bool_]:
+        """Whether a picture was drawn."""
+        return np.asarray(self.texts(PICTURE) != "", dtype=bool)
+
+    @cached_property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of data sets, in order."""
+        return tuple(dict.fromkeys(str(one) for one in self.texts("dataset")))
+
+    @cached_property
+    def relations(self) -> tuple[str, ...]:
+        """Relations in the order of the records, ``source`` first."""
+        return tuple(dict.fromkeys(str(one) for one in self.texts("relation")))
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Data sets, and all of them where they are several."""
+        return (*self.datasets, ALL) if len(self.datasets) > 1 else self.datasets
+
+    @cached_property
+    def clusters(self) -> NDArray[np.object_]:
+        """The cluster of each case, by its data set and name."""
+        pairs = zip(self.texts("dataset"), self.texts("cluster"), strict=True)
+        return np.array([f"{dataset}/{cluster}" for dataset, cluster in pairs], dtype=object)
+
+    def of_seeds(self, most: int | None) -> NDArray[np.bool_]:
+        """Return which cases belong to at most so many seeds of each data set, the same ones under every relation.
+
+        Which seeds they are depends on their ids alone.
+        """
+        if most is None:
+            return np.ones(len(self), bool)
+        kept: set[tuple[str, str]] = set()
+        seeds = list(zip(self.texts("dataset"), self.texts("seed_id"), strict=True))
+        for dataset in self.datasets:
+            own = {seed for seed in seeds if seed[0] == dataset}
+            kept.update(
+                sorted(own, key=lambda seed: hashlib.sha256("\0".join(map(str, seed)).encode()).digest())[:most]
+            )
+        return np.array([seed in kept for seed in seeds], dtype=bool)
+
+    def chosen(self, group: str, relation: str, finding: str = EVERY) -> NDArray[np.bool_]:
+        """Return the cases of a data set (or ``all``) and a relation with a finding."""
+        found = self.texts("relation") == relation
+        if group != ALL:
+            found = found & (self.texts("dataset") == group)
+        if finding != EVERY:
+            found = found & (self.texts("verdict") == {VIOLATED: "FAIL", HELD: "PASS"}[finding])
+        return np.asarray(found, dtype=bool)
+
+    def findings(self, relation: str) -> Sequence[str]:
+        """Return the findings that the cases of a relation can have."""
+        return (EVERY,) if relation == SOURCE else (EVERY, VIOLATED, HELD)
+
+
+def _texts(frame: pd.DataFrame, name: str) -> NDArray[np.object_]:
+    if name not in frame.columns:
+        return np.full(len(frame), "", dtype=object)
+    found: NDArray[np.object_] = frame[name].astype(object).fillna("").to_numpy(dtype=object)
+    return found

@@ -1,0 +1,184 @@
+"""The features that figures of one run are made of: what is lacking is embedded first, what is kept is read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.embeddings.choice import embedder_of
+from medtest.embeddings.hashes import HASH
+from medtest.embeddings.kept import FILE, FeatureFile, KeptFeatures, net_key
+from medtest.embeddings.work import EmbeddingJob, Picture, by_content, embed
+from medtest.errors import MedtestError
+from medtest.records import PICTURES
+from medtest.results.fidelity.cases import PICTURE, DrawnCases
+from medtest.results.fidelity.features import Chosen, Features, Integers
+from medtest.results.fidelity.settings import FOLDERS, FigureSettings
+
+_ENDINGS: Final = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".dib", ".tif", ".tiff", ".webp")
+
+
+@dataclass(kw_only=True)
+class EmbeddedRun:
+    """Features of a run's pictures, of other folders' and of captions.
+
+    Attributes:
+        store: The file that holds them.
+        net: Key of the network of distances and scores.
+        words: Key of the network that compares with captions; "" without one.
+        rows: int64 N; where each case's picture is among the embedded ones, -1 where it was not embedded.
+        pictures: Names of the embedded pictures, each once.
+        real: Names of the reference's pictures; empty where the sources are the reference.
+        training: Names of the training pictures, and their files below the folder.
+        labelled: Names of pictures whose classes are known, and those.
+        notices: What the reader of a report has to know, a line each.
+    """
+
+    store: FeatureFile
+    net: str
+    words: str
+    rows: Integers
+    pictures: Sequence[str]
+    real: Sequence[str] = ()
+    training: Mapping[str, str] = field(default_factory=dict)
+    labelled: Mapping[str, int] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._kept: dict[tuple[str, bool], KeptFeatures] = {}
+
+    def of(self, cases: NDArray[np.bool_] | Integers, *, net: str | None = None, scores: bool = False) -> Features:
+        """Return features, or scores, of the pictures of cases that were embedded."""
+        key = (net or self.net, scores)
+        if key not in self._kept:
+            self._kept[key] = KeptFeatures(self.store, key[0], self.pictures, scores=scores)
+        rows = self.rows[cases]
+        return Chosen(self._kept[key], rows[rows >= 0])
+
+    def others(self, names: Sequence[str], *, net: str | None = None, scores: bool = False) -> Features:
+        """Return the features, or scores, of pictures of other folders, or of texts, by name."""
+        return KeptFeatures(self.store, net or self.net, names, scores=scores)
+
+    def hashes(self, names: Sequence[str]) -> list[bytes]:
+        """Return the perceptual hashes of pictures."""
+        found = self.store.read(HASH, names)
+        return [found[name][0].astype(np.uint8).tobytes() for name in names]
+
+    def aspects(self, names: Sequence[str]) -> dict[str, float]:
+        """Return width by height of those pictures that are known."""
+        return {name: float(row[1][0]) for name, row in self.store.read(HASH, list(names)).items()}
+
+
+def text_name(text: str) -> str:
+    """Return what the features of a text are kept under."""
+    return f"text:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def embedded_run(
+    cases: DrawnCases,
+    settings: FigureSettings,
+    *,
+    folder: Path,
+    shared: Path,
+    progress: Callable[[str], None] = lambda line: None,
+) -> EmbeddedRun:
+    """Return the features of a run, embedding what is lacking.
+
+    Args:
+        cases: Its cases.
+        settings: What figures are made with.
+        folder: The run's folder.
+        shared: The folder that all runs share.
+        progress: Is told how far it is.
+
+    Raises:
+        MedtestError: A network cannot be loaded.
+        OutputProblem: The file of features cannot be used.
+    """
+    store = shared / FILE
+    wanted = cases.drawn & cases.of_seeds(settings.most)
+    names = list(dict.fromkeys(str(one) for one in cases.texts(PICTURE)[wanted]))
+    outside = {key: _files(settings.folder(key)) for key in FOLDERS}
+    files = {key: by_content(paths) for key, paths in outside.items()}
+    texts = {text_name(text): text for text in _captions(cases)} if settings.words else {}
+    made = embed(
+        EmbeddingJob(
+            store=str(store),
+            nets=settings.nets,
+            pictures=[*(Picture(name=name) for name in names), *(one for key in FOLDERS for one in files[key])],
+            folder=str(folder / PICTURES),
+            texts=texts,
+            device=settings.device,
+            threads=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        ),
+        progress,
+    )
+    bad = made.failed
+    there = [name for name in names if name not in bad]
+    place = {name: row for row, name in enumerate(there)}
+    notices = []
+    if len(there) < len(names):
+        reason = next(bad[name] for name in names if name in bad)
+        notices.append(f"{len(names) - len(there):,} of {len(names):,} pictures are in no figure of pictures: {reason}")
+    lost = [one for key in files for one in files[key] if one.name in bad]
+    if lost:
+        notices.append(f"{len(lost):,} files of the folders given for figures are left out: {bad[lost[0].name]}")
+    pictures = cases.texts(PICTURE)
+    rows = [place.get(str(name), -1) if use else -1 for name, use in zip(pictures, wanted, strict=True)]
+    root = settings.folder("training")
+    return EmbeddedRun(
+        store=FeatureFile(store),
+        net=net_key(settings.embedder.fingerprint()),
+        words=net_key(embedder_of(settings.words).fingerprint()) if settings.words else "",
+        rows=np.array(rows, dtype=np.int64),
+        pictures=there,
+        real=[one.name for one in files["real"] if one.name not in bad],
+        training={
+            one.name: str(Path(one.path or "").relative_to(root))
+            for one in files["training"]
+            if root is not None and one.name not in bad
+        },
+        labelled={one.name: _class_of(Path(one.path or "")) for one in files["labelled"] if one.name not in bad},
+        notices=notices,
+    )
+
+
+def _captions(cases: DrawnCases) -> list[str]:
+    return list(dict.fromkeys(str(text) for text in cases.texts("prompt") if text))
+
+
+def _class_of(path: Path) -> int:
+    """Return the class that a picture's folder is named by.
+
+    Raises:
+        MedtestError: It is named by no number.
+    """
+    name = path.parent.name
+    if not name.isdecimal():
+        raise MedtestError(f"the folder {name!r} of labelled pictures is named by no class's number")
+    return int(name)
+
+
+def _files(folder: Path | None) -> list[Path]:
+    """Return the pictures of a folder and those below, in the order of their names.
+
+    Raises:
+        MedtestError: There are none.
+    """
+    if folder is None:
+        return []
+    found = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in _ENDINGS and path.is_file() and not path.name.startswith(".")
+    )
+    if not found:
+        raise MedtestError(f"{folder.name} holds no pictures ({', '.join(_ENDINGS)})")
+    return found

@@ -1,0 +1,163 @@
+"""What the report says of pictures: their figures by relation and finding, GenEval's tags, near-duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from medtest.cases import UNCHANGED
+from medtest.results.cube.axes import ALL
+from medtest.tasks.results import Section
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN_PAIRS: Final = 30
+_DISTANCE_WORDS: Final = (
+    "Each figure stands with its number of pictures, for it depends on that: distances fall and scores rise as pictures"
+    " grow more. Compare rows of like numbers alone, and none with a figure published for another number."
+)
+_OWN_WORDS: Final = (
+    " The names with -embed and -struct say that these are not FID, KID, IS and RP: they are made with the network and"
+    " the encoder that come with medtest, and compare with nothing but one another."
+)
+_SOURCE_WORDS: Final = (
+    " Distances are to the pictures of the sources' prompts; what unchanged shows is the distance between two askings"
+    " of the same prompts, and no relation's distance means anything below it."
+)
+_STRUCTURE_WORDS: Final = (
+    " RP-struct compares a caption with what the reader saw: it can find no more than the reader does."
+)
+
+
+def sections(frames: Mapping[str, pd.DataFrame], notices: Sequence[str] = ()) -> list[Section]:
+    """Return sections of tables on pictures, those without a row left out.
+
+    Args:
+        frames: The tables by file name.
+        notices: What is missing from them and why.
+    """
+    made = [_figures(frames["fidelity.csv"], notices), _geneval(frames["geneval.csv"])]
+    made += [_duplicates(frames["duplicates.csv"], frames["duplicate_shares.csv"])]
+    return [one for one in made if one is not None]
+
+
+def _figures(frame: pd.DataFrame, notices: Sequence[str]) -> Section | None:
+    if frame.empty and not notices:
+        return None
+    words = _DISTANCE_WORDS
+    names = set(frame["figure"])
+    words += _OWN_WORDS if any("-" in str(name) for name in names) else ""
+    words += _SOURCE_WORDS if (frame["reference"] == "sources").any() and (frame["relation"] == UNCHANGED).any() else ""
+    words += _STRUCTURE_WORDS if "RP-struct" in names else ""
+    temperatures = frame["temperature"].dropna().unique()
+    if len(temperatures):
+        words += f" Scores are divided by T = {float(temperatures[0]):g} before the softmax."
+    words = " ".join([words, *(_sentence(one) for one in notices)])
+    several = frame["dataset"].nunique() > 1
+    rows = [
+        (
+            *((str(row["dataset"]),) if several else ()),
+            str(row["relation"]),
+            str(row["finding"]),
+            str(row["figure"]),
+            _number(row["value"], str(row["figure"])),
+            _interval(row),
+            f"{int(row['pictures']):,}",
+            _reference(row),
+            str(row["note"] or ""),
+        )
+        for row in frame.to_dict("records")
+    ]
+    head = ("relation", "cases", "figure", "value", "95 % interval", "pictures", "compared with", "note")
+    return Section(
+        name="picture-figures",
+        title="Figures of pictures",
+        words=words,
+        columns=(*(("data set",) if several else ()), *head),
+        rows=rows,
+    )
+
+
+def _geneval(frame: pd.DataFrame) -> Section | None:
+    if frame.empty:
+        return None
+    rows = [
+        (
+            str(row["dataset"]),
+            str(row["relation"]),
+            str(row["tag"]).replace("_", " "),
+            f"{row['percent']:.1f} %" if row["percent"] == row["percent"] else "",
+            _interval(row),
+            f"{int(row['cases']):,}",
+            f"{int(row['untold']):,}",
+        )
+        for row in frame.to_dict("records")
+        if row["dataset"] != ALL
+    ]
+    return Section(
+        name="geneval",
+        title="GenEval's rule by tag",
+        words=(
+            "Share of pictures that show what their prompt says, by GenEval's rule; overall is the mean over tags. The"
+            " rule is GenEval's and the reader is this run's: a figure published with GenEval's own reader is another."
+        ),
+        columns=("data set", "relation", "tag", "correct", "95 % interval", "pictures", "cannot tell"),
+        rows=rows,
+    )
+
+
+def _duplicates(pairs: pd.DataFrame, shares: pd.DataFrame) -> Section | None:
+    if shares.empty:
+        return None
+    words = []
+    for kind, of in (("answers", "answers to other prompts"), ("training", "pictures of the training folder")):
+        whole = shares[(shares["kind"] == kind) & (shares["relation"] == ALL)].tail(1)
+        for row in whole.to_dict("records"):
+            words.append(
+                f"{int(row['near_duplicates']):,} of {int(row['pictures']):,} pictures ({row['percent']:.1f} %,"
+                f" {row['ci_low']:.1f} to {row['ci_high']:.1f}) are nearly the same as {of}"
+                + (f", {int(row['largest_group']):,} of them as one another." if row["largest_group"] > 1 else ".")
+            )
+    rows = [
+        (
+            str(row["first"]),
+            str(row["second"]),
+            "yes" if row["same_pixels"] is True else "",
+            str(int(row["bits"])),
+            "" if row["similarity"] is None or row["similarity"] != row["similarity"] else f"{row['similarity']:.3f}",
+        )
+        for row in pairs.head(_SHOWN_PAIRS).to_dict("records")
+    ]
+    return Section(
+        name="near-duplicates",
+        title="Near-duplicates",
+        words=" ".join(words),
+        columns=("picture", "nearly the same as", "same pixels", "bits of 256 that differ", "cosine") if rows else (),
+        rows=rows,
+    )
+
+
+def _number(value: float, figure: str) -> str:
+    if value != value:
+        return ""
+    if figure.startswith("RP"):
+        return f"{value:.1f} %"
+    return f"{value:.4g}"
+
+
+def _interval(row: Mapping[Any, Any]) -> str:
+    low, high = row["ci_low"], row["ci_high"]
+    return f"{low:.4g} to {high:.4g}" if low == low and high == high else ""
+
+
+def _reference(row: Mapping[Any, Any]) -> str:
+    if row["reference"]:
+        return f"{row['reference']} ({int(row['reference_pictures']):,})"
+    if row["distractors"] == row["distractors"] and row["distractors"] is not None:
+        return f"{int(row['distractors'])} other captions ({row['captions']})"
+    return ""
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

@@ -1,0 +1,73 @@
+"""Shares of cases with their intervals, by the engine of rates (:mod:`medtest.results.cube`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from medtest.results.cube.axes import Places
+from medtest.results.cube.rates import rates
+from medtest.results.cube.resampling import Resampler, group_numbers
+from medtest.results.fidelity.cases import DrawnCases
+from medtest.results.fidelity.features import Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of cases.
+
+    Attributes:
+        rate: In [0, 1].
+        low: Lower end of its 95 % interval.
+        high: Upper end.
+        method: How that was made.
+        clusters: Clusters of the cases.
+    """
+
+    rate: float
+    low: float
+    high: float
+    method: str
+    clusters: int
+
+
+def places_of(cases: DrawnCases, rows: Integers, cell: Integers, shape: tuple[int, int]) -> Places:
+    """Return where some cases stand.
+
+    Args:
+        cases: All cases.
+        rows: int64 n; which ones.
+        cell: int64 n; the cell of each.
+        shape: Lengths of the cells' axes.
+    """
+    sets, clusters = cases.texts("dataset")[rows], cases.clusters[rows]
+    dataset, count = group_numbers(sets.astype(str))
+    number = np.zeros(len(rows), np.int64)
+    resamplers = []
+    for one in range(count):
+        inside = dataset == one
+        number[inside], size = group_numbers(clusters[inside].astype(str))
+        resamplers.append(Resampler(size, str(sets[inside][0])))
+    return Places(shape=shape, dataset=dataset, cell=cell, cluster=number, resamplers=tuple(resamplers))
+
+
+def share_of(cases: DrawnCases, rows: Integers, values: ArrayLike) -> Share:
+    """Return the mean of values in [0, 1] over some cases, at least one.
+
+    Args:
+        cases: All cases.
+        rows: int64 n; which ones.
+        values: n numbers.
+    """
+    place = places_of(cases, rows, np.zeros(len(rows), np.int64), (1, 1))
+    found = rates(place, values, np.ones(len(rows)), independent=True)
+    at = (-1, 0, -1)
+    return Share(
+        float(found.rate[at]),
+        float(found.low[at]),
+        float(found.high[at]),
+        str(found.method[at]),
+        int(found.clusters[at]),
+    )

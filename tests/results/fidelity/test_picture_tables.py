@@ -1,0 +1,174 @@
+"""All tables on pictures of one run, from records and the pictures that they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from depicted_records import picture, pool, records, row, run, scene_of
+
+from medtest.cases import Image
+from medtest.results.fidelity.settings import FigureSettings
+from medtest.results.fidelity.tables import NAMES, PictureTables, picture_tables
+from medtest.results.records.records_io import Records
+from medtest.scenes import Entity, dumped, pool_of
+
+NONE = FigureSettings(pictures="none")
+
+
+def _draw(seed: int, relation: str) -> Image:
+    """Return pictures of which ``unchanged`` shows what the source shows, and two neighbours of ``ec`` the same."""
+    number = 1000 + seed // 2 if relation == "ec" else seed
+    return picture(number, noise={"source": 0, "unchanged": 1 + seed, "ec": 5000 + seed}[relation])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Records, PictureTables]:
+    folder = tmp_path_factory.mktemp("run")
+    found = run(folder, 24, _draw)
+    return folder, found, picture_tables(found, FigureSettings(device="cpu"), folder=folder, shared=folder / "shared")
+
+
+def _cell(frame: pd.DataFrame, **where: str) -> pd.Series:
+    for name, value in where.items():
+        frame = frame[frame[name] == value]
+    assert len(frame) == 1
+    return frame.iloc[0]
+
+
+@pytest.mark.slow
+def test_figures_stand_with_numbers_intervals_and_names_of_their_own(
+    made: tuple[Path, Records, PictureTables],
+) -> None:
+    frame = made[2].frames["fidelity.csv"]
+    assert set(frame["figure"]) == {"FD-embed", "KD-embed", "IS-embed", "RP-struct"}
+    floor = _cell(frame, relation="unchanged", figure="FD-embed", finding="all")
+    changed = _cell(frame, relation="ec", figure="FD-embed", finding="all")
+    assert 0 <= floor["value"] < changed["value"]
+    assert floor["ci_low"] <= floor["value"] <= floor["ci_high"]
+    assert (changed["pictures"], changed["clusters"], changed["reference"]) == (24, 24, "sources")
+    assert "fewer than the" in changed["note"]
+    violated = _cell(frame, relation="ec", figure="FD-embed", finding="violated")
+    held = _cell(frame, relation="ec", figure="FD-embed", finding="held")
+    assert (violated["pictures"], held["pictures"]) == (8, 16)
+    assert not ((frame["relation"] == "source") & (frame["figure"] == "FD-embed")).any()
+    score = _cell(frame, relation="source", figure="IS-embed")
+    assert score["temperature"] > 0
+
+
+@pytest.mark.slow
+def test_pictures_that_were_drawn_for_other_prompts_are_paired(made: tuple[Path, Records, PictureTables]) -> None:
+    pairs, shares = made[2].frames["duplicates.csv"], made[2].frames["duplicate_shares.csv"]
+    assert {(one[:9], two[:9]) for one, two in zip(pairs["first"], pairs["second"], strict=True)} == {
+        (f"made/{n:04}", f"made/{n + 1:04}") for n in range(0, 24, 2)
+    }
+    assert _cell(shares, relation="ec")["near_duplicates"] == 24
+    assert _cell(shares, relation="unchanged")["near_duplicates"] == 0  # alike, and of the same prompt
+
+
+@pytest.mark.slow
+def test_tables_are_made_again_of_what_is_kept(
+    made: tuple[Path, Records, PictureTables], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, found, before = made
+    monkeypatch.setattr("medtest.embeddings.work.subprocess.Popen", None)
+    again = picture_tables(found, FigureSettings(device="cpu"), folder=folder, shared=folder / "shared")
+    for name in NAMES:
+        pd.testing.assert_frame_equal(again.frames[name], before.frames[name])
+
+
+@pytest.mark.slow
+def test_a_folder_of_real_pictures_and_one_of_training_pictures(
+    made: tuple[Path, Records, PictureTables], tmp_path: Path
+) -> None:
+    from PIL import Image as Pillow
+
+    folder, found, _ = made
+    for name, numbers in (("real", range(200, 230)), ("training", (3, 900))):
+        (tmp_path / name).mkdir()
+        for number in numbers:
+            Pillow.fromarray(picture(number, noise=4)).save(tmp_path / name / f"{number}.jpg", quality=90)
+    settings = FigureSettings(
+        real=str(tmp_path / "real"), training=str(tmp_path / "training"), temperature=2.0, most=12, device="cpu"
+    )
+    tables = picture_tables(found, settings, folder=folder, shared=folder / "shared")
+    frame = tables.frames["fidelity.csv"]
+    source = _cell(frame, relation="source", figure="FD-embed")
+    assert (source["reference"], source["reference_pictures"], source["pictures"]) == ("real", 30, 12)
+    assert _cell(frame, relation="source", figure="IS-embed")["temperature"] == 2.0
+    whole = picture_tables(
+        found,
+        FigureSettings(training=str(tmp_path / "training"), device="cpu"),
+        folder=folder,
+        shared=folder / "shared",
+    )
+    pairs = whole.frames["duplicates.csv"]
+    pairs = pairs[pairs["kind"] == "training"]
+    assert sorted(pairs["first"].str[:9]) == ["made/0003"] * 2
+    assert set(pairs["second"]) == {"3.jpg"}
+    sections = {one.name: one for one in whole.sections()}
+    assert "pictures of the training folder" in sections["near-duplicates"].words
+
+
+def test_without_pictures_structure_and_equal_pixels_are_left(tmp_path: Path) -> None:
+    found = run(tmp_path, 12, lambda seed, relation: picture(0 if relation == "ec" else seed))
+    tables = picture_tables(found, NONE, folder=tmp_path)
+    assert set(tables.frames["fidelity.csv"]["figure"]) == {"RP-struct"}
+    assert _cell(tables.frames["fidelity.csv"], relation="ec", finding="all")["value"] == 100.0
+    shares = tables.frames["duplicate_shares.csv"]
+    one_for_all = _cell(shares, relation="ec")
+    assert (one_for_all["near_duplicates"], one_for_all["percent"]) == (12, 100.0)
+    assert one_for_all["largest_group"] == 14  # the source that it is the picture of, and its unchanged
+    assert tables.frames["duplicates.csv"]["same_pixels"].all()
+
+
+def test_the_original_captions_are_an_option(tmp_path: Path) -> None:
+    found = run(tmp_path, 12, lambda seed, relation: picture(seed))
+    settings = FigureSettings(pictures="none", captions="original")
+    frame = picture_tables(found, settings, folder=tmp_path).frames["fidelity.csv"]
+    assert _cell(frame, relation="source")["value"] == 100.0
+    changed = _cell(frame, relation="ec", finding="all")
+    assert changed["value"] < 50.0  # what shows the changed prompt does not show the original one
+    assert changed["captions"] == "original"
+    assert changed["distractors"] == 11
+    assert "it is easier" in changed["note"]
+
+
+def test_pictures_that_cannot_be_found_are_a_notice(tmp_path: Path) -> None:
+    rows = [row(seed, "source", pool(seed), picture(seed)) for seed in range(3)]
+    missing = FigureSettings(inception=str(tmp_path / "no.pth"), device="cpu")
+    tables = picture_tables(records(rows), missing, folder=tmp_path, shared=tmp_path)
+    assert "figures that need a network of pictures are missing" in tables.notices[0]
+    assert not tables.frames["fidelity.csv"].empty
+    assert any("Figures that need a network" in one.words for one in tables.sections())
+    assert missing.check()
+
+
+def _tagged(seed: int, tag: str, said: object, shown: object, relation: str = "source") -> dict[str, object]:
+    made = row(seed, relation, said, picture(seed), stratum_tag=tag)  # type: ignore[arg-type]
+    return {**made, "scene": dumped(scene_of(shown).as_json())}  # type: ignore[arg-type]
+
+
+def test_genevals_rule_by_tag_and_their_mean(tmp_path: Path) -> None:
+    dog, dogs = pool_of([Entity(name="dog")]), pool_of([Entity(name="dog", count=2)])
+    two = pool_of([Entity(name="dog"), Entity(name="dog")])
+    rows = [_tagged(n, "single_object", dog, dog if n < 3 else pool_of([Entity(name="cat")])) for n in range(4)]
+    rows += [_tagged(n, "counting", dogs, two if n < 5 else dog) for n in range(4, 6)]
+    rows += [{**_tagged(6, "counting", dogs, two), "tells": dumped({"counts": False})}]
+    rows += [row(7, "source", dogs, None, stratum_tag="counting")]
+    rows += [_tagged(8, "something else", dog, dog)]
+    frame = picture_tables(records(rows), NONE, folder=tmp_path).frames["geneval.csv"]
+    single = _cell(frame, tag="single_object")
+    counting = _cell(frame, tag="counting")
+    assert (single["correct"], single["cases"], single["percent"]) == (3, 4, 75.0)
+    assert (counting["correct"], counting["cases"], counting["untold"], counting["without_picture"]) == (1, 3, 1, 1)
+    assert _cell(frame, tag="overall")["percent"] == pytest.approx((75.0 + 100 / 3) / 2)
+    assert set(frame["tag"]) == {"single_object", "counting", "overall"}
+
+
+def test_no_record_is_no_table(tmp_path: Path) -> None:
+    empty = records([row(0, "source", pool(0), None)])
+    tables = picture_tables(empty, FigureSettings(), folder=tmp_path)
+    assert all(frame.empty for frame in tables.frames.values())
+    assert tables.sections() == []
