@@ -35,7 +35,7 @@ RULES: dict[str, tuple[str, ...]] = {
 }
 """Rules over scores, and the scores they look at."""
 
-ALONE: frozenset[str] = frozenset({"scene", "entities", "relations", "attributes", "counts"})
+ALONE: frozenset[str] = frozenset({"whole", "entities", "relations", "attributes", "counts"})
 """Scores of 0 and 1 of what a picture shows. Against ``truth`` a follow-up is held against its own prompt alone."""
 
 NO_THRESHOLD: frozenset[str] = frozenset({"label", "answer", "exact"}) | ALONE

@@ -94,7 +94,7 @@ def criterion_words(material: Material) -> str:
 
 
 def _scene_words(score: str, against: str) -> str:
-    what = {"scene": "what the picture shows", "counts": "how many there are"}.get(score, f"its {score}")
+    what = {"whole": "what the picture shows", "counts": "how many there are"}.get(score, f"its {score}")
     if against == "source":
         return f"{what} against the source's picture is not what the change of the prompt makes of it"
     return f"{what} is not what its own prompt says"

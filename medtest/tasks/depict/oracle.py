@@ -5,7 +5,7 @@ relation did is the difference of two pools. Nothing is parsed here, and everyth
 record is judged by other rules, or as another reader sees the pictures, without asking anybody.
 
 Scores of a case are 1 or 0, or None where nothing can be told: ``entities``, ``relations``, ``attributes``,
-``counts``, and ``scene`` of all of them, against the truth (the case's own pool) and as ``self_…`` against the source's
+``counts``, and ``whole`` of all of them, against the truth (the case's own pool) and as ``self_…`` against the source's
 picture under the suite's ``rules`` (:mod:`medtest.tasks.depict.rules`). ``drawn`` says whether there is a picture. A
 service that refuses to draw what it drew for the source has violated everything (0 throughout; tables count it apart);
 where it refused the source too, nothing is judged.
@@ -27,7 +27,10 @@ from medtest.tasks.depict.views import NO_CHANGE, Change, Look, Said, change_of,
 ANSWERED, FILTERED, REFUSED = "answered", "content_filter", "refusal"
 WITHHELD = (FILTERED, REFUSED)
 """States in which a service says that it will not draw."""
-SCENE = "scene"
+CHANGED = "scene"
+"""Kind of the effect of relations on prompts."""
+WHOLE = "whole"
+"""Score of all kinds of error together."""
 
 NO_SCENE = "no reader has seen the picture"
 SOURCE_WITHHELD = "the service refused to draw the source's prompt"
@@ -54,9 +57,9 @@ class Scenes(Oracle):
     Settings = ScenesSettings
     task: ClassVar[str] = "depiction"
     reads: ClassVar[str] = "bundled"
-    scores: ClassVar[tuple[str, ...]] = (SCENE, *KINDS, "drawn")
-    self_scores: ClassVar[tuple[str, ...]] = (SCENE, *KINDS)
-    criteria: ClassVar[tuple[str, ...]] = (SCENE, *KINDS)
+    scores: ClassVar[tuple[str, ...]] = (WHOLE, *KINDS, "drawn")
+    self_scores: ClassVar[tuple[str, ...]] = (WHOLE, *KINDS)
+    criteria: ClassVar[tuple[str, ...]] = (WHOLE, *KINDS)
     texts: ClassVar[tuple[str, ...]] = (
         "prompt",
         "pool",
@@ -100,7 +103,7 @@ class Scenes(Oracle):
         columns |= {
             "prompt": answer.prompt.text,
             "pool": dumped(answer.prompt.pool.as_json()),
-            "effect": "" if own or effect.kind != SCENE else dumped(_data(effect)),
+            "effect": "" if own or effect.kind != CHANGED else dumped(_data(effect)),
             "picture": answer.picture,
             "answer_state": answer.state,
             "answer_why": answer.why,
@@ -172,7 +175,7 @@ class Scenes(Oracle):
             state=answer.state,
             look=_look_of(answer),
             said=Said.of(answer.prompt.pool),
-            change=Change.of(effect.data) if effect.kind == SCENE and not own else NO_CHANGE,
+            change=Change.of(effect.data) if effect.kind == CHANGED and not own else NO_CHANGE,
             source_state=None if own or source is None else source.state,
             source=None if own or source is None else _look_of(source),
             own=own,
@@ -181,9 +184,9 @@ class Scenes(Oracle):
     def _scores(self, case: _Case) -> dict[str, float | None]:
         """Return the score columns of a case."""
         if case.withheld:
-            known = dict.fromkeys((SCENE, *KINDS), 0.0) if case.source_state == ANSWERED else {}
+            known = dict.fromkeys((WHOLE, *KINDS), 0.0) if case.source_state == ANSWERED else {}
             return {
-                **{name: known.get(name) for name in (SCENE, *KINDS)},
+                **{name: known.get(name) for name in (WHOLE, *KINDS)},
                 "drawn": 0.0,
                 **{f"self_{name}": known.get(name) for name in self.self_scores},
             }
@@ -217,7 +220,7 @@ class Scenes(Oracle):
         judged = against_truth(case.look, case.said, case.change) if against == "truth" else self.pair(case)
         if judged is None:
             return NO_SCENE
-        known = judged.whole if self.primary.score == SCENE else judged.right.get(self.primary.score)
+        known = judged.whole if self.primary.score == WHOLE else judged.right.get(self.primary.score)
         return "" if known is not None else NOT_TOLD if not judged.told else NOTHING_TOLD
 
 
@@ -246,9 +249,9 @@ class _Case:
 
 
 def _columns(judged: Judged | None, prefix: str) -> dict[str, float | None]:
-    values: dict[str, bool | None] = dict.fromkeys((SCENE, *KINDS))
+    values: dict[str, bool | None] = dict.fromkeys((WHOLE, *KINDS))
     if judged is not None:
-        values = {SCENE: judged.whole, **judged.right}
+        values = {WHOLE: judged.whole, **judged.right}
     return {f"{prefix}{name}": None if value is None else float(value) for name, value in values.items()}
 
 
