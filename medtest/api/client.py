@@ -19,7 +19,7 @@ from medtest.api.request import CallState, Parameters, Request
 from medtest.api.retry import AGAIN, Reply, Trouble
 from medtest.api.transport import MOST_SHOWN, Http, NotSent, TooLong, unsent
 from medtest.api.wire import WIRES
-from medtest.api.wire.answers import NotAnAnswer, ReplyContent, TaskEnded, decoded, error_of
+from medtest.api.wire.answers import NotAnAnswer, ReplyContent, TaskEnded
 from medtest.api.wire.base import Received
 from medtest.errors import Mistake, UserMistakes
 
@@ -250,7 +250,7 @@ class Caller:
     def _status(self, received: Received, request: Request, plain: bool, seconds: float) -> Reply:
         status, headers = received.status, received.headers
         try:
-            code, message = error_of(decoded(received.content))
+            code, message = self.wire.error(received)
         except (ValueError, RecursionError):
             code, message = "", ""
         message = self._without_prompt(message, request)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from medtest.api.request import Parameters, Request
 from medtest.api.tokens import Tokens
-from medtest.api.wire.answers import ReplyContent
+from medtest.api.wire.answers import ReplyContent, decoded, error_of
 
 MIB = 2**20
 
@@ -105,6 +105,14 @@ class Wire(ABC):
     def filtered(self, status: int, code: str, words: str) -> bool:
         """Say whether an error's status, code and words (lower case) tell of moderation, and not of a wrong request."""
         return status in self.filtered_statuses and any(word in words for word in FILTERED)
+
+    def error(self, received: Received) -> tuple[str, str]:
+        """Return code and message of an error's body, each "" where it has none.
+
+        Raises:
+            ValueError: It is no JSON.
+        """
+        return error_of(decoded(received.content))
 
     def polling(self, task: str) -> Sending:
         """Return what asks after a task.

@@ -35,6 +35,7 @@ _FILTERED = (
     "content policy",
     "responsible ai",
     "responsibleai",
+    "infringement",
     "inappropriate content",
     "nsfw",
 )

@@ -81,6 +81,10 @@ class DrawingService(DrawingSystem, ApiSystem):
         """Return what the service is asked for besides, as fields of its requests; those that are None are left out."""
         return {}
 
+    def wire_name(self) -> str:
+        """Return the name of its kind of endpoint."""
+        return self.api
+
     def rewrites(self) -> str:
         """Say whether the service may draw another prompt than it is given, "" where it does not."""
         return ""
@@ -102,7 +106,7 @@ class DrawingService(DrawingSystem, ApiSystem):
         return "; ".join(said) + "."
 
     def _takes_seed(self) -> bool:
-        return wire_of(self.api).takes_seed and self.settings.seed is not None
+        return wire_of(self.wire_name()).takes_seed and self.settings.seed is not None
 
     def parameters(self) -> Parameters:
         """Return everything of the model that shapes its pictures."""
@@ -116,7 +120,7 @@ class DrawingService(DrawingSystem, ApiSystem):
             max_tokens=own.picture_tokens,
             seed=own.seed if isinstance(own.seed, int) else None,
             detail="",
-            api=self.api,
+            api=self.wire_name(),
             extra=own.extra,
             options=options,
         )
@@ -128,7 +132,7 @@ class DrawingService(DrawingSystem, ApiSystem):
     def request(self, call: Asking) -> Request:
         """Return the request of a call."""
         own = self.settings
-        seed = call.seed if own.seed == "case" and wire_of(self.api).takes_seed else None
+        seed = call.seed if own.seed == "case" and wire_of(self.wire_name()).takes_seed else None
         return Request(address=call.label, prompt=self.words(call), repeat=call.repeat, seed=seed)
 
     def caller(self, where: str, *, pictures: bool = True) -> Caller:

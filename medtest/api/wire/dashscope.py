@@ -1,0 +1,107 @@
+"""Alibaba Cloud's DashScope (Model Studio): Wan and its kin, which answer with a task and draw later.
+
+Two protocols (references "Wan text-to-image V2" and "Wan image generation"): models up to wan2.5 take
+``input.prompt`` at ``text2image/image-synthesis`` and give ``output.results[].url``; later ones take
+``input.messages`` at ``image-generation/generation`` and give ``output.choices[].message.content[].image``. Both answer
+the header ``X-DashScope-Async: enable`` with ``output.task_id``, and ``GET /tasks/ID`` with ``output.task_status``:
+PENDING, RUNNING, SUSPENDED, SUCCEEDED, FAILED, CANCELED, UNKNOWN (no such task, or one of more than 24 hours ago).
+``prompt_extend`` lets a language model rewrite the prompt; ``actual_prompt`` then says what was drawn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from medtest.api.request import CallState, Parameters, Request
+from medtest.api.wire.answers import NotAnAnswer, ReplyContent, TaskEnded, decoded
+from medtest.api.wire.base import Received, Sending
+from medtest.api.wire.drawing import Drawing, asked, mapping, nothing, seed_of, words
+
+_GOES_ON = frozenset({"PENDING", "RUNNING", "SUSPENDED"})
+_TASK = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_IN_INPUT = ("negative_prompt",)
+
+
+class DashScope(Drawing):
+    """``text2image/image-synthesis``."""
+
+    asynchronous: ClassVar[bool] = True
+    path: ClassVar[str] = "/services/aigc/text2image/image-synthesis"
+
+    def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
+        """Return what begins a task for one picture."""
+        options: dict[str, Any] = {"n": 1, **asked(parameters)}
+        if (seed := seed_of(request, parameters)) is not None:
+            options["seed"] = seed
+        given = self._input(request.prompt, options)
+        body = {"model": parameters.model, "input": given, "parameters": options | dict(parameters.extra)}
+        return Sending(path=self.path, body=body, headers={"X-DashScope-Async": "enable"})
+
+    def _input(self, prompt: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Return what stands under ``input``, and take out of the options what belongs there."""
+        return {"prompt": prompt, **{name: options.pop(name) for name in _IN_INPUT if name in options}}
+
+    def polling(self, task: str) -> Sending:
+        """Return what asks after a task.
+
+        Raises:
+            ValueError: It is no task's id.
+        """
+        if not _TASK.fullmatch(task):
+            raise ValueError("no task's id")
+        return Sending(path=f"/tasks/{task}", method="GET")
+
+    def read(
+        self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
+    ) -> ReplyContent:
+        """Return that a task goes on, or what came of it."""
+        body = mapping(decoded(received.content), "the body")
+        output = mapping(body.get("output"), "the output")
+        status, task = words(output.get("task_status")), words(output.get("task_id"))
+        if status in _GOES_ON:
+            if not _TASK.fullmatch(task):
+                raise NotAnAnswer("the task has no id")
+            return ReplyContent(state=CallState.ANSWERED, task=task)
+        if status != "SUCCEEDED":
+            return self._failed(status, output)
+        url, drawn_of, failed = self._result(output)
+        if url:
+            return ReplyContent(state=CallState.ANSWERED, url=url, model=parameters.model, revised_prompt=drawn_of)
+        return self._failed("", failed) if failed else nothing("the service answered with an empty list")
+
+    def _result(self, output: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
+        """Return the picture's address, the prompt that was drawn where it was rewritten, and what failed instead."""
+        results = output.get("results")
+        for one in results if isinstance(results, list) else []:
+            if isinstance(one, Mapping):
+                actual = words(one.get("actual_prompt"))
+                return words(one.get("url")), actual if actual != one.get("orig_prompt") else "", one
+        return "", "", {}
+
+    def _failed(self, status: str, output: Mapping[str, Any]) -> ReplyContent:
+        code, message = words(output.get("code")), words(output.get("message"))
+        said = f"{status} {code}".strip()
+        if self.filtered(400, code.lower(), f"{code} {message}".lower()):
+            return nothing(f"the task ended with {said}")
+        raise TaskEnded(f"the task ended with {said or 'nothing'}: {message}" if message else f"the task ended: {said}")
+
+
+class DashScopeMessages(DashScope):
+    """``image-generation/generation``."""
+
+    path: ClassVar[str] = "/services/aigc/image-generation/generation"
+
+    def _input(self, prompt: str, options: dict[str, Any]) -> dict[str, Any]:
+        return {"messages": [{"role": "user", "content": [{"text": prompt}]}]}
+
+    def _result(self, output: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
+        choices = output.get("choices")
+        for choice in choices if isinstance(choices, list) else []:
+            message = choice.get("message") if isinstance(choice, Mapping) else None
+            content = message.get("content") if isinstance(message, Mapping) else None
+            for part in content if isinstance(content, list) else []:
+                if isinstance(part, Mapping) and isinstance(part.get("image"), str):
+                    return part["image"], words(output.get("actual_prompt")), {}
+        return "", "", {}

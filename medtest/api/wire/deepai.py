@@ -1,0 +1,50 @@
+"""DeepAI's ``text2img``: a form, the key in the header ``api-key``, the picture as ``output_url``; no seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from medtest.api.request import CallState, Parameters, Request
+from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, error_of
+from medtest.api.wire.base import Received, Sending
+from medtest.api.wire.drawing import Drawing, asked, mapping, nothing, words
+
+
+class DeepAI(Drawing):
+    """``/text2img``, or another generator by its name."""
+
+    takes_seed: ClassVar[bool] = False
+
+    def key_header(self, key: str) -> tuple[str, str]:
+        """Return ``api-key``."""
+        return "api-key", key
+
+    def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
+        """Return the form."""
+        given = {**asked(parameters), **parameters.extra}
+        form = {"text": request.prompt, **{name: str(value) for name, value in given.items()}}
+        return Sending(path=f"/{parameters.model}", form=form)
+
+    def read(
+        self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
+    ) -> ReplyContent:
+        """Return where the picture lies."""
+        body = mapping(decoded(received.content), "the body")
+        if "output_url" not in body:
+            raise NotAnAnswer(f"the body has no output_url{_said(body)}")
+        if url := words(body["output_url"]):
+            return ReplyContent(state=CallState.ANSWERED, url=url)
+        return nothing("the service answered with an empty picture")
+
+    def error(self, received: Received) -> tuple[str, str]:
+        """Return the sentence of an error: ``{"err": …}`` or ``{"status": …}``."""
+        body: Any = decoded(received.content)
+        if isinstance(body, Mapping) and (said := words(body.get("err")) or words(body.get("status"))):
+            return "", said
+        return error_of(body)
+
+
+def _said(body: Mapping[str, Any]) -> str:
+    said = words(body.get("err")) or words(body.get("status"))
+    return f": {said}" if said else ""

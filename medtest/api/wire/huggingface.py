@@ -1,0 +1,55 @@
+"""Text to image of Hugging Face: inference endpoints, and the serverless router.
+
+``{"inputs": prompt, "parameters": {…}}`` (the task's specification ``text-to-image``), and the picture's bytes back;
+containers of one's own answer with base64 in JSON too. A model that is being loaded is 503, which is tried again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from medtest.api.request import CallState, Parameters, Request
+from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, error_of
+from medtest.api.wire.base import Received, Sending
+from medtest.api.wire.drawing import Drawing, asked, from_base64, nothing, seed_of, words
+
+_IN_JSON = ("image", "b64_json", "blob", "generated_image")
+
+
+class HuggingFace(Drawing):
+    """An endpoint (``asked_path`` empty), or the router, which knows models by ``/models/NAME``."""
+
+    def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
+        """Return prompt and parameters."""
+        given: dict[str, Any] = asked(parameters)
+        if (seed := seed_of(request, parameters)) is not None:
+            given["seed"] = seed
+        body: dict[str, Any] = {"inputs": request.prompt}
+        if given:
+            body["parameters"] = given
+        path = words(parameters.options.get("asked_path"))
+        return Sending(path=path, body=body | dict(parameters.extra), headers={"accept": "image/png"})
+
+    def read(
+        self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
+    ) -> ReplyContent:
+        """Return the picture."""
+        if "json" not in received.headers.get("content-type", ""):
+            if not received.content:
+                return nothing("the service answered with an empty picture")
+            return ReplyContent(state=CallState.ANSWERED, drawn=received.content)
+        body = decoded(received.content)
+        first: Any = body
+        if isinstance(first, dict) and isinstance(first.get("images"), list):
+            first = first["images"]
+        if isinstance(first, list):
+            if not first:
+                return nothing("the service answered with an empty list")
+            first = {"image": first[0]} if isinstance(first[0], str) else first[0]
+        if not isinstance(first, dict) or not any(name in first for name in _IN_JSON):
+            message = error_of(body)[1]
+            raise NotAnAnswer("the body has no image" + (f": {message}" if message else ""))
+        coded = next((words(first[name]) for name in _IN_JSON if name in first), "")
+        if not coded:
+            return nothing("the service answered with an empty picture")
+        return ReplyContent(state=CallState.ANSWERED, drawn=from_base64(coded))

@@ -1,0 +1,62 @@
+"""Pictures in chat answers: OpenRouter, Gemini's image models behind it, and gateways that follow them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from medtest.cases import Json
+from medtest.systems.asking import Asking
+from medtest.systems.pictures.base import prompt_of
+from medtest.systems.pictures.service import DrawingService, DrawingSettings
+
+PROMPT = "{prompt}"
+"""What the template leaves open."""
+
+
+class ChatImagesSettings(DrawingSettings):
+    """Settings of a model that draws in a chat.
+
+    Attributes:
+        prompt: What is put to the model; ``{prompt}`` stands for the prompt. A chat has to be told to draw.
+        aspect_ratio: Of the picture, ``1:1``; null leaves it to the model.
+        image_size: ``1K``, ``2K`` or ``4K``, of models that know it; null is not sent.
+    """
+
+    own_fields: ClassVar[frozenset[str]] = frozenset({"model", "messages", "n", "stream", "modalities", "seed"})
+
+    prompt: str = "Draw a picture of: {prompt}"
+    aspect_ratio: str | None = Field(default="1:1", max_length=10)
+    image_size: str | None = Field(default=None, max_length=10)
+
+    @field_validator("prompt")
+    @classmethod
+    def _template_asks(cls, given: str) -> str:
+        if PROMPT not in given:
+            raise ValueError(f"text with {PROMPT} in it, where the prompt is put")
+        return given
+
+
+class ChatImages(DrawingService):
+    """A model that draws in a chat."""
+
+    digest_name: ClassVar[str] = "medtest.systems.pictures.chat_images:ChatImages"
+    Settings: ClassVar[type[ChatImagesSettings]] = ChatImagesSettings
+    settings: Any
+    api: ClassVar[str] = "chat_images"
+
+    def options(self) -> dict[str, Json]:
+        """Return shape and size, as OpenRouter's ``image_config``."""
+        own = self.settings
+        config: dict[str, Json] = {"aspect_ratio": own.aspect_ratio, "image_size": own.image_size}
+        kept = {name: value for name, value in config.items() if value is not None}
+        return {"image_config": kept} if kept else {}
+
+    def words(self, call: Asking) -> str:
+        """Return the prompt within the template."""
+        return str(self.settings.prompt).replace(PROMPT, prompt_of(call).text)
+
+    def rewrites(self) -> str:
+        """Say that a chat model does with a prompt what it likes."""
+        return "whether the model rewrites prompts is not told"

@@ -1,0 +1,48 @@
+"""DeepAI's text2img."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from medtest.cases import Json
+from medtest.systems.pictures.service import DrawingService, DrawingSettings
+
+
+class DeepAISettings(DrawingSettings):
+    """Settings of DeepAI.
+
+    Attributes:
+        model: The generator, the last part of its address: ``text2img``.
+        seed: Null: the service takes none.
+        width: Of the picture in pixels; null leaves it to the service.
+        height: The same.
+        version: ``standard``, ``hd`` or ``genius``; null is not sent.
+    """
+
+    own_fields: ClassVar[frozenset[str]] = frozenset({"text", "grid_size"})
+
+    seed: None = None
+    width: int | None = Field(default=512, ge=128, le=1536)
+    height: int | None = Field(default=512, ge=128, le=1536)
+    version: str | None = Field(default=None, max_length=20)
+
+
+class DeepAI(DrawingService):
+    """DeepAI's text2img."""
+
+    digest_name: ClassVar[str] = "medtest.systems.pictures.deepai:DeepAI"
+    Settings: ClassVar[type[DeepAISettings]] = DeepAISettings
+    settings: Any
+    api: ClassVar[str] = "deepai"
+
+    def options(self) -> dict[str, Json]:
+        """Return size and version, and that one picture is wanted and no sheet of four."""
+        own = self.settings
+        return {
+            "grid_size": 1,
+            "width": own.width,
+            "height": own.height,
+            "image_generator_version": own.version,
+        }

@@ -1,0 +1,43 @@
+"""Stability AI's models: Stable Image Core and Ultra, Stable Diffusion 3.5."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from medtest.cases import Json
+from medtest.systems.pictures.service import DrawingService, DrawingSettings
+
+
+class StabilitySettings(DrawingSettings):
+    """Settings of Stability AI's API v2beta.
+
+    Attributes:
+        model: ``core``, ``ultra``, or a model of Stable Diffusion 3 by its name.
+        aspect_ratio: Of the picture.
+        negative_prompt: What shall not be in it; null is not sent.
+        style_preset: A style of the service's; null is not sent.
+        output_format: ``png``, ``jpeg`` or ``webp``.
+    """
+
+    own_fields: ClassVar[frozenset[str]] = frozenset({"prompt", "model", "seed", "image", "mode"})
+
+    aspect_ratio: str | None = Field(default="1:1", max_length=10)
+    negative_prompt: str | None = Field(default=None, max_length=10_000)
+    style_preset: str | None = Field(default=None, max_length=40)
+    output_format: Literal["png", "jpeg", "webp"] = "png"
+
+
+class Stability(DrawingService):
+    """A model of Stability AI."""
+
+    digest_name: ClassVar[str] = "medtest.systems.pictures.stability:Stability"
+    Settings: ClassVar[type[StabilitySettings]] = StabilitySettings
+    settings: Any
+    api: ClassVar[str] = "stability"
+
+    def options(self) -> dict[str, Json]:
+        """Return shape, style, format."""
+        names = ("aspect_ratio", "negative_prompt", "style_preset", "output_format")
+        return {name: getattr(self.settings, name) for name in names}
