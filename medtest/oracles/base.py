@@ -57,6 +57,11 @@ class Oracle(Part, ABC):
         self.relations: Mapping[str, str] = {}
         self.effects: Mapping[str, frozenset[str] | None] = {}
 
+    @classmethod
+    def check(cls, settings: Any) -> list[Mistake]:
+        """Return the user's mistakes in settings that can be seen before anything runs: a folder that is not there."""
+        return []
+
     @abstractmethod
     def score(
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect

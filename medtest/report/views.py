@@ -180,6 +180,7 @@ def _system(
         oracle=oracle,
         readings=readings,
         asked=view.asked,
+        shared=invocation.shared,
     )
     tables.write(target)
     phase(f"report{of_whom}")

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from medtest.readers.base import Readings
 
 FOLDER = "tables"
+SHARED = ".answers"
+"""Folder beside those of the suites that all runs share, :attr:`medtest.suite.model.Invocation.shared`."""
 NO_QUALITY = (*COUNTED, "confidence")
 """Scores whose curves over severities say nothing of quality."""
 SEED_FACTS = ("dataset", "seed_id", "cluster", "source_sha256", "verdict")
@@ -77,12 +79,18 @@ class Context:
         phantom: Whether any of the seeds are made images.
         reference: What :meth:`medtest.tasks.base.Task.reference` made of the system that figures are relative to.
         label_thresholds: Where a probability of one of several labels becomes a yes, in tables on attacks.
+        judging: Settings of the oracle by name, JSON values.
+        folder: The run's folder, for what records name by SHA-256; None where the records are of none.
+        shared: The folder that all runs share, for what is kept by content; None likewise.
     """
 
     place: Axes
     phantom: bool = False
     reference: Any = None
     label_thresholds: tuple[float, ...] = LABEL_THRESHOLDS
+    judging: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+    shared: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -202,8 +210,9 @@ def make_tables(
     oracle: Oracle | None = None,
     readings: Readings | None = None,
     asked: CaseSet | None = None,
+    shared: Path | None = None,
 ) -> Tables:
-    """Make every table of one system's folder from its records; nothing is written and no system is run.
+    """Make every table of one system's folder from its records; nothing is written in it and no system is run.
 
     Args:
         folder: ``outputs/<suite>/<system>/<digest>``.
@@ -213,6 +222,7 @@ def make_tables(
         oracle: Judges the records anew, where it is not the one that judged them; None takes them as they are.
         readings: What another reader read of them; needs ``oracle``.
         asked: The cases that the tables cover; None for all that the folder holds.
+        shared: The folder that all runs share; None for the one beside the suites' folders.
 
     Raises:
         OutputProblem: The folder holds no readable records, or no ``suite.yaml`` where it is needed.
@@ -223,14 +233,24 @@ def make_tables(
         wanted = Wanted.of(suite, system_id) if isinstance(suite, Suite) else suite
     extra = ["followup_sha256"] if wanted.exclude is not None else []
     records = Records.read(folder, [*make_columns(folder), *extra], asked)
-    made = tables_of(judged_records(records, oracle, readings), wanted, reference=reference)
+    files = (folder, shared or folder.resolve().parent.parent.parent / SHARED)
+    made = tables_of(judged_records(records, oracle, readings), wanted, reference=reference, files=files)
     if oracle is None or readings is None or not readings.marks:
         return made
     return replace(made, own=made.own.read_by(records, readings))
 
 
-def tables_of(records: Records, wanted: Wanted, *, reference: Any = None) -> Tables:
-    """Make every table from records that are read already."""
+def tables_of(
+    records: Records, wanted: Wanted, *, reference: Any = None, files: tuple[Path, Path] | None = None
+) -> Tables:
+    """Make every table from records that are read already.
+
+    Args:
+        records: Records of one system.
+        wanted: What is wanted of the suite.
+        reference: As in :func:`make_tables`.
+        files: The run's folder and the one that all runs share; None where the records are of no folder.
+    """
     counts = counts_of(records)
     excluded = None
     if wanted.exclude is not None:
@@ -286,6 +306,9 @@ def tables_of(records: Records, wanted: Wanted, *, reference: Any = None) -> Tab
                 phantom=wanted.phantom,
                 reference=reference,
                 label_thresholds=wanted.label_thresholds,
+                judging=wanted.judging,
+                folder=None if files is None else files[0],
+                shared=None if files is None else files[1],
             ),
         ),
     )

@@ -58,6 +58,7 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
     rest = {k: v for k, v in given.items() if k not in ("oracle", *_BESIDE)}
     settings = settings_of(draft, ("oracles",), own, rest)
     _check_expectations(draft, settings)
+    draft.mistakes.extend(info.load().check(settings) if settings is not None else ())
     primary_given = given.get("primary") or {}
     if not isinstance(primary_given, dict):
         draft.wrong(("oracles", "primary"), found=primary_given, allowed="score, threshold and against")

@@ -55,6 +55,11 @@ class FigureSettings(PartSettings):
     geneval_counting_score: float = Field(0.0, ge=0, le=1)
     device: str = Field("auto", pattern=r"auto|cpu|cuda:\d+")
 
+    @classmethod
+    def of(cls, judging: Mapping[str, Any]) -> FigureSettings:
+        """Return the settings that an oracle's settings hold (``Context.judging``); the defaults where it has none."""
+        return cls.model_validate(judging.get("figures") or {})
+
     @property
     def pixels(self) -> Mapping[str, Any]:
         """The network that distances and scores are made with."""

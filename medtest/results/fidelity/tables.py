@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.errors import MedtestError
-from medtest.paths import home
 from medtest.results.fidelity.cases import DrawnCases
 from medtest.results.fidelity.duplicate_tables import duplicate_tables
 from medtest.results.fidelity.embedded import EmbeddedRun, embedded_run
@@ -59,15 +58,14 @@ def picture_tables(
         records: Records of one system.
         settings: What figures are made with.
         folder: The run's folder, which keeps the pictures; None makes what needs none.
-        shared: The folder that all runs share; None for that of :func:`medtest.paths.home`.
+        shared: The folder that all runs share, where features are kept; None for the run's own.
         progress: Is told how far the embedding is.
     """
     cases = DrawnCases.of(records)
     embedded, notices = None, []
     if folder is not None and settings.pictures == "embedded" and cases.drawn.any():
-        place = shared if shared is not None else home() / "outputs" / ".answers"
         try:
-            embedded = embedded_run(cases, settings, folder=folder, shared=place, progress=progress)
+            embedded = embedded_run(cases, settings, folder=folder, shared=shared or folder, progress=progress)
             notices = embedded.notices
         except MedtestError as error:
             notices = [f"figures that need a network of pictures are missing: {error}"]

@@ -24,6 +24,8 @@ def make_columns(folder: Path) -> list[str]:
     there = column_names(folder)
     unread = {"followup_sha256", "elapsed_ms", *_KEYS, *SEED_FACTORS, *CASE_FACTORS}
     unread |= set() if "crafted_on" in there else {"params"}
+    if "picture" in there:  # what tells prompts apart where records hold no words
+        unread.discard("followup_sha256")
     rest = [name for name in there if name not in unread]
     return [*_KEYS, *SEED_FACTORS, *CASE_FACTORS, *rest]
 

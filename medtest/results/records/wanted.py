@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from medtest.tasks.base import Task, task_of
 
 SUITE_FILE = "suite.yaml"
 RUN_FILE = "run.json"
+_BESIDE = ("oracle", "primary", "scores", "thresholds", "against", "reader")
+"""Keys of the block ``oracles`` that are no settings of the oracle."""
 LABEL_THRESHOLDS = (0.5, 0.7)
 """Where a probability becomes a yes, in tables on attacks: those of the paper's code (M. Xu et al., 2021)."""
 
@@ -49,6 +51,7 @@ class Wanted:
         min_step: Neighbouring scales of a measured property that are nearer are merged.
         kind: Name of the seeds' task.
         label_thresholds: Where a probability of one of several labels becomes a yes, in tables on attacks.
+        judging: Settings of the oracle by name, JSON values, for tables of the task.
     """
 
     suite: str
@@ -71,6 +74,7 @@ class Wanted:
     min_step: float = 0.0
     kind: str = "mask"
     label_thresholds: tuple[float, ...] = LABEL_THRESHOLDS
+    judging: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, suite: Suite, system_id: str | None = None) -> Wanted:
@@ -106,6 +110,7 @@ class Wanted:
             min_step=float(getattr(oracle.part.settings, "min_step", 0.0)),
             kind=suite.kind,
             label_thresholds=tuple(getattr(oracle.part.settings, "label_thresholds", LABEL_THRESHOLDS)),
+            judging=oracle.part.settings.model_dump(mode="json"),
         )
 
     @classmethod
@@ -153,6 +158,7 @@ class Wanted:
             min_step=float(oracles.get("min_step", 0.0)),
             kind=_judged_kind(oracles.get("oracle")),
             label_thresholds=tuple(float(one) for one in oracles.get("label_thresholds") or LABEL_THRESHOLDS),
+            judging={name: value for name, value in oracles.items() if name not in _BESIDE},
         )
 
     @property

@@ -17,9 +17,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from medtest.cases import SOURCE, Effect, Json, Output, PictureOutput, PreparedSeed, Verdict
+from medtest.errors import Mistake
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 from medtest.plugins import PartSettings
+from medtest.results.fidelity.settings import FigureSettings
 from medtest.scenes import Scene, dumped
 from medtest.tasks.depict.rules import KINDS, Judged, against_source, against_truth
 from medtest.tasks.depict.views import NO_CHANGE, Change, Look, Said, change_of, look_of, said_of
@@ -46,9 +48,11 @@ class ScenesSettings(PartSettings):
     Attributes:
         rules: How a pair of pictures is judged: ``strict``; ``paper``, by the equations of ACTesting; ``released``, as
             its published code does.
+        figures: What figures of the pictures are made with (FID, IS, R-precision, near-duplicates, GenEval's rule).
     """
 
     rules: Literal["strict", "paper", "released"] = "strict"
+    figures: FigureSettings = FigureSettings()
 
 
 class Scenes(Oracle):
@@ -81,6 +85,11 @@ class Scenes(Oracle):
     measures: ClassVar[tuple[str, ...]] = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds", "attempts")
     seed_factors: ClassVar[tuple[str, ...]] = ()
     revision: ClassVar[int] = 1
+
+    @classmethod
+    def check(cls, settings: Any) -> list[Mistake]:
+        """Return what is wrong with paths that figures are made with."""
+        return settings.figures.check() if isinstance(settings, ScenesSettings) else []
 
     def score(
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
