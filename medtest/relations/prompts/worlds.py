@@ -80,10 +80,11 @@ def _photographs() -> World:
 
 
 def _drawn() -> World:
-    from medtest.phantoms import scenes
+    from medtest.phantoms.prompts import RELATIONS
+    from medtest.phantoms.scenes import CLASSES
 
-    classes = tuple(sorted(scenes.CLASSES))
-    triples = sorted((a, said, b) for a in classes for b in classes for said in scenes.RELATIONS if a != b)
+    classes = tuple(sorted(CLASSES))
+    triples = sorted((a, said, b) for a in classes for b in classes for said in RELATIONS if a != b)
     return World(classes=classes, triples=tuple(triples))
 
 

@@ -1,0 +1,90 @@
+"""Made pools: what prompts of drawn scenes say, by number.
+
+Entities are of the classes and colours of :mod:`medtest.phantoms.scenes`, distinct in class; relations hold each new
+one to one before it, so that no two contradict each other and a layout can follow them all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+
+from medtest.phantoms.scenes import CLASSES, COLOURS
+from medtest.scenes import Entity, Pool, pool_of
+
+REVISION = 1
+RELATIONS: tuple[str, ...] = (
+    "above",
+    "behind",
+    "in",
+    "in front of",
+    "left of",
+    "near",
+    "on",
+    "right of",
+    "under",
+)
+"""What is said of two things in a drawn scene."""
+MOST_ENTITIES = 8
+MOST_OF_ONE = 4
+_UPON = ("in", "on")
+_COLOURED = 0.7
+_SEVERAL = 0.2
+
+
+def prompt_rng(suite_seed: int, index: int) -> np.random.Generator:
+    """Return the generator of one pool: PCG64 seeded by the SHA-256 of ``[suite_seed, "prompts", index]`` as JSON."""
+    key = json.dumps([int(suite_seed), "prompts", int(index)], separators=(",", ":"))
+    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
+
+
+def make(index: int, suite_seed: int, *, fewest: int = 1, most: int = 5, related: float = 1.0) -> Pool:
+    """Return the pool of one number, the same however many are made.
+
+    Args:
+        index: Its number.
+        suite_seed: The suite's seed.
+        fewest: Least number of entities, 1 or more.
+        most: Greatest, up to :data:`MOST_ENTITIES`; each number between is as likely.
+        related: How likely an entity after the first is related to one before it; the others are only named.
+
+    Returns:
+        Entities of distinct classes, seven in ten of one colour; one in five of those that no more than one triple
+        holds are two to :data:`MOST_OF_ONE`. What lies in or on another carries and holds nothing itself.
+    """
+    rng = prompt_rng(suite_seed, index)
+    count = int(rng.integers(fewest, most + 1))
+    names = [CLASSES[int(at)] for at in rng.choice(len(CLASSES), size=count, replace=False)]
+    triples: list[tuple[int, str, int]] = []
+    upon: set[int] = set()
+    for new in range(1, count):
+        if rng.random() < related:
+            other = int(rng.integers(new))
+            said = RELATIONS[int(rng.integers(len(RELATIONS)))]
+            if said in _UPON and (other in upon or new in upon):
+                said = "near"
+            if said in _UPON:
+                upon |= {new, other}
+            triples.append((new, said, other))
+    held = [sum(at in (one[0], one[2]) for one in triples) for at in range(count)]
+    entities = [_entity(name, held[at], at in upon, rng) for at, name in enumerate(names)]
+    return _as_named(entities, triples)
+
+
+def _entity(name: str, held: int, upon: bool, rng: np.random.Generator) -> Entity:  # noqa: FBT001 - a fact of it
+    coloured, several = rng.random() < _COLOURED, rng.random() < _SEVERAL
+    colour, many = COLOURS[int(rng.integers(len(COLOURS)))], int(rng.integers(2, MOST_OF_ONE + 1))
+    return Entity(
+        name=name,
+        count=many if several and held <= 1 and not upon else 1,
+        attributes=(colour,) if coloured else (),
+    )
+
+
+def _as_named(entities: list[Entity], triples: list[tuple[int, str, int]]) -> Pool:
+    """Return the pool with its entities in the order in which templates name them: subjects before objects."""
+    order = list(dict.fromkeys([end for one in triples for end in (one[0], one[2])] + list(range(len(entities)))))
+    place = {old: new for new, old in enumerate(order)}
+    return pool_of([entities[at] for at in order], [(place[a], said, place[b]) for a, said, b in triples])

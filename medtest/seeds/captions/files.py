@@ -1,0 +1,231 @@
+"""Files of captions: COCO's JSON in both layouts, lists, CSV, plain text.
+
+- ``captions_val2017.json`` as COCO gives it: ``{"images": [{"id", …}], "annotations": [{"image_id", "caption"}]}``;
+- by image: ``{"139": ["A woman stands …", …]}``;
+- a list of texts or of objects with a caption, an image if any; also one object a line (``.jsonl``);
+- CSV with a column ``caption`` and, if there is one, ``image``; plain text, one caption a line.
+
+They come from strangers: sizes are bounded before anything is parsed, and what is wrong with them is one report.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.files import decoded
+from medtest.files.images import BadFileError, read_bytes
+from medtest.vqa.question_files import csv_cells
+
+MOST_PIXELS_WORTH = 7_000_000
+"""Bound on a file's size, in the units of :func:`read_bytes` (128 MB): COCO's captions of 118,287 images are 92 MB."""
+MOST_CAPTIONS = 1_000_000
+LONGEST_CAPTION = 2_000
+LONGEST_NAME = 200
+CAPTION_KEYS = ("caption", "captions", "prompt", "text", "sentence")
+IMAGE_KEYS = ("image", "image_id", "imageid", "img_id", "file_name", "filename", "file", "id", "cocoid")
+LAYOUTS = (
+    "COCO's JSON (images and annotations), captions by image ({id: [caption, …]}), a list of captions, CSV with a "
+    "column caption, or plain text, one caption a line"
+)
+
+Found: TypeAlias = "tuple[Any, Any, str]"
+"""Image (None where none is named), caption, and the place in the file, all as they lie there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptionRow:
+    """A caption as its file has it.
+
+    Attributes:
+        image: What it is a caption of; "" where that is not said.
+        text: The caption.
+    """
+
+    image: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRow:
+    """A row that is no caption.
+
+    Attributes:
+        place: Where it stands ("annotation 12", "line 3").
+        reason: What is wrong with it.
+    """
+
+    place: str
+    reason: str
+
+
+def read(path: Path, where: str) -> tuple[list[CaptionRow], list[BadRow]]:
+    """Read a file of captions, whichever layout it has.
+
+    Args:
+        path: The file.
+        where: The file as people know it.
+
+    Returns:
+        The captions in the file's order, and the rows that are none.
+
+    Raises:
+        UserMistakes: It cannot be read at all, is too large, or has another layout.
+    """
+    text = text_of(path, where)
+    head = text.lstrip()[:1]
+    if head in ("{", "[") and path.suffix.lower() not in (".txt", ".csv", ".tsv"):
+        found = _of_json(json_of(text, where), where)
+    elif path.suffix.lower() in (".csv", ".tsv"):
+        found = _of_csv(text, where)
+    else:
+        found = ((None, line, f"line {number}") for number, line in enumerate(text.splitlines(), 1) if line.strip())
+    return _checked(found, where)
+
+
+def text_of(path: Path, where: str) -> str:
+    """Return a file's text, its size bounded before it is read.
+
+    Raises:
+        UserMistakes: It cannot be read, is too large, or is no text.
+    """
+    try:
+        return decoded(read_bytes(path, max_pixels=MOST_PIXELS_WORTH).content)
+    except BadFileError as error:
+        raise stop(where, str(error)) from error
+    except ValueError as error:
+        raise stop(where, str(error), fix="save it as UTF-8") from error
+
+
+def json_of(text: str, where: str) -> Any:
+    """Return a file's JSON, of one value or one a line.
+
+    Raises:
+        UserMistakes: It is none.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise stop(where, "is nested too deeply") from error
+    except ValueError as error:
+        try:
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+        except (ValueError, RecursionError):
+            raise stop(where, f"is not JSON ({error})"[:200], line=getattr(error, "lineno", None)) from error
+
+
+def stop(where: str, found: str, allowed: str = "", fix: str = "", line: int | None = None) -> UserMistakes:
+    """Return the report on a file that cannot be used."""
+    return Mistake(where=where, line=line, key="file", found=found, allowed=allowed, fix=fix).as_error()
+
+
+def short(value: Any) -> str:
+    """Return a value as messages show it."""
+    if value is None:
+        return "nothing"
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:77] + "..."
+
+
+def _of_json(content: Any, where: str) -> Iterator[Found]:
+    if isinstance(content, list):
+        return _listed(content)
+    if not isinstance(content, dict) or not content:
+        raise stop(where, f"is {short(content)}", LAYOUTS)
+    notes = content.get("annotations")
+    if isinstance(notes, list):
+        return _annotated(notes, content.get("images"))
+    if all(isinstance(value, list | str) for value in content.values()):
+        return _by_image(content)
+    raise stop(where, f"an object with {', '.join(sorted(map(str, content)))[:100]}", LAYOUTS)
+
+
+def _annotated(notes: list[Any], images: Any) -> Iterator[Found]:
+    """Yield COCO's annotations; where its images are listed, one of no image is a mistake."""
+    listed = images if isinstance(images, list) else []
+    there = {str(one.get("id")) for one in listed if isinstance(one, Mapping)}
+    for number, note in enumerate(notes, 1):
+        place = f"annotation {number}"
+        if not isinstance(note, Mapping):
+            yield None, note, place
+            continue
+        image = note.get("image_id")
+        if there and str(image) not in there:
+            yield None, None, f"{place}, image_id {short(image)}, which is none of the images"
+        else:
+            yield image, note.get("caption"), place
+
+
+def _by_image(content: Mapping[str, Any]) -> Iterator[Found]:
+    for image, captions in content.items():
+        for number, caption in enumerate([captions] if isinstance(captions, str) else captions, 1):
+            yield image, caption, f"{short(image)}, caption {number}"
+
+
+def _listed(content: list[Any]) -> Iterator[Found]:
+    for number, entry in enumerate(content, 1):
+        place = f"entry {number}"
+        if not isinstance(entry, Mapping):
+            yield None, entry, place
+            continue
+        even = {str(key).lower().replace(" ", "_"): value for key, value in entry.items()}
+        image = next((even[key] for key in IMAGE_KEYS if key in even), None)
+        caption = next((even[key] for key in CAPTION_KEYS if key in even), None)
+        for one in caption if isinstance(caption, list) else [caption]:
+            yield image, one, place
+
+
+def _of_csv(text: str, where: str) -> Iterator[Found]:
+    def columns(names: list[str], line: int) -> dict[str, int]:
+        plain = [name.replace(" ", "_") for name in names]
+        caption = next((plain.index(key) for key in CAPTION_KEYS if key in plain), None)
+        if caption is None:
+            raise Mistake(
+                where=where,
+                line=line,
+                key="caption",
+                found=", ".join(names)[:120] or "no header",
+                allowed=f"a column {' or '.join(CAPTION_KEYS)}",
+                nearest=nearest_name("caption", [name for name in names if name]),
+            ).as_error()
+        image = next((plain.index(key) for key in IMAGE_KEYS if key in plain), None)
+        return {"caption": caption} | ({} if image is None else {"image": image})
+
+    for line, cells in csv_cells(text, columns, partial(stop, where)):
+        yield cells.get("image"), cells["caption"], f"line {line}"
+
+
+def _checked(found: Iterable[Found], where: str) -> tuple[list[CaptionRow], list[BadRow]]:
+    rows: list[CaptionRow] = []
+    bad: list[BadRow] = []
+    for image, caption, place in found:
+        if len(rows) + len(bad) >= MOST_CAPTIONS:
+            raise stop(where, f"more than {MOST_CAPTIONS:,} captions", f"at most {MOST_CAPTIONS:,}")
+        reason = _wrong(image, caption)
+        if reason:
+            bad.append(BadRow(place=place, reason=reason))
+        else:
+            name = "" if image is None else str(image).strip()
+            rows.append(CaptionRow(image=name, text=" ".join(caption.split())))
+    if not rows and not bad:
+        raise stop(where, "no caption", LAYOUTS)
+    return rows, bad
+
+
+def _wrong(image: Any, caption: Any) -> str:
+    if not isinstance(caption, str):
+        return f"{short(caption)} where a caption is expected"
+    if not caption.strip():
+        return "an empty caption"
+    if len(caption) > LONGEST_CAPTION:
+        return f"a caption of {len(caption):,} characters, more than {LONGEST_CAPTION:,}"
+    if image is not None and (isinstance(image, bool) or not isinstance(image, str | int)):
+        return f"{short(image)} where an image's name is expected"
+    if len(str(image)) > LONGEST_NAME:
+        return f"an image's name of {len(str(image)):,} characters, more than {LONGEST_NAME}"
+    return ""

@@ -1,0 +1,130 @@
+"""GenEval's prompts: its ``evaluation_metadata.jsonl``, whose metadata are the pool (D. Ghosh et al., NeurIPS 2023).
+
+One object a line: ``{"tag", "include": [{"class", "count", "color"?, "position"?: [relation, index]}], "exclude"?,
+"prompt"}``. ``exclude`` says from how many on there are too many, as exact counts do; it adds nothing to a pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, ClassVar, Literal
+
+from medtest.captions.vocabulary import Vocabulary, vg150
+from medtest.plugins import PartSettings
+from medtest.scenes import Entity, Pool, pool_of
+from medtest.seeds.captions.base import Candidate, Prompts
+from medtest.seeds.captions.files import LONGEST_CAPTION, MOST_CAPTIONS, BadRow, json_of, short, stop, text_of
+from medtest.seeds.captions.source import FiledPrompts, FiledSettings
+from medtest.seeds.folders.layout import shown
+
+TAG = "tag"
+MOST_INCLUDED = 20
+MOST_COUNT = 100
+LONGEST_CLASS = 60
+_ALLOWED = "GenEval's evaluation_metadata.jsonl: one object a line with tag, include and prompt"
+
+
+class GenEvalSettings(FiledSettings):
+    """What a suite may set; its prompts' own words are asked by default, for GenEval's figures are of them.
+
+    Attributes:
+        words: ``own`` or ``template``.
+    """
+
+    words: Literal["template", "own"] = "own"
+
+
+class GenEval(FiledPrompts):
+    """GenEval's prompts with their metadata; the tag is a stratum, and each prompt a cluster of its own."""
+
+    Settings: ClassVar[type[PartSettings]] = GenEvalSettings
+    holds: ClassVar[str] = "GenEval's evaluation_metadata.jsonl"
+    suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".json")
+
+    settings: GenEvalSettings
+
+    def _look(self, found: Prompts) -> None:
+        path = self._file()
+        where = shown(PurePosixPath(path.name))
+        content = json_of(text_of(path, where), where)
+        rows = content if isinstance(content, list) else [content]
+        if len(rows) > MOST_CAPTIONS:
+            raise stop(where, f"{len(rows):,} prompts", f"at most {MOST_CAPTIONS:,}")
+        bad: list[BadRow] = []
+        for number, row in enumerate(rows, 1):
+            try:
+                found.candidates.append(_candidate(row, number - 1))
+            except ValueError as error:
+                bad.append(BadRow(place=f"line {number}", reason=str(error)))
+        if not found.candidates:
+            raise stop(where, bad[0].reason if bad else "no prompt", _ALLOWED)
+        self._bad(bad, where, found)
+
+
+def _candidate(row: Any, index: int) -> Candidate:
+    if not isinstance(row, Mapping):
+        raise ValueError(f"{short(row)} where an object is expected")
+    text, tag, include = row.get("prompt"), row.get("tag"), row.get("include")
+    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_CAPTION:
+        raise ValueError(f"prompt is {short(text)}")
+    if not isinstance(tag, str) or not tag or len(tag) > LONGEST_CLASS:
+        raise ValueError(f"tag is {short(tag)}")
+    if not isinstance(include, list) or not 1 <= len(include) <= MOST_INCLUDED:
+        raise ValueError(f"include is {short(include)}; a list of 1 to {MOST_INCLUDED} is expected")
+    return Candidate(
+        seed_id=f"{index:05d}", text=" ".join(text.split()), pool=pool_of_metadata(include), strata=((TAG, tag),)
+    )
+
+
+def pool_of_metadata(include: list[Any]) -> Pool:
+    """Return the pool of a prompt's metadata.
+
+    Args:
+        include: Its ``include``; ``position`` is a relation to the entry of an index before it.
+
+    Returns:
+        Classes as medtest names them, ``below`` as ``under``; of two that are related, the first named is the subject.
+
+    Raises:
+        ValueError: An entry is none; the message says what is wrong.
+    """
+    known = vg150()
+    entities = [_entity(entry, known) for entry in include]
+    triples: list[tuple[int, str, int]] = []
+    for at, entry in enumerate(include):
+        position = entry.get("position")
+        if position is None:
+            continue
+        said, other = _position(position, known)
+        if said is None or other not in range(len(include)) or other == at:
+            raise ValueError(f"position is {short(position)}; [relation, index of another class] is expected")
+        triples.append((at, said, other))
+    order = list(dict.fromkeys([end for one in triples for end in (one[0], one[2])] + list(range(len(entities)))))
+    place = {old: new for new, old in enumerate(order)}
+    return pool_of([entities[at] for at in order], [(place[a], said, place[b]) for a, said, b in triples])
+
+
+def _position(position: Any, known: Vocabulary) -> tuple[str | None, int]:
+    """Return relation and index of a position; None and -1 for what is none."""
+    said, other = position if isinstance(position, list) and len(position) == 2 else (None, None)
+    index = other if isinstance(other, int) and not isinstance(other, bool) else -1
+    return known.predicate_of(said) if isinstance(said, str) else None, index
+
+
+def _entity(entry: Any, known: Vocabulary) -> Entity:
+    if not isinstance(entry, Mapping):
+        raise ValueError(f"include holds {short(entry)} where an object is expected")
+    name, count, colour = entry.get("class"), entry.get("count"), entry.get("color")
+    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_CLASS:
+        raise ValueError(f"class is {short(name)}")
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_COUNT:
+        raise ValueError(f"count of {name!r} is {short(count)}; 1 to {MOST_COUNT} is expected")
+    if colour is not None and (not isinstance(colour, str) or not colour.strip() or len(colour) > LONGEST_CLASS):
+        raise ValueError(f"color of {name!r} is {short(colour)}")
+    plain = " ".join(name.lower().split())
+    return Entity(
+        name=known.class_of(plain) or plain,
+        count=count,
+        attributes=() if colour is None else (colour.strip().lower(),),
+    )

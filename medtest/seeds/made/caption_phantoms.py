@@ -1,0 +1,56 @@
+"""Made prompts: pools over what drawn scenes show, in the words of templates.
+
+They exercise a suite where no captions are at hand; simulated services can draw them, and the bundled reader sees them.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from medtest.plugins import PartSettings, wrong_at
+from medtest.seeds.captions.base import Candidate, Prompts, PromptSettings, PromptSource
+
+
+class CaptionPhantomSettings(PromptSettings):
+    """What a suite may set.
+
+    Attributes:
+        count: How many are made, 1 to 100,000, before any are left out or drawn of them.
+        start: Number of the first, so that two data sets of one suite share none.
+        fewest: Least number of entities, 1 to 8.
+        most: Greatest; each number between is as likely.
+        related: How likely an entity after the first is related to one before it.
+    """
+
+    count: int = Field(default=24, ge=1, le=100_000)
+    start: int = Field(default=0, ge=0, le=10_000_000)
+    fewest: int = Field(default=1, ge=1, le=8)
+    most: int = Field(default=5, ge=1, le=8)
+    related: float = Field(default=1.0, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _grows(self) -> Self:
+        if self.fewest > self.most:
+            raise wrong_at("fewest", f"at most {self.most}, as most says")
+        return self
+
+
+class CaptionPhantoms(PromptSource):
+    """Made prompts, ``caption-00000``, ``caption-00001``, …; each is a cluster of its own."""
+
+    Settings: ClassVar[type[PartSettings]] = CaptionPhantomSettings
+    phantom: ClassVar[bool] = True
+
+    settings: CaptionPhantomSettings
+
+    def _look(self, found: Prompts) -> None:
+        from medtest.phantoms import prompts
+
+        settings = self.settings
+        for index in range(settings.start, settings.start + settings.count):
+            pool = prompts.make(
+                index, self.suite_seed, fewest=settings.fewest, most=settings.most, related=settings.related
+            )
+            found.candidates.append(Candidate(seed_id=f"caption-{index:05d}", text="", pool=pool))

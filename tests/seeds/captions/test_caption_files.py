@@ -1,0 +1,215 @@
+"""Captions from files: every layout, which caption of an image, what is drawn, and what a broken file is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from prompt_sources import CAPTIONS, as_coco, source
+
+from medtest.captions.density import level
+from medtest.captions.render import render
+from medtest.errors import UserMistakes
+from medtest.scenes import Pool
+from medtest.seeds.captions.base import PromptSource
+
+
+def rows_of(captions: dict[str, list[str]]) -> list[tuple[str, str]]:
+    return [(image, text) for image, texts in captions.items() for text in texts]
+
+
+LAYOUTS: dict[str, tuple[str, Callable[[dict[str, list[str]]], str]]] = {
+    "coco": ("captions_val2017.json", as_coco),
+    "by image": ("captions.json", json.dumps),
+    "objects": (
+        "captions.json",
+        lambda given: json.dumps([{"image_id": image, "caption": text} for image, text in rows_of(given)]),
+    ),
+    "lines": (
+        "captions.jsonl",
+        lambda given: "\n".join(json.dumps({"image": image, "text": text}) for image, text in rows_of(given)),
+    ),
+    "csv": (
+        "captions.csv",
+        lambda given: "image;caption\n" + "".join(f'{image};"{text}"\n' for image, text in rows_of(given)),
+    ),
+    "csv of Windows": (
+        "captions.csv",
+        lambda given: "\ufefffile_name,Caption\r\n" + "".join(f'{i},"{t}"\r\n' for i, t in rows_of(given)),
+    ),
+}
+
+
+def texts(made: PromptSource) -> dict[str, str]:
+    return {ref.seed_id: made.load(ref).prompt.text for ref in made.refs()}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_hold_the_same(layout: str, tmp_path: Path) -> None:
+    name, write = LAYOUTS[layout]
+    (tmp_path / name).write_text(write(CAPTIONS), encoding="utf-8")
+    made = source("captions", tmp_path, words="own", min_triples=1)
+    assert texts(made) == {
+        "139": CAPTIONS["139"][0] if layout != "coco" else "A dog sitting on a red couch near a table.",
+        "285": CAPTIONS["285"][0],
+        "1000": CAPTIONS["1000"][0],
+    }
+    assert [ref.cluster for ref in made.refs()] == ["139", "285", "1000"]
+    assert made.notices() == ("1 of 4 prompts are left out: fewer relations than min_triples, 1.",)
+
+
+def test_plain_text_is_a_caption_a_line(tmp_path: Path) -> None:
+    (tmp_path / "prompts.txt").write_text("A dog on a bed.\n\n[A cat] under a table.\n", encoding="utf-8")
+    made = source("captions", tmp_path, words="own", min_triples=1)
+    assert texts(made) == {"line-000001": "A dog on a bed.", "line-000002": "[A cat] under a table."}
+
+
+@pytest.mark.parametrize(
+    ("caption", "ids"),
+    [
+        ("first", {"139": "A dog sitting on a red couch near a table."}),
+        ("relations", {"139": "A dog sitting on a red couch near a table."}),
+        ("longest", {"139": "A dog sitting on a red couch near a table."}),
+        ("all", {"139-2": "A dog sitting on a red couch near a table."}),
+    ],
+)
+def test_which_caption_of_an_image(caption: str, ids: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "captions.json").write_text(json.dumps(CAPTIONS), encoding="utf-8")
+    made = source("captions", tmp_path, words="own", caption=caption, min_triples=2)
+    assert {name: text for name, text in texts(made).items() if name.startswith("139")} == ids
+    assert all(ref.cluster == ref.seed_id.partition("-")[0] for ref in made.refs())
+
+
+def test_sources_are_said_as_follow_ups_are_and_hold_classes(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("A lady next to two old sofas and a zorb.", encoding="utf-8")
+    made = source("captions", tmp_path, min_triples=1)
+    prompt = made.load(made.refs()[0]).prompt
+    assert prompt.text == render(prompt.pool) and Pool.of_json(prompt.pool.as_json()) == prompt.pool
+    assert {"woman": 1, "couch": 2}.items() <= dict(prompt.pool.names()).items()
+    assert ("woman", "near", "couch") in prompt.pool.named()
+    assert [value for name, value in made.refs()[0].strata if name == "density"] == [str(level(prompt.pool))]
+    known = source("captions", tmp_path, min_triples=1, classes="known")
+    assert set(known.load(known.refs()[0]).prompt.pool.names()) == {"woman", "couch"}
+    split = source("captions", tmp_path, min_triples=0, classes="vg150")
+    assert set(split.load(split.refs()[0]).prompt.pool.names()) == {"woman"}
+
+
+def test_a_sample_by_density_says_what_each_stands_for(tmp_path: Path) -> None:
+    lines = ["A dog on a bed."] * 30 + ["A man riding a horse and holding a flag."] * 6
+    (tmp_path / "some.txt").write_text("\n".join(lines), encoding="utf-8")
+    made = source("captions", tmp_path, min_triples=1, sample=8, sampling="density")
+    strata = Counter(ref.strata for ref in made.refs())
+    assert strata == {
+        (("density", "2"), ("weight", repr(round(30 / 36 / (4 / 8), 12)))): 4,
+        (("density", "3"), ("weight", repr(round(6 / 36 / (4 / 8), 12)))): 4,
+    }
+    assert made.notices()[-1] == "8 of 36 prompts are drawn (density)."
+    assert made.digest() == source("captions", tmp_path, min_triples=1, sample=8, sampling="density").digest()
+    assert made.digest() != source("captions", tmp_path, seed=6, min_triples=1, sample=8, sampling="density").digest()
+    uniform = source("captions", tmp_path, min_triples=1, sample=8)
+    assert {name for ref in uniform.refs() for name, _ in ref.strata} == {"density"} and len(uniform.refs()) == 8
+
+
+def test_loading_needs_a_reference_alone(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("A dog on a bed.", encoding="utf-8")
+    (ref,) = source("captions", tmp_path, min_triples=1).refs()
+    (tmp_path / "one.txt").unlink()
+    seed = source("captions", tmp_path, min_triples=1).load(ref)
+    assert seed.kind == "depiction" and seed.prompt.text == "A dog on a bed."
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "is empty"),
+        ("   \n", "no caption"),
+        ("{", "is not JSON"),
+        ("7", "no prompt that can be used"),
+        ('{"images": []}', "by image"),
+        ('{"a": {"b": 1}}', "COCO's JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"1": [3]}', "3 where a caption is expected"),
+        ('{"1": ["  "]}', "an empty caption"),
+        (json.dumps({"1": ["x" * 3000]}), "a caption of 3,000 characters"),
+        (json.dumps([{"image": [1], "caption": "A dog."}]), "[1] where an image's name is expected"),
+        (json.dumps([{"picture": 1}]), "nothing where a caption is expected"),
+        (as_coco(CAPTIONS).replace('"id": 139, "file', '"id": 140, "file'), "139, which is none of the images"),
+    ],
+)
+def test_what_a_broken_file_is_told(content: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "captions.json").write_text(content, encoding="utf-8")
+    with pytest.raises(UserMistakes) as caught:
+        source("captions", tmp_path, min_triples=1).refs()
+    assert told in str(caught.value) and len(str(caught.value)) < 2500
+
+
+def test_bad_rows_are_one_report_or_are_left_out(tmp_path: Path) -> None:
+    rows = ["A dog on a bed.", *[""] * 40]
+    (tmp_path / "captions.csv").write_text("caption,image\n" + "".join(f'"{r}",{n}\n' for n, r in enumerate(rows)))
+    with pytest.raises(UserMistakes) as caught:
+        source("captions", tmp_path, min_triples=1).refs()
+    words = str(caught.value)
+    assert "40 rows of captions.csv cannot be used, the first 10 shown" in words and words.count("empty caption") == 10
+    made = source("captions", tmp_path, min_triples=1, on_bad_seed="skip")
+    assert len(made.refs()) == 1 and len(made.problems()) == 40
+    assert made.problems()[0].file == "captions.csv, line 3"
+
+
+def test_which_file(tmp_path: Path) -> None:
+    with pytest.raises(UserMistakes, match="no file of prompts"):
+        source("captions", tmp_path).refs()
+    for name in ("one.txt", "two.json"):
+        (tmp_path / name).write_text('{"1": ["A dog on a bed."]}', encoding="utf-8")
+    with pytest.raises(UserMistakes) as caught:
+        source("captions", tmp_path).refs()
+    assert "one.txt, two.json" in str(caught.value) and "seeds.words.file=one.txt" in str(caught.value)
+    assert source("captions", tmp_path, file="two.json", min_triples=1).refs()[0].seed_id == "1"
+    with pytest.raises(UserMistakes, match="1 mistake"):
+        source("captions", tmp_path, file="three.json").refs()
+    with pytest.raises(UserMistakes) as caught:
+        source("captions", None).refs()
+    assert "add data=PATH" in str(caught.value)
+    with pytest.raises(ValueError, match="below the data folder"):
+        source("captions", tmp_path, file="../two.json")
+
+
+def test_a_file_beyond_the_bound_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "captions.json").open("wb") as file:
+        file.truncate(140_000_000)
+    began = time.perf_counter()
+    with pytest.raises(UserMistakes) as caught:
+        source("captions", tmp_path).refs()
+    assert "140 MB" in str(caught.value) and time.perf_counter() - began < 5
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"sampling": "density"}, {"shares": [1.0]}, {"shares": [0.0] * 5}, {"words": "mine"}, {"sample": 0}]
+)
+def test_settings_that_do_not_go(wrong: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(ValueError):
+        source("captions", tmp_path, **wrong)
+
+
+def test_shares_of_levels_that_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("A dog on a bed.", encoding="utf-8")
+    made = source("captions", tmp_path, min_triples=1, sample=3, sampling="density", shares=[1.0, 0.0, 0.0, 0.0, 0.0])
+    with pytest.raises(UserMistakes) as caught:
+        made.refs()
+    assert "a level that is there: 2" in str(caught.value)
+
+
+SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[3].parent / "shared")) / "data"
+COCO = "coco_captions_val2017.json"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (SHARED / COCO).is_file(), reason="COCO's captions are not here (MEDTEST_SHARED)")
+def test_captions_of_coco_with_two_relations_or_more() -> None:
+    made = source("captions", SHARED, file=COCO)
+    refs = made.refs()
+    assert len(refs) >= 4062 and len({ref.cluster for ref in refs}) == len(refs)
