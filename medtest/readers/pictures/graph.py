@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,10 +97,14 @@ class GraphReader(PictureReader):
 
     A graph may have a second input of the pictures' own sizes (integers, N×2, width before height, as RT-DETR's exports
     take): its boxes are then in pixels of the picture. A fixed batch size is respected.
+
+    Attributes:
+        one_by_one: Whether the graph is given one picture at a time, and its outputs need no axis of pictures.
     """
 
     Settings = GraphSettings
     settings: GraphSettings
+    one_by_one: ClassVar[bool] = False
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
@@ -181,16 +185,20 @@ class GraphReader(PictureReader):
         """
         if self._session is None:
             raise MedtestError(f"{self.name} was asked before it was opened")
-        names = [one.name for one in self._session.get_outputs()]
+        names = self.output_names
         fit = letterboxed if self.settings.resize == "letterbox" else stretched
         made: list[GraphAnswer] = []
-        for start in range(0, len(images), self._batch or len(images) or 1):
-            group = [fit(one, self._size) for one in images[start : start + (self._batch or len(images))]]
+        most = 1 if self.one_by_one else self._batch or max(len(images), 1)
+        for start in range(0, len(images), most):
+            group = [fit(one, self._size) for one in images[start : start + most]]
             padded = [*group, *([group[-1]] * ((self._batch or len(group)) - len(group)))]
             feeds = {self._input: self._encoded([shown for shown, _ in padded])}
             if self._sizes is not None:
                 feeds[self._sizes[0]] = np.array([[one.width, one.height] for _, one in padded], self._sizes[1])
             given = [np.asarray(one) for one in self._session.run(None, feeds)]
+            if self.one_by_one:
+                made.append(GraphAnswer(outputs=dict(zip(names, given, strict=True)), fit=group[0][1], size=self._size))
+                continue
             if any(one.ndim < 1 or len(one) != len(padded) for one in given):
                 shapes = ", ".join(f"{name} {one.shape}" for name, one in zip(names, given, strict=True))
                 raise MedtestError(f"{self.name}: outputs whose first axis is that of pictures are expected: {shapes}")
@@ -208,6 +216,11 @@ class GraphReader(PictureReader):
         mean, std = np.array(own.mean, np.float32), np.array(own.std, np.float32)
         levels = (stacked.astype(np.float32) / np.float32(own.scale) - mean) / std
         return np.ascontiguousarray(levels.transpose(0, 3, 1, 2).astype(self._dtype))
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the graph's outputs, once it is opened."""
+        return [str(one.name) for one in self._session.get_outputs()]
 
     @property
     def told_sizes(self) -> bool:

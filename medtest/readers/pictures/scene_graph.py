@@ -1,0 +1,170 @@
+"""A network of scene graphs as an ONNX file: things, and relations between them, as REACT and its kin export them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.captions.vocabulary import vg150
+from medtest.cases import Image
+from medtest.errors import BadOutput, MedtestError, Mistake
+from medtest.plugins import TRUSTED
+from medtest.readers.pictures.base import PictureContent
+from medtest.readers.pictures.boxes import Detections
+from medtest.readers.pictures.coco import pool_class, read_names
+from medtest.readers.pictures.graph import GraphAnswer, GraphReader, GraphSettings, entities_of
+from medtest.readers.pictures.spatial import PREDICATES, triples_of
+from medtest.scenes import Scene, SeenEntity, Tells, Triple
+from medtest.systems.files import file_mistakes, user_path
+
+OUTPUTS: Final = {"boxes": 2, "labels": 1, "scores": 1, "pairs": 2, "predicate_scores": 2}
+"""Outputs of a graph, and how many axes each has."""
+
+
+class SceneGraphSettings(GraphSettings):
+    """Settings of a network of scene graphs; see :class:`medtest.readers.pictures.graph.GraphSettings`.
+
+    Attributes:
+        predicates: A text file with the predicate on each line, in the network's order; "" for Visual Genome's 50.
+            ``names`` is "" for Visual Genome's 150 classes here.
+        background: Whether the network's class 0 and predicate 0 are "none" and the files begin at 1, as in networks
+            that were trained on Visual Genome.
+        predicate_score: Least score of a relation, its own alone.
+        most_relations: Most relations that are seen in a picture, the surest first.
+    """
+
+    predicates: str = Field(default="", json_schema_extra=TRUSTED)
+    background: bool = True
+    predicate_score: float = Field(default=0.1, ge=0, le=1)
+    most_relations: int = Field(default=100, ge=0, le=1000)
+
+
+class SceneGraph(GraphReader):
+    """Sees things and relations with one network; sides, which Visual Genome's predicates lack, are those of boxes.
+
+    The graph takes one picture (1×3×H×W) and gives, with or without a first axis of 1:
+
+    ====================  =========  ========================================================================
+    output                shape      what
+    ====================  =========  ========================================================================
+    ``boxes``             K×4        left, top, right, bottom, in pixels of the graph's input
+    ``labels``            K          classes
+    ``scores``            K          scores of the classes, 0 to 1
+    ``pairs``             M×2        indices of subject and object among the K
+    ``predicate_scores``  M×P        score of each predicate, 0 to 1
+    ====================  =========  ========================================================================
+    """
+
+    Settings = SceneGraphSettings
+    settings: SceneGraphSettings
+    one_by_one = True
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._names: tuple[str, ...] = ()
+        self._predicates: tuple[str, ...] = ()
+        self._tells = Tells()
+
+    def weights(self) -> Sequence[Path]:
+        """Return the graph's file and those of its names."""
+        named = self.settings.predicates
+        return [*super().weights(), *([user_path(named)] if named and user_path(named).is_file() else [])]
+
+    def check(self) -> list[Mistake]:
+        """Return what is wrong with the files, or that onnxruntime is missing."""
+        named = self.settings.predicates
+        return [*(file_mistakes(named, where=self.name, key="predicates") if named else []), *super().check()]
+
+    def class_names(self) -> tuple[str, ...]:
+        """Return the network's classes in its order, without "none"."""
+        return read_names(user_path(self.settings.names)) if self.settings.names else vg150().classes
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Load the graph.
+
+        Raises:
+            MedtestError: It cannot be run, takes no picture, or lacks an output.
+        """
+        super().open(device=device, threads=threads)
+        missing = sorted(set(OUTPUTS) - set(self.output_names))
+        if missing:
+            raise MedtestError(
+                f"{self.name}: the graph gives {', '.join(self.output_names)}; it lacks {', '.join(missing)}"
+            )
+        named = self.settings.predicates
+        predicates = read_names(user_path(named)) if named else vg150().predicates
+        self._names = self.class_names()
+        self._predicates = tuple(vg150().predicate_of(one) or one.lower() for one in predicates)
+        classes = frozenset(pool_class(name) for name in self._names)
+        told = frozenset(self._predicates) | frozenset(PREDICATES)
+        self._tells = Tells(classes=classes, predicates=told, attributes=frozenset())
+
+    def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
+        """Return what is found above the scores.
+
+        Raises:
+            BadOutput: The graph gives something else than it should.
+        """
+        return [self._scene(answer) for answer in self.answers(images)]
+
+    def _scene(self, answer: GraphAnswer) -> Scene:
+        own, first = self.settings, int(self.settings.background)
+        given = {name: _with_axes(name, answer.outputs[name], axes) for name, axes in OUTPUTS.items()}
+        boxes, labels, scores = given["boxes"], given["labels"] - first, given["scores"]
+        pairs, table = given["pairs"], given["predicate_scores"][:, first:]
+        things = len(boxes)
+        if boxes.shape != (things, 4) or labels.shape != (things,) or scores.shape != (things,):
+            raise BadOutput(f"gave {boxes.shape} boxes, {labels.shape} labels and {scores.shape} scores")
+        if pairs.shape != (len(pairs), 2) or table.shape != (len(pairs), len(self._predicates)):
+            raise BadOutput(f"gave {pairs.shape} pairs and {table.shape} scores of {len(self._predicates)} predicates")
+        if pairs.size and not 0 <= pairs.min() <= pairs.max() < things:
+            raise BadOutput(f"gave a pair of things that it does not have ({things} things)")
+        if (labels >= len(self._names)).any():
+            raise BadOutput(f"gave class {int(labels.max()) + first}; the names are {len(self._names)}")
+        seen = np.flatnonzero((scores >= own.score) & (labels >= 0))
+        seen = seen[np.argsort(-scores[seen], kind="stable")][: own.most]
+        found = Detections(boxes=self.in_fractions(boxes, answer), scores=scores, labels=labels.astype(np.int64))
+        entities = entities_of(found.kept(seen), self._names)
+        places = {int(index): place for place, index in enumerate(seen)}
+        triples = [*self._related(pairs.astype(np.int64), table, places), *self._sides(entities, answer)]
+        ordered = sorted(set(triples), key=lambda one: (one.subject, one.object, one.predicate))
+        return Scene(entities=entities, triples=tuple(ordered), tells=self._tells)
+
+    def _related(
+        self, pairs: NDArray[np.int64], table: NDArray[np.float64], places: dict[int, int]
+    ) -> Iterator[Triple]:
+        """Yield the surest relations between things that are seen."""
+        rows, columns = np.nonzero(table >= self.settings.predicate_score)
+        order = np.argsort(-table[rows, columns], kind="stable")
+        kept = 0
+        for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
+            one, two = (places.get(int(end)) for end in pairs[row])
+            if one is not None and two is not None and one != two and kept < self.settings.most_relations:
+                kept += 1
+                yield Triple(subject=one, predicate=self._predicates[column], object=two)
+
+    def _sides(self, entities: Sequence[SeenEntity], answer: GraphAnswer) -> Iterator[Triple]:
+        """Yield the relations of boxes that the network has no predicate for."""
+        own = frozenset(self._predicates)
+        aspect = answer.fit.width / answer.fit.height
+        yield from (one for one in triples_of(entities, aspect) if one.predicate not in own)
+
+
+def _with_axes(name: str, given: NDArray[Any], axes: int) -> NDArray[np.float64]:
+    """Return an output without a first axis of one picture.
+
+    Raises:
+        BadOutput: It has other axes, or is not finite.
+    """
+    array = np.asarray(given, np.float64)
+    array = array[0] if array.ndim == axes + 1 and len(array) == 1 else array
+    if array.ndim != axes:
+        raise BadOutput(f"gave {name} of shape {np.shape(given)}; {axes} axes are expected")
+    if not np.isfinite(array).all():
+        raise BadOutput(f"gave {name} that are not finite")
+    return array
