@@ -50,7 +50,7 @@ class ChatImages(DrawingService):
         """Return shape and size, as OpenRouter's ``image_config``."""
         own = self.settings
         config: dict[str, Json] = {"aspect_ratio": own.aspect_ratio, "image_size": own.image_size}
-        kept = {name: value for name, value in config.items() if value is not None}
+        kept: dict[str, Json] = {name: value for name, value in config.items() if value is not None}
         return {"image_config": kept} if kept else {}
 
     def words(self, call: Asking) -> str:
