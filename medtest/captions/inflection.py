@@ -53,7 +53,7 @@ SAME = _words("""
 PLURAL_ONLY = _words("""
     belongings binoculars clothes earphones eyeglasses goggles groceries headphones jeans khakis leggings
     outskirts overalls pajamas pants pliers pyjamas remains scissors shades shorts slacks spectacles stairs
-    sunglasses surroundings suspenders sweatpants sweats tights tongs trousers tweezers utensils
+    sunglasses surroundings suspenders sweatpants sweats tights tongs trousers tweezers utensils woods
 """)
 """Words that name one thing, or a kind of thing, and have no singular."""
 _ENDS_IN_S = _words("""

@@ -60,7 +60,7 @@ class HiddenWords:
 
     def column(self, name: str, text: str | None) -> str | None:
         """Return one text column as records hold it."""
-        if self.key is None or text is None or name not in (*self.said, *self.named):
+        if self.key is None or not text or name not in (*self.said, *self.named):
             return text
         return None if name in self.said else dumped(self.value(json.loads(text)))
 

@@ -130,24 +130,24 @@ def known_noun(word: str) -> bool:
 @cache
 def animate(name: str) -> bool:
     """Say whether a noun names persons or animals."""
-    last = singular(name.split()[-1])
+    last = singular(name.rpartition(" ")[2])
     return last in lexicon()["persons"] or last in lexicon()["animals"]
 
 
 @cache
 def garment(name: str) -> bool:
     """Say whether a noun names what is worn."""
-    last = name.split()[-1]
+    last = name.rpartition(" ")[2]
     return not {last, singular(last)}.isdisjoint(lexicon()["garments"]) or last in lexicon()["garment_heads"]
 
 
 @cache
 def place(name: str) -> bool:
     """Say whether a noun names a place, or furniture and buildings that things are at."""
-    return singular(name.split()[-1]) in lexicon()["places"]
+    return singular(name.rpartition(" ")[2]) in lexicon()["places"]
 
 
 @cache
 def mass(name: str) -> bool:
     """Say whether a noun is not counted."""
-    return name.split()[-1] in lexicon()["mass"]
+    return name.rpartition(" ")[2] in lexicon()["mass"]

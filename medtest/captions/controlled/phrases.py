@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from medtest.captions.controlled.lexicon import garment, lexicon, mass
-from medtest.captions.controlled.tagging import Tag, Token
+from medtest.captions.controlled.tags import Tag, Token
 from medtest.captions.inflection import PLURAL_ONLY, SAME, is_plural, singular
 
 _HEADS = frozenset((Tag.NOUN,))
@@ -106,6 +106,8 @@ def phrase(tokens: Sequence[Token], at: int, *, first: bool = False) -> Phrase |
     while len(nouns) > 1 and nouns[0] in told["materials"] and nouns[0] not in ("tin",):
         made.attributes.append(nouns.pop(0))
     made.attributes += [one.word for one in rest if one.word not in ("such",)]
+    if len(nouns) > 1 and nouns[0] in ("couple", "dozen") and made.count == 1:
+        nouns.pop(0)
     if len(nouns) > 1 and nouns[0] in _OWNERS and not words[0].word.isdigit():
         made.owner = Phrase(name=singular(nouns.pop(0)), count=1)
     head = nouns[-1]
@@ -191,7 +193,8 @@ def _unseen(nouns: Sequence[str], made: Phrase, of: bool) -> bool:
         return False
     head = nouns[-1]
     if head in told["events"] or singular(head) in told["events"]:
-        return not (len(nouns) > 1 and head in ("tables", "table"))
+        known = len(nouns) > 1 and (f"{nouns[-2]}_{head}" in told["compounds"] or singular(head) == "display")
+        return not known
     if len(nouns) == 1 and head in told["regions"] and head not in ("corner", "edge", "bottom", "top", "rim", "rest"):
         return True
     return (

@@ -69,7 +69,7 @@ def _phrases() -> dict[tuple[str, ...], str]:
     told = lexicon()
     for phrase, predicate in (dict(vg150().phrases) | _FURTHER | dict.fromkeys(_UNSEEN, "")).items():
         first = phrase.split()[0]
-        if not told.verb(first) or phrase in _FURTHER or phrase in ("to", "past", "like"):
+        if not told.verb(first) or phrase in _FURTHER or phrase in ("to", "past", "like", "close to"):
             found[tuple(phrase.split())] = predicate
     for phrase in ("and", "left of", "right of", "has", "covered in"):
         found.pop(tuple(phrase.split()), None)

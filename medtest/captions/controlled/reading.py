@@ -3,51 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
+from medtest.captions.controlled.clause import Clause
 from medtest.captions.controlled.lexicon import garment, lexicon, mass
 from medtest.captions.controlled.phrases import Phrase, phrase
-from medtest.captions.controlled.tagging import OPENS_NOUN, Tag, Token
+from medtest.captions.controlled.tags import OPENS_NOUN, Tag, Token
 from medtest.captions.controlled.verbs import VERBS, Predicate, predicate_of_verb
 from medtest.captions.controlled.whose import Noun, belongs_to, subject_of
 from medtest.captions.inflection import PLURAL_ONLY
 from medtest.scenes import Entity, Pool, Triple, alphabetical
 
 _FINITES = frozenset((Tag.FINITE, Tag.COPULA, Tag.AUXILIARY))
-
-
-@dataclass(slots=True)
-class _Clause:
-    """Where the reading of a sentence stands; groups are indices of entities.
-
-    Attributes:
-        main: The subject of the sentence.
-        cur: The subject of the verb that was read last; None before any verb.
-        last: The things named last.
-        last_role: The predicate under which they were named, "" for a subject.
-        last_subjects: Whose object they are.
-        pending: A predicate that waits for its object, with its subjects.
-        joined: Whether "and" or a comma has just been read.
-        relative: The subject that "that" or "who" stands for.
-        connected: Whether "while" or "as" has just been read.
-        drops: Whether the next thing is not seen ("without a hat").
-        through: Whether "group of" or "side of" has just been read.
-        measured: The number that a measure before "of" says.
-        stacked: Whether the last phrase of place was "on".
-    """
-
-    main: list[int] = field(default_factory=list)
-    cur: list[int] | None = None
-    last: list[int] = field(default_factory=list)
-    last_role: str = ""
-    last_subjects: list[int] = field(default_factory=list)
-    pending: tuple[str, list[int]] | None = None
-    joined: bool = False
-    relative: list[int] | None = None
-    connected: bool = False
-    drops: bool = False
-    said: bool = False
-    silent: bool = False
 
 
 class Reading:
@@ -58,7 +24,7 @@ class Reading:
         self.nouns: list[Noun] = []
         self.triples: list[tuple[int, str, int]] = []
         self.at = 0
-        self.clause = _Clause()
+        self.clause = Clause()
 
     def pool(self) -> Pool:
         """Return the pool."""
@@ -75,7 +41,9 @@ class Reading:
         token, state = self.tokens[self.at], self.clause
         if token.tag is Tag.STOP:
             if self._tag(1) is not Tag.PREPOSITION or not state.main:
-                self.clause = _Clause()
+                self.clause = Clause()
+            else:
+                state.last, state.last_role, state.pending = list(state.main), "", None
         elif token.tag in (Tag.AND, Tag.COMMA):
             state.joined = True
         elif token.tag is Tag.CONNECTOR:
@@ -129,6 +97,9 @@ class Reading:
             count = inner.count
             through = inner
         self.at = through.end
+        photographed = state.pending is not None and state.pending[0] in ("taking", "for")
+        if photographed and through.name.rpartition(" ")[2] in lexicon()["picture_words"]:
+            through.name = ""
         if not through.name:
             self._nothing(through)
             return
@@ -141,8 +112,10 @@ class Reading:
         if state.pending is None and state.cur is not None and found.attributes and not found.definite:
             for one in state.cur:
                 self.nouns[one].attributes += found.attributes
-        if state.pending is not None:
+        if state.pending is not None or found.end < len(self.tokens) and self._word(found.end) == "of":
             state.pending = None
+            if self._word(found.end) == "of":
+                state.last, state.last_role = [], "&"  # "a bite of cake", "a game of chess": of no thing
         state.joined = state.connected = state.drops = False
         if found.owner is not None and found.owner.name:
             self._place(self._entity(found.owner))
@@ -176,6 +149,8 @@ class Reading:
         elif state.pending is not None:
             predicate, subjects = state.pending
             self._say(subjects, predicate, index)
+            if predicate == "wearing" and self.nouns[index].name == "glass" and self.nouns[index].count is None:
+                self.nouns[index].name = "glasses"
             state.last, state.last_role, state.last_subjects, state.pending = [index], predicate, subjects, None
         elif connected:
             state.main, state.cur, state.last, state.last_role = [index], None, [index], ""
@@ -185,12 +160,17 @@ class Reading:
             state.last, state.last_role, state.relative = [index], "", None
         elif not state.main or self._tag(0) in _FINITES:
             state.main, state.cur, state.last, state.last_role = [index], None, [index], ""
+        elif state.last_role not in ("", "&") and state.last:
+            self._coordinate(index)  # a list whose commas are missing
         else:
             state.last, state.last_role = [index], "&"
 
     def _coordinate(self, index: int) -> None:
         """Take what "and" or a comma adds: to the subjects, to the objects, or the subject of a new clause."""
         state, new = self.clause, self.nouns[index]
+        if state.last_role == "" and state.cur is not None:
+            state.main, state.cur, state.last = [index], None, [index]
+            return
         after = self._tag(0)
         if state.last_role == "" and state.cur is None:
             state.last = [*state.last, index]
@@ -199,6 +179,8 @@ class Reading:
         main = [self.nouns[one] for one in state.main]
         lasts = [self.nouns[one] for one in state.last]
         beings = any(one.animate for one in main) and new.animate and not any(one.animate for one in lasts)
+        parallel = after is Tag.PREPOSITION and state.cur is None and new.animate
+        beings = beings or (parallel and not any(one.animate for one in lasts))
         goes_on = (
             after in VERBS
             or after in (Tag.PREPOSITION, Tag.RELATIVE)
@@ -223,7 +205,7 @@ class Reading:
             state.main = list(state.main or state.last)
         else:
             state.cur = list(state.main)
-        state.pending, state.joined, state.said = None, False, True
+        state.pending, state.joined = None, False
         self._attributes()
 
     def _attributes(self) -> None:
@@ -248,7 +230,8 @@ class Reading:
         if state.silent and not subjects:
             return
         state.cur = subjects
-        state.said = True
+        if subjects:
+            state.last, state.last_role = list(subjects), ""
         if found.wants:
             return
         self._waits(found, subjects)
@@ -322,9 +305,9 @@ class Reading:
             subjects = list(state.last_subjects)
         else:
             subjects = belongs_to(
-                token.word,
-                token.base,
+                token,
                 name,
+                ahead=self._after_phrase(ahead),
                 last=[(one, self.nouns[one]) for one in state.last],
                 role=state.last_role,
                 owners=[(one, self.nouns[one]) for one in state.last_subjects],
@@ -335,6 +318,21 @@ class Reading:
         if token.word == "in" and name and _wears(name, [self.nouns[one] for one in subjects]):
             predicate = "wearing"
         state.pending = (predicate, subjects)
+
+    def _after_phrase(self, ahead: Phrase | None) -> str:
+        """Return the pronoun that a phrase's own place leads to: "with a bowl in front of him"; "his" before it."""
+        if ahead is None:
+            return ""
+        if any(one.tag is Tag.HIS for one in self.tokens[self.at + 1 : ahead.end]):
+            return "his"
+        at = ahead.end
+        if (
+            at + 1 < len(self.tokens)
+            and self.tokens[at].tag is Tag.PREPOSITION
+            and self.tokens[at + 1].tag is Tag.PRONOUN
+        ):
+            return self.tokens[at + 1].word
+        return ""
 
     def _skip_unseen(self) -> None:
         """Pass over what "without", "like" or "during" leads to: it is not there."""

@@ -3,65 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
-from medtest.captions.controlled.lexicon import known_noun, lexicon
+from medtest.captions.controlled.lexicon import animate, known_noun, lexicon
 from medtest.captions.controlled.prepositions import PARTICLES, continues, preposition, word_at
+from medtest.captions.controlled.tags import OPENS_NOUN, Tag, Token
 from medtest.captions.controlled.tokens import STOP
 from medtest.captions.inflection import PLURAL_ONLY, SAME, is_plural
 
-
-class Tag(StrEnum):
-    """What a word is."""
-
-    ARTICLE = "a"
-    THE = "the"
-    HIS = "his"
-    QUANTITY = "some"
-    NUMBER = "two"
-    ORDINAL = "first"
-    ADJECTIVE = "adjective"
-    MODIFIER = "participle before a noun"
-    NOUN = "noun"
-    ING = "-ing"
-    PARTICIPLE = "participle"
-    FINITE = "finite"
-    BASE = "base"
-    PREPOSITION = "preposition"
-    COPULA = "copula"
-    AUXILIARY = "auxiliary"
-    AND = "and"
-    COMMA = "comma"
-    STOP = "stop"
-    RELATIVE = "relative"
-    PRONOUN = "pronoun"
-    ADVERB = "adverb"
-    POSSESSIVE = "'s"
-    TO = "to"
-    THERE = "there"
-    CONNECTOR = "while"
-
-
-@dataclass(slots=True)
-class Token:
-    """A word, or several that are one preposition.
-
-    Attributes:
-        word: In lower case.
-        tag: What it is.
-        base: Base form of a verb; predicate of a preposition, "" for one whose noun is not seen ("without").
-    """
-
-    word: str
-    tag: Tag
-    base: str = ""
-
-
-OPENS_NOUN = frozenset(
-    (Tag.ARTICLE, Tag.THE, Tag.HIS, Tag.QUANTITY, Tag.NUMBER, Tag.ORDINAL, Tag.ADJECTIVE, Tag.MODIFIER, Tag.NOUN)
-)
-"""What a noun phrase can begin with."""
 _INSIDE = (OPENS_NOUN - {Tag.NOUN}) | {Tag.POSSESSIVE}
 
 
@@ -98,7 +46,10 @@ class Tagger:
             self._add(word, fixed)
             return 1
         found = preposition(words, at)
-        if found is not None and not (found[0] == 1 and self._is_adverb_here(at, word, following)):
+        if found is not None and found[0] == 1 and self._is_adverb_here(at, word, following):
+            self._add(word, Tag.ADVERB)
+            return 1
+        if found is not None:
             size, predicate = found
             if predicate == "part of" and self._last() not in (Tag.COPULA, Tag.NOUN, Tag.AND):
                 self._open(word, following, at)
@@ -189,7 +140,15 @@ class Tagger:
             "seems",
             "appears",
         ):
-            return Tag.AUXILIARY if self._last() in (Tag.NOUN, Tag.PRONOUN, Tag.RELATIVE) else None
+            acts = "VB" in told.verb(following) or following in ("be", "not") or following in told["adverbs"]
+            return Tag.AUXILIARY if acts and self._last() in (Tag.NOUN, Tag.PRONOUN, Tag.RELATIVE) else None
+        if (
+            word in ("has", "have", "had")
+            and "VN" in told.verb(following)
+            and not known_noun(following)
+            and not self._goes_on(at + 2)
+        ):
+            return Tag.AUXILIARY
         return None
 
     def _open(self, word: str, following: str, at: int) -> None:
@@ -197,10 +156,19 @@ class Tagger:
         told = self.told
         inside, last = self._inside(), self._last()
         forms = told.verb(word)
-        if word in told["ing_nouns"] and (
-            inside or last in (None, Tag.PREPOSITION, Tag.AND, Tag.COMMA, Tag.NOUN, Tag.STOP)
+        if last is Tag.TO and "VB" in forms:
+            self._add(word, Tag.BASE, forms["VB"])
+        elif (
+            word in told["ing_nouns"]
+            and not (last is Tag.NOUN and animate(self._last_noun()))
+            and (inside or last in (None, Tag.PREPOSITION, Tag.AND, Tag.COMMA, Tag.NOUN, Tag.STOP))
         ):
             self._add(word, Tag.NOUN)
+        elif word in told["adjectives"] and word.endswith("ing") and self._goes_on(at + 1):
+            self._add(word, Tag.ADJECTIVE)
+        elif word in told["participles_of_compounds"] and last is Tag.NOUN and self._joins_noun(at, following):
+            self.tokens[-1].tag = Tag.ADJECTIVE
+            self._add(word, Tag.ADJECTIVE)
         elif word.endswith("ing") and len(word) > 4 and ("VG" in forms or not known_noun(word)):
             self._ing(word, following, forms.get("VG", word[:-3]), at)
         elif self._is_adverb(word, at):
@@ -214,7 +182,7 @@ class Tagger:
         elif word.endswith("ed") and len(word) > 4 and not known_noun(word):
             self._participle(word, following, word[:-2], True, at)
         elif (
-            word.endswith(("ish", "ful", "ous", "less", "able", "ible", "ic", "ical", "-sized", "-style"))
+            word.endswith(("ish", "ful", "ous", "less", "able", "ible", "ic", "ive", "al", "ical", "-sized", "-style"))
             and self._goes_on(at + 1)
             and not known_noun(word)
         ):
@@ -282,7 +250,8 @@ class Tagger:
             agrees = (finite and not (is_plural(before) and word.endswith("s"))) or (not finite and many)
             compound = noun and self._is_verb_only(following)
             opens = following in told["articles"] or following in told["definite"] or following in told["possessives"]
-            if (sure and agrees and not compound) or (opens and agrees):
+            beings = many and animate(before) and agrees and preposition(self.words, at + 1) is not None
+            if (sure and agrees and not compound) or (opens and agrees) or beings:
                 self._add(word, Tag.FINITE, base)
             elif "VN" in forms and not noun:
                 self._add(word, Tag.PARTICIPLE, base)
@@ -299,11 +268,24 @@ class Tagger:
         """Say whether a form is one more verb of a subject: "a man sits and looks"."""
         last = self._last()
         if "VZ" in forms and last in (Tag.ADJECTIVE, Tag.PARTICIPLE, Tag.ING):
-            return True
+            return not noun or (last is not Tag.ING and not self._goes_on_listing(following))
         if "VB" in forms and last is Tag.AND:
             return self._verb_before()
-        listed = noun and following in (STOP, ",", "and")
+        listed = noun and (following in (STOP, ",", "and") or (last is Tag.AND and self._after_plural()))
         return "VZ" in forms and last in (Tag.AND, Tag.COMMA, Tag.ADVERB) and self._verb_before() and not listed
+
+    def _goes_on_listing(self, following: str) -> bool:
+        return following in (STOP, ",", "and", "of")
+
+    def _joins_noun(self, at: int, following: str) -> bool:
+        """Say whether a participle makes one adjective with the noun before it: "heart shaped cakes"."""
+        comma = (
+            following == "," and self._goes_on(at + 2) and len(self.tokens) > 1 and self.tokens[-2].tag is Tag.ARTICLE
+        )
+        return self._goes_on(at + 1) or comma
+
+    def _after_plural(self) -> bool:
+        return len(self.tokens) > 1 and self.tokens[-2].tag is Tag.NOUN and is_plural(self.tokens[-2].word)
 
     def _describes(self, base: str, following: str, at: int) -> bool:
         """Say whether an -ing form outside a noun phrase begins one: "there are sleeping dogs", "of sleeping dogs"."""
@@ -390,6 +372,8 @@ class Tagger:
         if not known_noun(following):
             return True
         last = self._last()
+        if self.tokens and self.tokens[-1].word in self.told["wanting"] and self._goes_on(at + 2):
+            return True
         if last in (Tag.NOUN, Tag.ADJECTIVE, Tag.FINITE, Tag.ING, Tag.PARTICIPLE, Tag.PRONOUN):
             return (
                 after in self.told["articles"]
@@ -437,6 +421,10 @@ class Tagger:
         if preposition(self.words, at + 1) is not None:
             return True
         forms = self.told.verb(following)
+        plain = word in ("up", "down", "out", "off", "over", "around", "along", "by", "about")
         return (
-            "VG" in forms and following not in self.told["ing_nouns"] and self._last() in (Tag.ING, Tag.FINITE)
+            plain
+            and "VG" in forms
+            and following not in self.told["ing_nouns"]
+            and self._last() in (Tag.ING, Tag.FINITE)
         ) or (following in self.told["copulas"])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from medtest.captions.controlled.lexicon import ing, lexicon
-from medtest.captions.controlled.tagging import OPENS_NOUN, Tag, Token
+from medtest.captions.controlled.tags import OPENS_NOUN, Tag, Token
 
 VERBS = frozenset((Tag.ING, Tag.PARTICIPLE, Tag.FINITE, Tag.BASE))
 _WITH = {
@@ -39,6 +39,23 @@ _WITH = {
 }
 """Verb, the preposition's predicate, and the relation that the two say."""
 _TRANSITIVE = {"have": "has", "show": "has", "say": "says", "examine": "looking at", "cross": "across", "enter": "in"}
+_PARTICLES = {
+    "show": ("off",),
+    "pick": ("up",),
+    "hold": ("up", "out"),
+    "put": ("on", "up"),
+    "take": ("off", "out"),
+    "cut": ("up",),
+    "set": ("up",),
+    "pull": ("up", "out"),
+    "fill": ("up",),
+    "blow": ("out",),
+    "lift": ("up",),
+    "try": ("on", "out"),
+    "check": ("out",),
+    "open": ("up",),
+}
+"""Verbs whose particle leads to an object: "picking up a ball"."""
 _NO_OBJECT = frozenset(("be", "do", "get", "go", "seem", "appear", "become", "remain", "stay"))
 _PASSIVE_BY_AGENT = frozenset(
     (
@@ -94,6 +111,11 @@ def predicate_of_verb(tokens: Sequence[Token], at: int) -> Predicate:
         return Predicate(predicate="", end=end)
     if following.tag is Tag.TO or (token.word in lexicon()["wanting"] and _to_ahead(tokens, end)):
         return Predicate(predicate="", end=_to_ahead(tokens, end) or end, wants=True)
+    particle = next((one.word for one in tokens[at + 1 : end + 1] if one.word in _PARTICLES.get(base, ())), "")
+    if particle and token.tag is not Tag.PARTICIPLE:
+        after = end + (following.word == particle)
+        if after < len(tokens) and tokens[after].tag in OPENS_NOUN:
+            return Predicate(predicate=ing_of(token), end=after)
     if following.tag is Tag.PREPOSITION:
         if not following.base:
             return Predicate(predicate="", end=end)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from medtest.captions.controlled.lexicon import animate, garment, lexicon, place
-from medtest.captions.controlled.tagging import Tag, Token
+from medtest.captions.controlled.tags import Tag, Token
 from medtest.captions.inflection import singular
 
 
@@ -18,12 +18,10 @@ _POSTURES = _words("""
     sit stand lie lay park hang rest lean perch mount place set locate situate position attach display stack
     pile float
 """)
-_MOTIONS = frozenset(
-    ("travel", "move", "go", "drive", "pull", "come", "turn", "fly", "pass", "roll", "head", "arrive", "ride", "sit")
+_MOTIONS = _words("travel move go drive pull come turn fly pass roll head arrive ride sit")
+_VEHICLES = _words(
+    "train bus car truck boat plane airplane jet motorcycle bike bicycle van taxi tram trolley ship ferry"
 )
-_VEHICLES = _words("""
-    train bus car truck boat plane airplane jet motorcycle bike bicycle van taxi tram trolley ship ferry
-""")
 _OF_BEINGS = _words("""
     hold ride eat wear throw catch take swing hit get give feed lead watch play use look carry walk run jump sit
     stand lie sleep talk smile laugh kneel crouch bend drink read write cook prepare brush wash wait stare gaze
@@ -54,12 +52,12 @@ class Noun:
     @property
     def container(self) -> bool:
         """Whether it holds things."""
-        return singular(self.name.split()[-1]) in lexicon()["containers"]
+        return singular(self.name.rpartition(" ")[2]) in lexicon()["containers"]
 
     @property
     def vehicle(self) -> bool:
         """Whether it moves by itself and is no being."""
-        return singular(self.name.split()[-1]) in _VEHICLES
+        return singular(self.name.rpartition(" ")[2]) in _VEHICLES
 
     @property
     def place(self) -> bool:
@@ -67,6 +65,12 @@ class Noun:
         return place(self.name)
 
 
+_CARRIED = _words("""
+    fork knife spoon umbrella racket racquet bat backpack camera hat leash helmet surfboard board skateboard
+    snowboard ski frisbee kite ball bag purse suitcase luggage phone cellphone guitar cane stick pole rope dog basket
+    bottle glove mitt
+""")
+_SEATS = frozenset(("couch", "bed", "chair", "bench", "sofa", "table", "desk"))
 _DISHES = frozenset(("plate", "platter", "bun"))
 Named = Sequence[tuple[int, Noun]]
 
@@ -92,6 +96,9 @@ def subject_of(token: Token, *, last: Named, role: str, owners: Named, main: Nam
         return _indices(last)
     if token.tag is Tag.PARTICIPLE:
         return _indices(last)
+    if role == "with" and token.base in ("sit", "lie", "lay", "rest", "stand") and main:
+        spread = any(one.place and one.name not in _SEATS for _, one in main)
+        return _indices(last if spread else main)
     if token.base in _MOTIONS and any(one.vehicle for _, one in main):
         return _indices(main)
     if role in ("with", "has", "of", "and") or token.base in _POSTURES:
@@ -100,7 +107,15 @@ def subject_of(token: Token, *, last: Named, role: str, owners: Named, main: Nam
 
 
 def belongs_to(
-    word: str, predicate: str, name: str, *, last: Named, role: str, owners: Named, current: Named | None, main: Named
+    token: Token,
+    name: str,
+    *,
+    ahead: str,
+    last: Named,
+    role: str,
+    owners: Named,
+    current: Named | None,
+    main: Named,
 ) -> list[int]:
     """Return what a prepositional phrase belongs to.
 
@@ -108,20 +123,31 @@ def belongs_to(
     or is made of belongs to that thing.
 
     Args:
-        word: The preposition.
-        predicate: What it says.
+        token: The preposition.
         name: The noun it leads to.
+        ahead: "his" where that noun is someone's; the pronoun that the noun's own place leads to ("in front of him").
         last: The things named last.
         role: Under which predicate they were named; "" for a subject.
         owners: Whose object they are.
         current: The subject of the verb; None where there is none.
         main: The subject of the sentence.
     """
+    word, predicate = token.word, token.base
     if predicate == "of":
         return _indices(last)
     if role == "":
-        return _indices(last)
+        mixed = len({one.animate for _, one in last}) > 1
+        return _indices(last[-1:] if mixed and predicate == "with" else last)
     beings = any(one.animate for _, one in last)
+    if predicate == "with" and ahead in ("him", "her", "them") and not beings:
+        return _indices(current if current is not None else main)
+    if predicate == "with" and (ahead == "his" or _carried(name, main)) and not beings:
+        for group in (current or (), owners, main):
+            if any(one.animate for _, one in group) and (ahead == "his" or role not in ("holding", "wearing", "with")):
+                return _indices(group)
+    held = role in ("has", "holding", "with", "carrying") and singular(name) in lexicon()["body_parts"]
+    if held and ahead == "his" and not beings:
+        return _indices(last)
     if current is not None:
         if role in ("on", "sitting on", "standing on", "lying on") and predicate == "on":
             return _indices(last)
@@ -153,21 +179,7 @@ def belongs_to(
 
 def _carried(name: str, current: Named) -> bool:
     """Say whether "with" rather names what the doer has: a man eating pizza with a fork."""
-    tools = (
-        "fork",
-        "knife",
-        "spoon",
-        "umbrella",
-        "hand",
-        "racket",
-        "bat",
-        "backpack",
-        "camera",
-        "hat",
-        "leash",
-        "helmet",
-    )
-    return any(one.animate for _, one in current) and singular(name.split()[-1] if name else "") in tools
+    return any(one.animate for _, one in current) and singular(name.rpartition(" ")[2]) in _CARRIED
 
 
 def _indices(named: Named) -> list[int]:

@@ -19,7 +19,7 @@ from medtest.runner.units.seeing import ReadingStage
 from medtest.systems.asking import AskingSystem
 
 _TOLD_SECONDS = 0.5
-_BEATS = 10
+_BEAT_SECONDS = 5.0
 
 
 class AskingRunner:
@@ -31,6 +31,7 @@ class AskingRunner:
         names: How ids may be shown.
         memory: Returns the process's resident bytes.
         stage: Where answers are read, if the suite's reader reads in processes of its own; it is closed with this.
+        batch_seconds: Silence after which the parent ends this process; it hears something at least thrice as often.
     """
 
     def __init__(
@@ -40,7 +41,9 @@ class AskingRunner:
         names: ShownNames,
         memory: Callable[[], int],
         stage: ReadingStage | None = None,
+        batch_seconds: float = 60.0,
     ) -> None:
+        self._every = max(1, int(min(_BEAT_SECONDS, batch_seconds / 3) / _TOLD_SECONDS))
         self._recorder, self._memory, self._stage = recorder, memory, stage
         self._halted = False
         self._threads = [
@@ -94,7 +97,9 @@ class AskingRunner:
             beats += 1
             # all systems that are being asked bound the time of their calls themselves
             reading = self._stage is not None and self._stage.busy  # which has a limit of its own
-            if beats % _BEATS == 0 and (reading or all(thread.limited or not thread.busy for thread in self._threads)):
+            if beats % self._every == 0 and (
+                reading or all(thread.limited or not thread.busy for thread in self._threads)
+            ):
                 self._recorder.outbox.begin(self._index)
             for number, thread in enumerate(self._threads):
                 with suppress(Exception):  # an oracle that cannot judge an ERROR must not end the beat

@@ -17,6 +17,7 @@ class SourceAnswer:
     """A system's answer to the source case; ``scores`` is empty until it is judged."""
 
     output: Output | None = None
+    unread: Output | None = None
     verdict: Verdict = Verdict.PASS
     reason: str = ""
     scores: Mapping[str, float | None] = field(default_factory=dict)
@@ -27,7 +28,7 @@ class SourceAnswer:
     def take(self, oracle: Oracle, seed: PreparedSeed, answer: SystemAnswer, *, lost: bool = False) -> None:
         """Take and judge what the system said of the source image."""
         self.output, self.verdict, self.reason, self.lost = answer.output, answer.verdict, answer.reason, lost
-        self.texts = answer.texts
+        self.texts, self.unread = answer.texts, answer.unread
         if answer.output is None:
             return
         try:
@@ -68,12 +69,13 @@ def finish(
             elapsed_ms=answer.elapsed_ms,
             scores=source.scores,
             source_scores=source.scores,
-            texts=_texts(oracle, seed, source.output, source.output, Effect(), source.texts),
-            measures=_measures(oracle, source.output),
+            texts=_texts(oracle, seed, source.output or source.unread, source.output, Effect(), source.texts),
+            measures=_measures(oracle, source.output or source.unread),
             crafting=case.crafting,
         )
     effect = Effect() if case.follow is None else case.follow.effect
-    texts = _texts(oracle, seed, answer.output, source.output, effect, answer.texts)
+    told = answer.output or answer.unread
+    texts = _texts(oracle, seed, told, source.output, effect, answer.texts)
     verdict, reason = answer.verdict, answer.reason
     scores: Mapping[str, float | None] = {}
     if answer.output is not None and case.follow is not None:
@@ -94,7 +96,7 @@ def finish(
         scores=scores,
         source_scores=source.scores,
         texts=texts,
-        measures=_measures(oracle, answer.output),
+        measures=_measures(oracle, told),
         crafting=case.crafting,
     )
 

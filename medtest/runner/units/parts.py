@@ -90,6 +90,7 @@ class SystemAnswer:
         elapsed_ms: The image's share of the time of its batch.
         classes: How many classes a classifier scored, where that is another number than was asked for.
         texts: What the suite's reader tells of it, as a record holds that.
+        unread: An answer that the reader broke on: it is judged nowhere, and its words and cost stand in the record.
     """
 
     output: Output | None
@@ -98,6 +99,7 @@ class SystemAnswer:
     elapsed_ms: float | None = None
     classes: int = 0
     texts: Mapping[str, str | None] = field(default_factory=dict)
+    unread: Output | None = None
 
 
 class Parts:
@@ -237,7 +239,8 @@ class Parts:
 
 def _read(answer: SystemAnswer, content: Any, facts: Any, reader: BatchReader[Any, Any]) -> SystemAnswer:
     if isinstance(facts, Unreadable):
-        return replace(answer, output=None, verdict=Verdict.ERROR, reason=f"reader: {facts.reason}")
+        reason = f"reader: {facts.reason}"
+        return replace(answer, output=None, unread=answer.output, verdict=Verdict.ERROR, reason=reason)
     output = None if answer.output is None else answer.output.read_as(facts)
     return replace(answer, output=output, texts=reader.texts(content, facts))
 

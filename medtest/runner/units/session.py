@@ -95,7 +95,9 @@ class Session:
         recorder = Recorder(parts=self.parts, systems=self._systems, maker=maker, outbox=outbox)
         asking = [system for system in self._systems if draws_calls(system)] if job.folders else []
         stage = self._stage(device) if asking else None
-        self._asking = AskingRunner(recorder, asking, self.names, self._memory, stage) if asking else None
+        self._asking = (
+            AskingRunner(recorder, asking, self.names, self._memory, stage, job.batch_seconds) if asking else None
+        )
         self._units = UnitRunner(recorder, self._crafter(device, outbox) if crafts else None)
 
     def _stage(self, device: str) -> ReadingStage | None:

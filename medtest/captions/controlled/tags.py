@@ -1,0 +1,58 @@
+"""What a word of a caption can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Tag(StrEnum):
+    """What a word is."""
+
+    ARTICLE = "a"
+    THE = "the"
+    HIS = "his"
+    QUANTITY = "some"
+    NUMBER = "two"
+    ORDINAL = "first"
+    ADJECTIVE = "adjective"
+    MODIFIER = "participle before a noun"
+    NOUN = "noun"
+    ING = "-ing"
+    PARTICIPLE = "participle"
+    FINITE = "finite"
+    BASE = "base"
+    PREPOSITION = "preposition"
+    COPULA = "copula"
+    AUXILIARY = "auxiliary"
+    AND = "and"
+    COMMA = "comma"
+    STOP = "stop"
+    RELATIVE = "relative"
+    PRONOUN = "pronoun"
+    ADVERB = "adverb"
+    POSSESSIVE = "'s"
+    TO = "to"
+    THERE = "there"
+    CONNECTOR = "while"
+
+
+@dataclass(slots=True)
+class Token:
+    """A word, or several that are one preposition.
+
+    Attributes:
+        word: In lower case.
+        tag: What it is.
+        base: Base form of a verb; predicate of a preposition, "" for one whose noun is not seen ("without").
+    """
+
+    word: str
+    tag: Tag
+    base: str = ""
+
+
+OPENS_NOUN = frozenset(
+    (Tag.ARTICLE, Tag.THE, Tag.HIS, Tag.QUANTITY, Tag.NUMBER, Tag.ORDINAL, Tag.ADJECTIVE, Tag.MODIFIER, Tag.NOUN)
+)
+"""What a noun phrase can begin with."""
