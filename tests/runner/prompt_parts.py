@@ -92,11 +92,13 @@ class StripeSettings(PartSettings):
     Attributes:
         blind: A thing that it never sees.
         hangs: A thing on whose pictures it hangs.
+        slow: Seconds that it takes for a picture.
         log: File that gets a line for each picture.
     """
 
     blind: str = ""
     hangs: str = ""
+    slow: float = 0.0
     log: str = ""
 
 
@@ -114,6 +116,7 @@ class StripeReader(PictureReader):
         if self.settings.log:
             with Path(self.settings.log).open("a", encoding="utf-8") as file:
                 file.write(f"{os.getpid()} {'+'.join(names)}\n")
+        time.sleep(self.settings.slow)
         if self.settings.hangs in names:
             time.sleep(600)
         seen = [SeenEntity(name=name) for name in names if name != self.settings.blind]
