@@ -72,9 +72,44 @@ def train_compact(
         info = WeightsInfo(network=networks.describe(config), size=size, note=note, classes=classes)
         save_weights(weights, state, info)
 
-    trainer = Trainer(make(write), out)
+    name = f"{options.network}-compact"
+    return train_in_folder(
+        options, make(write), weights, name=name, params=params, resume=resume, progress=progress, stop=stop
+    )
+
+
+def train_in_folder(
+    options: TrainingOptions,
+    training: Training,
+    weights: Path,
+    *,
+    name: str,
+    params: Mapping[str, Any],
+    resume: bool = True,
+    progress: Progress | None = None,
+    stop: Callable[[int], bool] | None = None,
+) -> Trained:
+    """Do a training in a folder, or what is left of it, with a run of its own in MLflow.
+
+    Args:
+        options: What was typed.
+        training: What is trained and how.
+        weights: The file that it writes, in its folder.
+        name: Of the run.
+        params: The run's parameters beside the options.
+        resume: Go on from the folder's state where there is one; else begin anew.
+        progress: Called after every step.
+        stop: Called with the number of steps done; True writes the state and ends early.
+
+    Raises:
+        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call goes on.
+        MedtestError: The state belongs to another training, or the loss is no number any more.
+        NotTracked: MLflow failed; the state is written.
+    """
+    out = weights.parent
+    trainer = Trainer(training, out)
     resumed = resume and trainer.resume()
-    log = TrainingLog(out, f"{options.network}-compact", resume=resumed) if options.mlflow else None
+    log = TrainingLog(out, name, resume=resumed) if options.mlflow else None
     try:
         if log is not None:
             log.params({**options.identity(), **params, "steps": trainer.training.steps})

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SCRATCH = "scratch"
 """What ``from=`` calls weights drawn at random."""
+SCENES = "scenes"
+"""The network of the bundled reader of pictures: no system, and trained on scenes that it draws itself."""
 SCRATCH_KEYS = ("model", "out", "from", "fresh")
 Model = TypeVar("Model", bound=BaseModel)
 FURTHER_KEYS = ("model", "data", "phantoms", "test", "from", "recipe", "out", "store", "label_vectors", "compare")
@@ -187,7 +189,7 @@ def parse_scratch(tokens: Sequence[str], *, threads: int | None = None) -> tuple
     if not own.get("model"):
         allowed = "a network (pranet, attnmel, …)"
         raise Mistake(where="command line", key="model", found="nothing", allowed=allowed).as_error()
-    check_family(own["model"])
+    check_family(own["model"], others=(SCENES,))
     kind = options_of(own["model"])
     known = [name for name in kind.model_fields if name not in ("network", "start_from", "change")]
     changes = [token.removeprefix("recipe.") for token in tokens if token.startswith("recipe.")]
@@ -228,7 +230,10 @@ def options_of(model: str) -> type[TrainingOptions]:
     from medtest.training.classification.families import KINDS
     from medtest.training.classification.options import ClassificationOptions
     from medtest.training.options import SegmentationOptions
+    from medtest.training.scenes.options import SceneOptions
 
+    if model == SCENES:
+        return SceneOptions
     return ClassificationOptions if model in KINDS else SegmentationOptions
 
 
@@ -243,7 +248,12 @@ def train_anew(options: TrainingOptions, out: Path, *, resume: bool, progress: P
     """
     from medtest.training.classification.options import ClassificationOptions
     from medtest.training.options import SegmentationOptions
+    from medtest.training.scenes.options import SceneOptions
 
+    if isinstance(options, SceneOptions):
+        from medtest.training.scenes.train import train_scenes
+
+        return train_scenes(options, out, resume=resume, progress=progress)
     if isinstance(options, ClassificationOptions):
         from medtest.training.classification.train import train_classification
 

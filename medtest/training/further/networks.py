@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,19 +56,24 @@ def families() -> tuple[str, ...]:
     return tuple(name for name in networks.COMPACT if name in parts("systems"))
 
 
-def check_family(model: str) -> None:
+def check_family(model: str, *, others: Sequence[str] = ()) -> None:
     """Refuse what is no network that can be trained.
+
+    Args:
+        model: What was typed.
+        others: Further names that may be typed.
 
     Raises:
         UserMistakes: There is none of this name.
     """
-    if model not in families():
+    known = (*families(), *others)
+    if model not in known:
         raise Mistake(
             where="command line",
             key="model",
             found=repr(model),
-            allowed=", ".join(families()),
-            nearest=nearest_name(model, families()),
+            allowed=", ".join(known),
+            nearest=nearest_name(model, known),
         ).as_error()
 
 

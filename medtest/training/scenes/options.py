@@ -1,0 +1,56 @@
+"""What a training of the reader of drawn scenes may be told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from medtest.training.options import TrainingOptions
+from medtest.training.recipe import Cosine, Optimizer, Recipe, Validation
+
+
+class SceneOptions(TrainingOptions):
+    """What a training of the reader of drawn scenes may be told."""
+
+    reported = "validation "
+    scored = "F1 times share of right colours"
+
+    network: str = Field(default="scenes", pattern="^scenes$", description="Always scenes.")
+    steps: int = Field(default=3600, ge=1, description="Optimizer steps.")
+    batch: int = Field(default=16, ge=2, le=512, description="Pictures in a step.")
+    rate: float = Field(default=2e-3, gt=0, description="Highest learning rate.")
+    last_rate: float = Field(default=0.01, ge=0, le=1, description="Share of it left at the end of the cosine.")
+    warmup: int = Field(default=150, ge=0, description="Steps of linear warm-up.")
+    decay: float = Field(default=0.02, ge=0, description="Weight decay.")
+    clip: float = Field(default=10.0, gt=0, description="Largest norm of the gradient.")
+    average: float = Field(default=0.998, ge=0, lt=1, description="Decay of the averaged weights.")
+    prior: float = Field(default=-5.0, le=0, description="Logit of a peak before training.")
+    watched: int = Field(default=256, ge=1, description="Scenes held out, by which it is watched.")
+    validate_every: int = Field(default=300, ge=1, description="Steps between validations and saved states.")
+    workers: int = Field(default=1, ge=0, le=64, description="Processes that draw scenes; 0 draws in this one.")
+
+    def identity(self) -> dict[str, Any]:
+        """Return the options that a resumed training must share, as JSON values."""
+        return {name: value for name, value in super().identity().items() if name != "workers"}
+
+    def recipe(self) -> Recipe:
+        """Return how the weights are moved."""
+        return Recipe(
+            name="scenes",
+            batch=self.batch,
+            steps=self.steps,
+            optimizer=Optimizer(name="adamw", rate=self.rate, decay=self.decay, decay_all=False),
+            schedule=Cosine(kind="cosine", warmup_steps=self.warmup, last=self.last_rate),
+            clip_norm=self.clip,
+            average=self.average,
+            seed=self.seed,
+        )
+
+    def validation(self) -> Validation:
+        """Return how the training is watched."""
+        return Validation(every_steps=self.validate_every, keep="best")
+
+    def noted(self) -> str:
+        """Return what the weights say of their training."""
+        return f"drawn scenes, seed {self.seed}, {self.steps} steps of {self.batch}"

@@ -1,0 +1,191 @@
+"""Scenes drawn for training, and what the network should tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.phantoms.scenes import CLASSES, COLOURS, Placed, draw_scene
+from medtest.phantoms.scenes.paint import FIXED, lay, tones
+from medtest.phantoms.scenes.shapes import Shape, fitted, oval, poly, soft
+from medtest.readers.pictures.bundled_network import LARGE, SIDE, STRIDES
+from medtest.scenes import Box
+from medtest.training.scenes.layouts import pair_layout, random_layout
+
+Pixels = NDArray[np.uint8]
+PEAK: Final = 0.09
+"""Width of a peak in a map (standard deviation), as a share of its thing's: TTFNet's 0.54 / 6."""
+CENTRAL: Final = 0.45
+"""Cells that high on their thing's peak learn its edges and its colour."""
+_DECOYS: Final = 0.35
+"""Share of pictures that hold shapes which are no class."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Targets:
+    """What the network should give for one of its strides; h and w count cells.
+
+    Attributes:
+        heat: float32 B×classes×h×w, 1 at centres, less around them.
+        edges: float32 B×4×h×w, pixels from the cell's centre.
+        colours: int64 B×h×w.
+        weight: float32 B×h×w, 0 where nothing is told of edges and colours.
+    """  # noqa: RUF002
+
+    heat: NDArray[np.float32]
+    edges: NDArray[np.float32]
+    colours: NDArray[np.int64]
+    weight: NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SceneBatch:
+    """One batch.
+
+    Attributes:
+        images: uint8 B×S×S×3 RGB.
+        targets: Of each stride.
+    """  # noqa: RUF002
+
+    images: Pixels
+    targets: tuple[Targets, ...]
+
+
+def training_batch(seed: int, step: int, count: int) -> SceneBatch:
+    """Return the batch of a step; it follows from these numbers alone."""
+    drawn = [training_picture(np.random.Generator(np.random.PCG64([seed, step, index]))) for index in range(count)]
+    images = np.stack([picture for picture, _ in drawn])
+    targets = tuple(_targets([placed for _, placed in drawn], large=index == 1) for index in range(len(STRIDES)))
+    return SceneBatch(images=images, targets=targets)
+
+
+def training_picture(rng: np.random.Generator) -> tuple[Pixels, list[Placed]]:
+    """Return a picture of :data:`SIDE` pixels a side and what stands in it."""
+    if rng.uniform() < 0.06:
+        return _nothing(rng), []
+    placed = (
+        pair_layout(rng, overlap=float(rng.choice([-0.1, 0.0, 0.1, 0.2])))
+        if rng.uniform() < 0.2
+        else random_layout(rng)
+    )
+    size = SIDE if rng.uniform() < 0.9 else int(rng.integers(160, 513))
+    picture = draw_scene([], size=size, rng=rng) if not placed else draw_scene(placed, size=size, rng=rng)
+    if rng.uniform() < _DECOYS:
+        _add_decoys(picture, placed, rng)
+    if size != SIDE:
+        how = cv2.INTER_AREA if size > SIDE else cv2.INTER_LINEAR
+        picture = np.asarray(cv2.resize(picture, (SIDE, SIDE), interpolation=how), np.uint8)
+    return _photographed(picture, rng), placed
+
+
+def _nothing(rng: np.random.Generator) -> Pixels:
+    """Return a picture that shows nothing: of one colour, of noise, or of shapes alone."""
+    kind = int(rng.integers(5))
+    if kind == 0:
+        return np.full((SIDE, SIDE, 3), rng.integers(0, 256, 3), np.uint8)
+    if kind == 1:
+        return rng.integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8)
+    if kind == 2:
+        cells = int(rng.integers(2, 65))
+        coarse = rng.integers(0, 256, (cells, cells, 3), dtype=np.uint8)
+        how = (cv2.INTER_NEAREST, cv2.INTER_LINEAR, cv2.INTER_CUBIC)[int(rng.integers(3))]
+        return np.asarray(cv2.resize(coarse, (SIDE, SIDE), interpolation=how), np.uint8)
+    picture = draw_scene([], rng=rng, clutter=int(rng.integers(20)))
+    for _ in range(int(rng.integers(1, 9)) if kind == 3 else 0):
+        _add_decoys(picture, [], rng)
+    return _photographed(picture, rng)
+
+
+def _add_decoys(picture: Pixels, placed: Sequence[Placed], rng: np.random.Generator) -> None:
+    """Draw one to three random shapes, outlined as things are, where nothing stands."""
+    size = picture.shape[0]
+    for _ in range(int(rng.integers(1, 4))):
+        wide, high = (float(value) for value in rng.uniform(0.06, 0.4, 2))
+        left, top = float(rng.uniform(-0.1, 1.0 - wide)), float(rng.uniform(-0.1, 1.0 - high))
+        box = (left, top, left + wide, top + high)
+        if any(_share(box, one.box) for one in placed):
+            continue
+        levels = tones(COLOURS[int(rng.integers(len(COLOURS)))], rng)
+        shapes = fitted([_decoy(rng) for _ in range(int(rng.integers(1, 7)))], float(rng.uniform()), False)
+        lay(picture, shapes, levels, [edge * size for edge in box], max(1.0, size / 170.0))
+
+
+def _decoy(rng: np.random.Generator) -> Shape:
+    named = ("main", "light", "dark", *FIXED)
+    tone = named[int(rng.integers(len(named)))] if rng.uniform() < 0.5 else "main"
+    x, y, a, b = (float(value) for value in rng.uniform(0.1, 0.9, 4))
+    kind = int(rng.integers(4))
+    if kind == 0:
+        return oval(tone, x, y, 0.5 * a, 0.5 * b)
+    if kind == 1:
+        return poly(tone, (x, y), (x + a, y), (x + a, y + b), (x, y + b))
+    points = [(float(one), float(two)) for one, two in rng.uniform(0.0, 1.0, (int(rng.integers(3, 8)), 2))]
+    return poly(tone, *points) if kind == 2 else soft(tone, *points)
+
+
+def _share(one: Box, other: Box) -> bool:
+    return min(one[2], other[2]) > max(one[0], other[0]) and min(one[3], other[3]) > max(one[1], other[1])
+
+
+def _photographed(picture: Pixels, rng: np.random.Generator) -> Pixels:
+    """Return a picture a little blurred, noisy, lighter or compressed, as services' pictures may be."""
+    if rng.uniform() < 0.5:
+        return picture
+    if rng.uniform() < 0.3:
+        picture = np.asarray(cv2.GaussianBlur(picture, (0, 0), float(rng.uniform(0.3, 1.0))), np.uint8)
+    if rng.uniform() < 0.4:
+        gain, lift = float(rng.uniform(0.85, 1.12)), float(rng.uniform(-14.0, 14.0))
+        picture = np.clip(picture * np.float32(gain) + np.float32(lift), 0, 255).astype(np.uint8)
+    if rng.uniform() < 0.3:
+        noise = rng.standard_normal(picture.shape, dtype=np.float32) * np.float32(rng.uniform(1.0, 8.0))
+        picture = np.clip(picture + noise, 0, 255).astype(np.uint8)
+    if rng.uniform() < 0.3:
+        _, coded = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(50, 96))])
+        picture = np.asarray(cv2.imdecode(coded, cv2.IMREAD_COLOR), np.uint8)
+    return picture
+
+
+def _targets(scenes: Sequence[Sequence[Placed]], *, large: bool) -> Targets:
+    stride = STRIDES[large]
+    cells = SIDE // stride
+    count = len(scenes)
+    heat = np.zeros((count, len(CLASSES), cells, cells), np.float32)
+    edges = np.zeros((count, 4, cells, cells), np.float32)
+    colours = np.zeros((count, cells, cells), np.int64)
+    weight = np.zeros((count, cells, cells), np.float32)
+    line = (np.arange(cells, dtype=np.float32) + np.float32(0.5)) * np.float32(stride)
+    for index, scene in enumerate(scenes):
+        boxes = [(one, [edge * SIDE for edge in one.box]) for one in scene]
+        # The smaller one is told of where two would have a cell.
+        for one, (left, top, right, bottom) in sorted(boxes, key=lambda pair: -_area(pair[1])):
+            if ((right - left) * (bottom - top) > LARGE * LARGE) != large:
+                continue
+            peak = _peak(line, left, right, stride)[None] * _peak(line, top, bottom, stride)[:, None]
+            row, column = (min(int(0.5 * (a + b) / stride), cells - 1) for a, b in ((top, bottom), (left, right)))
+            peak[row, column] = 1.0
+            plane = heat[index, CLASSES.index(one.name)]
+            np.maximum(plane, peak, out=plane)
+            rows, columns = np.nonzero(peak >= CENTRAL)
+            x, y = line[columns], line[rows]
+            edges[index, :, rows, columns] = np.stack([x - left, y - top, right - x, bottom - y], axis=1)
+            colours[index, rows, columns] = COLOURS.index(one.colour)
+            weight[index, rows, columns] = peak[rows, columns] / peak[rows, columns].sum()
+    np.maximum(edges, 0.5, out=edges)
+    return Targets(heat=heat, edges=edges, colours=colours, weight=weight)
+
+
+def _area(edges: Sequence[float]) -> float:
+    return (edges[2] - edges[0]) * (edges[3] - edges[1])
+
+
+def _peak(line: NDArray[np.float32], low: float, high: float, stride: int) -> Any:
+    """Return a bell over the middle of a side, at least as wide as 0.4 cells."""
+    width = max(PEAK * (high - low), 0.4 * stride)
+    # The bell's middle is the centre of the cell that holds the thing's: neighbours on both sides count alike.
+    middle = (int(0.5 * (low + high) / stride) + 0.5) * stride
+    return np.exp(-0.5 * ((line - np.float32(middle)) / np.float32(width)) ** 2)

@@ -1,0 +1,99 @@
+"""How right things found are: by class, place and colour against what was drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from medtest.phantoms.scenes import Placed
+from medtest.readers.pictures.bundled_peaks import overlap
+from medtest.readers.pictures.spatial import triples_of
+from medtest.scenes import SeenEntity, Triple
+
+MATCHED = 0.5
+"""Intersection over union from which on a box is the one that was drawn."""
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """Counts over pictures.
+
+    Attributes:
+        drawn: Things drawn.
+        found: Things found.
+        matched: Things drawn and found: of one class, boxes overlapping by :data:`MATCHED`.
+        coloured: Of them those whose colour is right.
+        triples_drawn: Relations that hold between the boxes that were drawn.
+        triples_found: Relations that are told.
+        triples_matched: Those of them that hold between what was drawn.
+    """
+
+    drawn: int = 0
+    found: int = 0
+    matched: int = 0
+    coloured: int = 0
+    triples_drawn: int = 0
+    triples_found: int = 0
+    triples_matched: int = 0
+
+    def add(self, placed: Sequence[Placed], seen: Sequence[SeenEntity], told: Sequence[Triple] | None = None) -> None:
+        """Count one picture.
+
+        Args:
+            placed: What was drawn.
+            seen: What was seen.
+            told: Relations between it, by index; None where none are counted.
+        """
+        pairs = matches(placed, seen)
+        self.drawn += len(placed)
+        self.found += len(seen)
+        self.matched += len(pairs)
+        self.coloured += sum(placed[its].colour in seen[own].attributes for own, its in pairs.items())
+        if told is not None:
+            drawn = triples_of([SeenEntity(name=one.name, box=one.box) for one in placed])
+            hold = {(one.subject, one.predicate, one.object) for one in drawn}
+            self.triples_drawn += len(hold)
+            self.triples_found += len(told)
+            ends = ((pairs.get(one.subject), one.predicate, pairs.get(one.object)) for one in told)
+            self.triples_matched += sum(one in hold for one in ends)
+
+    @property
+    def recall(self) -> float:
+        """Share of the drawn that was found."""
+        return self.matched / max(self.drawn, 1)
+
+    @property
+    def precision(self) -> float:
+        """Share of the found that was drawn."""
+        return self.matched / max(self.found, 1)
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of the two."""
+        return 2.0 * self.matched / max(self.drawn + self.found, 1)
+
+    @property
+    def triples_f1(self) -> float:
+        """Harmonic mean of the share of relations told that hold, and of the share of those that hold that are told."""
+        return 2.0 * self.triples_matched / max(self.triples_drawn + self.triples_found, 1)
+
+    @property
+    def colours(self) -> float:
+        """Share of the matched whose colour is right."""
+        return self.coloured / max(self.matched, 1)
+
+
+def matches(placed: Sequence[Placed], seen: Sequence[SeenEntity]) -> dict[int, int]:
+    """Return index seen → index drawn; each is matched once, with the box it overlaps most."""
+    free = set(range(len(placed)))
+    pairs: dict[int, int] = {}
+    for own in sorted(range(len(seen)), key=lambda index: -seen[index].score):
+        box = seen[own].box
+        if box is None:
+            continue
+        near = [(overlap(box, placed[its].box), its) for its in free if placed[its].name == seen[own].name]
+        best, its = max(near, default=(0.0, -1))
+        if best >= MATCHED:
+            pairs[own] = its
+            free.discard(its)
+    return pairs

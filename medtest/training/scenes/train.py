@@ -1,0 +1,203 @@
+"""One training of the reader of drawn scenes, from its first step to its weights."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import torch
+
+from medtest.phantoms.scenes import CLASSES, COLOURS, Placed
+from medtest.readers.pictures.bundled_network import SIDE, SceneNet, SceneNetInfo, save_scene_net
+from medtest.readers.pictures.bundled_peaks import Found, things
+from medtest.scenes import SeenEntity
+from medtest.training.initial import initialise
+from medtest.training.precision import autocast
+from medtest.training.run import Trained, train_in_folder
+from medtest.training.scenes.losses import scene_loss
+from medtest.training.scenes.options import SceneOptions
+from medtest.training.scenes.pictures import Pixels, SceneBatch, training_batch, training_picture
+from medtest.training.scenes.scores import Tally
+from medtest.training.trainer import Evaluation, Progress, Training
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+FILE: Final = "bundled-scenes.safetensors"
+WATCHED_SEED: Final = 77_000_001
+"""Scenes that a training is watched by are drawn from this seed and never trained on."""
+_AT_ONCE: Final = 16
+_SIGHTED: Final = 0.05
+"""Lowest score of things that the search for a threshold looks at."""
+_THRESHOLDS: Final = tuple(round(0.1 + 0.02 * step, 2) for step in range(31))
+_AHEAD: Final = 3
+"""Batches that each process draws ahead."""
+
+
+class SceneBatches:
+    """Draws batches in processes of their own, a few steps ahead.
+
+    Args:
+        seed: Draws everything, with the step's number.
+        batch: Pictures of a batch.
+        pool: The processes; None draws in this one.
+        workers: How many they are.
+    """
+
+    def __init__(self, seed: int, batch: int, pool: ProcessPoolExecutor | None, workers: int) -> None:
+        self._seed, self._batch, self._pool, self._ahead = seed, batch, pool, _AHEAD * workers
+        self._drawn: dict[int, Future[SceneBatch]] = {}
+
+    def batch(self, step: int) -> SceneBatch:
+        """Return the batch of a step, from 0."""
+        if self._pool is None:
+            return training_batch(self._seed, step, self._batch)
+        self._drawn = {number: one for number, one in self._drawn.items() if number >= step}
+        for number in range(step, step + 1 + self._ahead):
+            if number not in self._drawn:
+                self._drawn[number] = self._pool.submit(training_batch, self._seed, number, self._batch)
+        return self._drawn.pop(step).result()
+
+
+def train_scenes(
+    options: SceneOptions,
+    out: Path,
+    *,
+    resume: bool = True,
+    progress: Progress | None = None,
+    stop: Callable[[int], bool] | None = None,
+) -> Trained:
+    """Train the network of drawn scenes, or go on with a training that was interrupted.
+
+    The folder then holds :data:`FILE` (the best averaged weights so far, half precision, with the threshold that
+    validation found), ``state.pt`` (from which the training resumes to the step) and ``history.json``.
+
+    Args:
+        options: What to train and how.
+        out: Folder of this training.
+        resume: Go on from ``state.pt`` where it is there; else begin anew.
+        progress: Called after every step.
+        stop: Called with the number of steps done; True writes the state and ends early.
+
+    Returns:
+        The best weights and their score: F1 of things by class and place, times the share of right colours.
+
+    Raises:
+        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call goes on.
+        MedtestError: The state in the folder belongs to another training, or the loss is no number any more.
+        NotTracked: MLflow failed; the state is written.
+    """
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    out.mkdir(parents=True, exist_ok=True)
+    info = SceneNetInfo(classes=CLASSES, colours=COLOURS)
+    network = SceneNet(info)
+    initialise(network, options.seed)
+    network.begin(options.prior)
+    thresholds = [info.threshold]
+
+    def write(state: Mapping[str, Tensor], note: str) -> None:
+        save_scene_net(out / FILE, state, replace(info, threshold=thresholds[-1], note=f"{options.noted()}, {note}"))
+
+    def loss(given: nn.Module, batch: SceneBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
+        with autocast("fp32", options.device):
+            return scene_loss(given(pixels_of(batch.images, options.device)), batch.targets)
+
+    with _drawing(options.workers) as pool:
+        training = Training(
+            network=network,
+            recipe=options.recipe(),
+            validation=options.validation(),
+            batches=SceneBatches(options.seed, options.batch, pool, options.workers),
+            loss=loss,
+            evaluate=_evaluation(options, thresholds),
+            write=write,
+            steps=options.steps,
+            steps_per_epoch=options.steps,
+            seed=options.seed,
+            device=options.device,
+            identity=options.identity(),
+        )
+        return train_in_folder(
+            options, training, out / FILE, name="scenes", params={}, resume=resume, progress=progress, stop=stop
+        )
+
+
+def pixels_of(images: Pixels, device: str = "cpu") -> Tensor:
+    """Return pictures as the network takes them.
+
+    Args:
+        images: uint8 B×S×S×3 RGB.
+        device: "cpu" or "cuda:N".
+
+    Returns:
+        float32 B×3×S×S in [0, 1].
+    """  # noqa: RUF002
+    return torch.from_numpy(images).to(device).permute(0, 3, 1, 2).float().div(255)
+
+
+@contextmanager
+def _drawing(workers: int) -> Iterator[ProcessPoolExecutor | None]:
+    """Give the processes that draw; 0 for none."""
+    if not workers:
+        yield None
+        return
+    context: Any = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _one_thread() -> None:
+    import signal
+
+    import cv2
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    cv2.setNumThreads(1)
+    torch.set_num_threads(1)
+
+
+def _evaluation(options: SceneOptions, thresholds: list[float]) -> Callable[[nn.Module], Evaluation]:
+    """Return what evaluates a network on scenes held out; it notes the threshold that it found."""
+    cases: list[tuple[Pixels, list[Placed]]] = []
+
+    def evaluate(network: nn.Module) -> Evaluation:
+        if not cases:
+            draws = (np.random.Generator(np.random.PCG64([WATCHED_SEED, k])) for k in range(options.watched))
+            cases.extend(training_picture(rng) for rng in draws)
+        found: list[list[Found]] = []
+        with torch.no_grad():
+            for start in range(0, len(cases), _AT_ONCE):
+                images = np.stack([picture for picture, _ in cases[start : start + _AT_ONCE]])
+                found += things(network(pixels_of(images, options.device)), _SIGHTED)
+        tallies = {at: _tally(cases, found, at) for at in _THRESHOLDS}
+        best = max(_THRESHOLDS, key=lambda at: (tallies[at].f1, at))
+        thresholds.append(best)
+        tally = tallies[best]
+        facts = {"f1": tally.f1, "recall": tally.recall, "precision": tally.precision, "colours": tally.colours}
+        score = tally.f1 * tally.colours
+        return Evaluation(score=score, loss=1.0 - score, facts={**facts, "threshold": best})
+
+    return evaluate
+
+
+def _tally(cases: list[tuple[Pixels, list[Placed]]], found: list[list[Found]], at: float) -> Tally:
+    tally = Tally()
+    for (_, placed), one in zip(cases, found, strict=True):
+        tally.add(placed, [_seen(thing) for thing in one if thing.score >= at])
+    return tally
+
+
+def _seen(thing: Found) -> SeenEntity:
+    left, top, right, bottom = (edge / SIDE for edge in thing.box)
+    colour = (COLOURS[thing.colour],)
+    return SeenEntity(name=CLASSES[thing.label], box=(left, top, right, bottom), score=thing.score, attributes=colour)

@@ -1,0 +1,164 @@
+"""Training of the reader of drawn scenes: layouts, targets, loss, and a training that goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medtest.errors import MedtestError, UserMistakes
+from medtest.phantoms.scenes import CLASSES, COLOURS, Placed
+from medtest.readers.pictures.bundled_network import LARGE, SIDE, STRIDES, SceneMaps, load_scene_net, read_scene_info
+from medtest.readers.pictures.bundled_peaks import overlap, things
+from medtest.scenes import SeenEntity, Triple
+from medtest.training.scenes.layouts import MOST_HIDDEN, pair_layout, random_layout
+from medtest.training.scenes.losses import scene_loss
+from medtest.training.scenes.options import SceneOptions
+from medtest.training.scenes.pictures import Targets, _targets, training_batch
+from medtest.training.scenes.scores import Tally
+from medtest.training.scenes.train import FILE, train_scenes
+
+DOG = Placed(name="dog", colour="brown", box=(0.10, 0.40, 0.25, 0.52))
+HOUSE = Placed(name="house", colour="white", box=(0.30, 0.20, 0.90, 0.85))
+SMALL = SceneOptions(steps=4, batch=2, validate_every=2, watched=2, workers=0, mlflow=False, threads=1, warmup=1)
+
+
+def _said(targets: tuple[Targets, ...]) -> list[SceneMaps]:
+    """Return the maps of a network that gives exactly what it should."""
+    maps = []
+    for one in targets:
+        heat = torch.from_numpy(one.heat).clamp(1e-4, 1 - 1e-4)
+        colours = torch.nn.functional.one_hot(torch.from_numpy(one.colours), len(COLOURS)).float() * 12.0
+        maps.append(
+            SceneMaps(heat=heat.logit(), edges=torch.from_numpy(one.edges), colours=colours.permute(0, 3, 1, 2))
+        )
+    return maps
+
+
+def _of(*scenes: list[Placed]) -> tuple[Targets, ...]:
+    return tuple(_targets(list(scenes), large=bool(index)) for index in range(len(STRIDES)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_layouts_stay_in_the_picture_and_hide_little(seed: int) -> None:
+    for placed in (random_layout(np.random.default_rng(seed)), pair_layout(np.random.default_rng(seed), overlap=0.2)):
+        for index, one in enumerate(placed):
+            assert 0 <= one.box[0] < one.box[2] <= 1
+            assert 0 <= one.box[1] < one.box[3] <= 1
+            for other in placed[:index]:
+                width, height = (min(one.box[k + 2], other.box[k + 2]) - max(one.box[k], other.box[k]) for k in (0, 1))
+                shared = max(width, 0) * max(height, 0)
+                areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (one.box, other.box)]
+                inside = shared >= 0.95 * areas[0] and areas[0] <= 0.42 * areas[1] + 1e-9
+                assert shared <= MOST_HIDDEN * min(areas) + 1e-9 or inside
+
+
+@pytest.mark.parametrize("share", [-0.1, 0.0, 0.2])
+def test_pairs_share_the_height_that_was_asked_for(share: float) -> None:
+    below, above = pair_layout(np.random.default_rng(3), overlap=share)
+    least = min(one.box[3] - one.box[1] for one in (below, above))
+    assert above.box[3] - below.box[1] == pytest.approx(share * least)
+
+
+def test_what_is_wanted_of_the_maps_is_what_was_drawn() -> None:
+    found = things(_said(_of([DOG, HOUSE], [])), 0.5)
+    assert found[1] == []
+    told = {(CLASSES[one.label], COLOURS[one.colour]): [edge / SIDE for edge in one.box] for one in found[0]}
+    assert told == {("dog", "brown"): pytest.approx(DOG.box), ("house", "white"): pytest.approx(HOUSE.box)}
+
+
+def test_large_things_are_told_by_the_coarse_maps() -> None:
+    fine, coarse = _of([DOG, HOUSE])
+    assert (DOG.box[2] - DOG.box[0]) * (DOG.box[3] - DOG.box[1]) * SIDE**2 < LARGE**2
+    assert np.argwhere(fine.heat == 1)[:, 1].tolist() == [CLASSES.index("dog")]
+    assert np.argwhere(coarse.heat == 1)[:, 1].tolist() == [CLASSES.index("house")]
+
+
+def test_the_loss_is_least_where_the_maps_are_right() -> None:
+    wanted = _of([DOG, HOUSE])
+    right, parts = scene_loss(_said(wanted), wanted)
+    assert float(parts["edges"]) == pytest.approx(0.0, abs=1e-5)
+    assert float(parts["colours"]) < 1e-3
+    moved = [
+        SceneMaps(heat=one.heat, edges=one.edges * 1.3, colours=one.colours.roll(1, dims=1)) for one in _said(wanted)
+    ]
+    wrong, others = scene_loss(moved, wanted)
+    assert wrong > right
+    # Edges 1.3 times as far: one box holds the other, so GIoU is the ratio of areas.
+    assert float(others["edges"]) == pytest.approx(1 - 1 / 1.3**2, abs=1e-4)
+    assert float(others["colours"]) == pytest.approx(12.0, abs=0.01)
+
+
+def test_a_batch_follows_from_seed_and_step_alone() -> None:
+    one, same, other = training_batch(1, 5, 2), training_batch(1, 5, 2), training_batch(1, 6, 2)
+    assert np.array_equal(one.images, same.images)
+    assert all(np.array_equal(a.heat, b.heat) for a, b in zip(one.targets, same.targets, strict=True))
+    assert not np.array_equal(one.images, other.images)
+
+
+def test_tallies_count_by_class_place_colour_and_relation() -> None:
+    seen = (
+        SeenEntity(name="dog", box=DOG.box, score=0.9, attributes=("black",)),
+        SeenEntity(name="house", box=(0.3, 0.2, 0.9, 0.8), score=0.8, attributes=("white",)),
+        SeenEntity(name="dog", box=(0.11, 0.41, 0.26, 0.53), score=0.5, attributes=("brown",)),
+        SeenEntity(name="cat", box=DOG.box, score=0.4, attributes=("brown",)),
+    )
+    tally = Tally()
+    tally.add(
+        [DOG, HOUSE],
+        seen,
+        [Triple(subject=0, predicate="left of", object=1), Triple(subject=0, predicate="on", object=1)],
+    )
+    assert (tally.drawn, tally.found, tally.matched, tally.coloured) == (2, 4, 2, 1)
+    assert tally.recall == 1.0
+    assert tally.precision == 0.5
+    assert tally.colours == 0.5
+    assert tally.triples_matched == 1
+    assert tally.triples_found == 2
+
+
+def test_overlap_is_intersection_over_union() -> None:
+    assert overlap((0, 0, 2, 2), (1, 0, 3, 2)) == pytest.approx(1 / 3)
+    assert overlap((0, 0, 1, 1), (2, 2, 3, 3)) == 0.0
+
+
+def test_a_training_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    whole = train_scenes(SMALL, tmp_path / "whole")
+    train_scenes(SMALL, tmp_path / "parts", stop=lambda done: done == 2)
+    parts = train_scenes(SMALL, tmp_path / "parts")
+    assert (parts.step, whole.step) == (4, 4)
+    assert (tmp_path / "whole" / FILE).read_bytes() == (tmp_path / "parts" / FILE).read_bytes()
+    network, info = load_scene_net(tmp_path / "whole" / FILE)
+    assert info.classes == CLASSES
+    assert info.colours == COLOURS
+    assert sum(one.numel() for one in network.parameters()) < 5_000_000
+    assert len(json.loads((tmp_path / "whole" / "history.json").read_text())) == 2
+    with pytest.raises(MedtestError, match="belongs to a training with another recipe"):
+        train_scenes(SMALL.model_copy(update={"rate": 1e-4}), tmp_path / "parts")
+
+
+def test_weights_of_something_else_are_refused(tmp_path: Path) -> None:
+    from medtest.files.tensors import write_tensors
+
+    file = tmp_path / "other.safetensors"
+    write_tensors(file, {"a": torch.zeros(2)}, {"format": "medtest-network-1"})
+    with pytest.raises(MedtestError, match="no reader of drawn scenes"):
+        read_scene_info(file)
+
+
+def test_the_command_knows_its_options(tmp_path: Path) -> None:
+    from medtest.cli.training.tokens import parse_scratch
+
+    options, out, fresh = parse_scratch(["model=scenes", f"out={tmp_path}", "steps=7", "mlflow=false"], threads=1)
+    assert isinstance(options, SceneOptions)
+    assert (options.steps, options.mlflow, options.threads, out, fresh) == (7, False, 1, tmp_path, False)
+    with pytest.raises(UserMistakes, match="step"):
+        parse_scratch(["model=scenes", "step=7"])
+    with pytest.raises(UserMistakes, match="scenes"):
+        parse_scratch(["model=scene"])
