@@ -1,0 +1,209 @@
+"""A pipeline of Hugging Face diffusers in a local folder, drawing in this process.
+
+Nothing is downloaded, no code of the folder runs (no custom pipeline, no class of another library than diffusers and
+transformers), weights are read from safetensors alone. The random numbers of a picture come of its case: the same case
+has the same picture on the same device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from medtest.cases import Image, Json
+from medtest.errors import MedtestError, Mistake
+from medtest.plugins import TRUSTED
+from medtest.systems.adapters.libraries.hub_folder import read_json
+from medtest.systems.adapters.libraries.huggingface_folder import offline
+from medtest.systems.asking import Asking
+from medtest.systems.base import SystemSettings
+from medtest.systems.files import folder_mistakes, folder_sha256, user_path
+from medtest.systems.pictures.base import prompt_of
+from medtest.systems.pictures.local import Filtered, LocalDrawing
+
+_PRINTED = frozenset({".json", ".safetensors", ".txt", ".model"})
+_PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".msgpack", ".h5"})
+_LIBRARIES = frozenset({"diffusers", "transformers"})
+_INDEX = "model_index.json"
+
+
+class DiffusersSettings(SystemSettings):
+    """Settings of a pipeline in a folder.
+
+    Attributes:
+        path: The folder that ``save_pretrained`` wrote, with ``model_index.json``.
+        seed: ``case`` (drawn from the suite's seed and the case's address) or a number.
+        steps: Steps of denoising; null leaves it to the pipeline.
+        guidance: How closely the prompt is kept to; null leaves it to the pipeline.
+        width: Of the picture in pixels; null leaves it to the pipeline.
+        height: The same.
+        negative_prompt: What shall not be in the picture; null is not given.
+        precision: Numbers to compute with; ``own``: those of the files.
+    """
+
+    path: str = Field(default="", json_schema_extra=TRUSTED)
+    seed: Literal["case"] | int = "case"
+    steps: int | None = Field(default=None, ge=1, le=1000)
+    guidance: float | None = Field(default=None, ge=0, le=100)
+    width: int | None = Field(default=None, ge=8, le=4096)
+    height: int | None = Field(default=None, ge=8, le=4096)
+    negative_prompt: str | None = Field(default=None, max_length=10_000)
+    precision: Literal["own", "float32", "bfloat16", "float16"] = "own"
+
+
+class Diffusers(LocalDrawing):
+    """Stable Diffusion, FLUX, PixArt and kin: whatever diffusers loads as a pipeline from text to image."""
+
+    digest_name: ClassVar[str] = "medtest.systems.pictures.diffusers:Diffusers"
+    Settings: ClassVar[type[DiffusersSettings]] = DiffusersSettings
+    settings: DiffusersSettings
+    needs_device: ClassVar[bool] = True
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._pipeline: Any = None
+        self._device = "cpu"
+
+    # --------------------------------------------------------------------------------------------- before anything runs
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is wrong with the folder, or that diffusers is not installed."""
+        where, typed = self.name, self.settings.path
+        if found := folder_mistakes(typed, where=where, key="path"):
+            return found
+        folder = user_path(typed)
+        problem = problem_of(folder)
+        if problem:
+            allowed = f"a folder that save_pretrained wrote: {_INDEX} and parts with safetensors"
+            return [Mistake(where=where, key="path", found=problem, allowed=allowed)]
+        if not _installed():
+            fix = "pip install 'medtest[diffusers]'"
+            return [Mistake(where=where, key="path", found="a pipeline of diffusers, which is not installed", fix=fix)]
+        return ()
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return one SHA-256 over everything in the folder that shapes a picture."""
+        return {"folder": folder_sha256(user_path(self.settings.path), _PRINTED)}
+
+    # ------------------------------------------------------------------------------------------------------- the run
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Load the pipeline.
+
+        Raises:
+            MedtestError: It cannot be loaded, or draws nothing from words.
+        """
+        import diffusers
+        import torch
+
+        super().open(device=device, threads=threads)
+        folder = user_path(self.settings.path)
+        if problem := problem_of(folder):
+            raise MedtestError(f"{folder.name}: {problem}")
+        torch.set_num_threads(threads)
+        dtype = None if self.settings.precision == "own" else getattr(torch, self.settings.precision)
+        diffusers.utils.logging.set_verbosity_error()
+        diffusers.utils.logging.disable_progress_bar()
+        try:
+            with offline():
+                self._pipeline = diffusers.DiffusionPipeline.from_pretrained(
+                    str(folder), local_files_only=True, use_safetensors=True, trust_remote_code=False, torch_dtype=dtype
+                )
+        except Exception as error:  # noqa: BLE001 - diffusers raises whatever a stranger's folder leads it to
+            line = f"{type(error).__name__}: {str(error).strip()[:300]}"
+            raise MedtestError(f"{folder.name} cannot be loaded as a pipeline: {line}") from error
+        self._pipeline.set_progress_bar_config(disable=True)
+        self._pipeline.to(device)
+        self._device = device
+
+    def draw(self, call: Asking) -> Image:
+        """Return the pipeline's picture.
+
+        Raises:
+            Filtered: Its safety checker forbade it.
+        """
+        import torch
+
+        own = self.settings
+        seed = call.seed if own.seed == "case" else int(own.seed)
+        given = {
+            "num_inference_steps": own.steps,
+            "guidance_scale": own.guidance,
+            "width": own.width,
+            "height": own.height,
+            "negative_prompt": own.negative_prompt,
+        }
+        # A generator of the processor's gives the same numbers whatever the device is.
+        generator = torch.Generator("cpu").manual_seed(seed)
+        with torch.inference_mode():
+            made = self._pipeline(
+                prompt=prompt_of(call).text,
+                generator=generator,
+                output_type="np",
+                **{name: value for name, value in given.items() if value is not None},
+            )
+        if any(getattr(made, "nsfw_content_detected", None) or ()):
+            raise Filtered("the pipeline's safety checker forbade the picture")
+        return to_pixels(made.images[0])
+
+    def close(self) -> None:
+        """Let go of the pipeline."""
+        super().close()
+        self._pipeline = None
+
+
+def problem_of(folder: Path) -> str:
+    """Return why a folder is no pipeline that is loaded here, "" where it is one."""
+    try:
+        index = read_json(folder / _INDEX)
+    except MedtestError as error:
+        return str(error)
+    name = index.get("_class_name")
+    if not isinstance(name, str):
+        return f"a pipeline whose code lies in its own folder ({_INDEX}), which medtest does not run"
+    for part, made_of in index.items():
+        if part.startswith("_") or not isinstance(made_of, list):
+            continue
+        library, kind = (*made_of, None, None)[:2]
+        if library is None or kind is None:
+            continue
+        inner = isinstance(library, str) and (library in _LIBRARIES or library == "stable_diffusion")
+        if not inner or (folder / part / f"{library}.py").exists():
+            return (
+                f"{part} of {library}, which is no part of diffusers or transformers: medtest runs no code of a folder"
+            )
+        if _is_pickled(folder / part):
+            return f"weights of {part} that are no safetensors"
+    if any(folder.rglob("*.py")):
+        return "code in the folder, which medtest does not run"
+    return ""
+
+
+def _is_pickled(folder: Path) -> bool:
+    files = [path.suffix for path in folder.glob("*") if path.is_file()] if folder.is_dir() else []
+    return ".safetensors" not in files and any(suffix in _PICKLED for suffix in files)
+
+
+def to_pixels(values: Any) -> Image:
+    """Return a pipeline's picture, floats H×W×3 from 0 to 1, as uint8.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 3 or found.shape[2] != 3:
+        raise ValueError(f"the pipeline's picture has the shape {found.shape}")
+    if not np.isfinite(found).all():
+        raise ValueError("the pipeline's picture holds numbers that are none")
+    pixels: Image = np.ascontiguousarray(np.rint(np.clip(found, 0.0, 1.0) * 255).astype(np.uint8))
+    return pixels
+
+
+def _installed() -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec("diffusers") is not None

@@ -1,0 +1,122 @@
+"""What draws in this process or was drawn before: pictures go to the run's folder as a service's do."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from medtest.api.drawn.kept import KeptPictures, is_blank
+from medtest.api.redact import reason_of
+from medtest.cases import Image, PictureOutput, image_sha256
+from medtest.errors import MedtestError, OutputProblem
+from medtest.records import PICTURES
+from medtest.systems.asking import Asked, Asking, BudgetLimits
+from medtest.systems.pictures.base import DrawingSystem, prompt_of
+
+BLANK = "the picture is of one colour"
+
+
+class Filtered(Exception):  # noqa: N818 - what became of a picture
+    """A pipeline's own filter forbade a picture; the message says which."""
+
+
+class LocalDrawing(DrawingSystem):
+    """Answers one prompt after the other."""
+
+    model: ClassVar[str] = ""
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._folder: Path | None = None
+        self._kept: KeptPictures | None = None
+        self._drawn = 0
+
+    @property
+    def kept_size(self) -> int | None:
+        """Longer side to which pictures are made before they are kept; None keeps theirs."""
+        return None
+
+    def keep_in(self, folder: Path, shared: Path, *, budget: BudgetLimits, cache: str) -> None:
+        """Take the run's folder: pictures go there, and nothing is shared, for drawing again costs nothing."""
+        self._folder = folder
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Make the store of pictures ready.
+
+        Raises:
+            MedtestError: It was not told where.
+        """
+        if self._folder is None:
+            raise MedtestError(f"{self.record_name} has no folder for its pictures")
+        self._kept = KeptPictures(self._folder / PICTURES, size=self.kept_size, threads=1)
+
+    @abstractmethod
+    def draw(self, call: Asking) -> Image:
+        """Return the picture of a prompt.
+
+        Returns:
+            uint8 H×W×3 RGB.
+
+        Raises:
+            Filtered: A filter forbade it.
+            Exception: Whatever else is an ERROR of the case.
+        """
+
+    def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
+        """Answer a stream of calls, one by one.
+
+        Raises:
+            OutputProblem: A picture cannot be kept.
+        """
+        for call in calls:
+            if call is not None:
+                yield self._asked(call)
+                self._drawn += 1
+
+    def _asked(self, call: Asking) -> Asked:
+        began = time.perf_counter()
+        why, picture = "", ""
+        try:
+            pixels = self.draw(call)
+            if is_blank(pixels):
+                raise Filtered(BLANK)
+            picture = self._put(pixels)
+        except Filtered as error:
+            why = str(error)
+        except OutputProblem:
+            raise
+        except Exception as error:  # noqa: BLE001 - the system under test may raise anything
+            reason = f"{type(error).__name__}: {reason_of(error)}".replace(prompt_of(call).text, "[prompt]")
+            return Asked(number=call.number, outputs=(reason,), seconds=time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        output = PictureOutput(
+            address=call.addresses[0],
+            prompt=prompt_of(call),
+            picture=picture,
+            state="content_filter" if why else "answered",
+            why=why,
+            model=self.model,
+            seconds=seconds,
+            attempts=1,
+        )
+        return Asked(number=call.number, outputs=(output,), seconds=seconds)
+
+    def _put(self, pixels: Image) -> str:
+        if self._kept is None:
+            raise MedtestError(f"{self.record_name} is not open")
+        sha256 = image_sha256(pixels)
+        self._kept.put(sha256, pixels)
+        return sha256
+
+    def counters(self) -> str:
+        """Return how many are drawn."""
+        return f"drawn {self._drawn}"
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None

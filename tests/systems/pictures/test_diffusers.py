@@ -1,0 +1,94 @@
+"""A pipeline in a folder draws by the case's seed, and no code or pickle of the folder is run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from exchanges import asked, call, output
+
+from medtest.errors import MedtestError
+from medtest.files.by_content import PictureFiles
+from medtest.records import PICTURES
+from medtest.systems.pictures.diffusers import Diffusers, to_pixels
+
+pytest.importorskip("diffusers")
+from tiny_pipeline import save_pipeline  # noqa: E402 - needs diffusers
+
+SMALL = {"steps": 2, "width": 32, "height": 32}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pipeline(tmp_path_factory.mktemp("pipeline") / "tiny")
+
+
+def system(folder: Path, **settings: Any) -> Diffusers:
+    return Diffusers("diffusers", Diffusers.Settings(path=str(folder), **{**SMALL, **settings}))
+
+
+@pytest.mark.slow
+def test_the_case_decides_the_picture(folder: Path, tmp_path: Path) -> None:
+    made = system(folder)
+    assert not made.check()
+    calls = [
+        call(0, "a red dog"),
+        call(1, "a red dog"),
+        call(2, "a red dog", seed=8),
+        call(3, "two blue cars on a road"),
+    ]
+    answers = [output(one) for one in asked(made, tmp_path, calls)]
+    assert {answer.state for answer in answers} == {"answered"}
+    same, again, seed, words = (answer.picture for answer in answers)
+    assert same == again and len({same, seed, words}) == 3
+    assert PictureFiles(tmp_path / "run" / PICTURES).read("images", same).shape == (32, 32, 3)
+    assert [output(one).picture for one in asked(system(folder), tmp_path, calls[:1], run="other")] == [same]
+    fixed = [output(one).picture for one in asked(system(folder, seed=7), tmp_path, calls[2:3], run="fixed")]
+    assert fixed == [same]
+
+
+def test_what_is_in_the_folder_counts(folder: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(folder, tmp_path / "other")
+    assert system(folder).fingerprint() == system(other).fingerprint()
+    config = other / "scheduler" / "scheduler_config.json"
+    config.write_text(config.read_text().replace("0.02", "0.03"))
+    assert system(folder).fingerprint() != system(other).fingerprint()
+
+
+@pytest.mark.parametrize("what", ["pickle", "code", "own pipeline", "own part", "none"])
+def test_a_folder_that_would_run_something_is_refused(folder: Path, tmp_path: Path, what: str) -> None:
+    other = shutil.copytree(folder, tmp_path / "other")
+    index = json.loads((other / "model_index.json").read_text())
+    if what == "pickle":
+        (other / "unet" / "diffusion_pytorch_model.safetensors").rename(other / "unet" / "diffusion_pytorch_model.bin")
+    elif what == "code":
+        (other / "pipeline.py").write_text("raise SystemExit\n")
+    elif what == "own pipeline":
+        index["_class_name"] = ["pipeline", "Mine"]
+    elif what == "own part":
+        index["unet"] = ["my_unet", "Mine"]
+    else:
+        index = {}
+    (other / "model_index.json").write_text(json.dumps(index))
+    found = system(other).check()
+    assert len(found) == 1 and found[0].key == "path"
+    made = system(other)
+    made.keep_in(tmp_path, tmp_path, budget=None, cache="off")  # type: ignore[arg-type]
+    with pytest.raises(MedtestError):
+        made.open(device="cpu", threads=1)
+
+
+def test_a_folder_is_needed() -> None:
+    (mistake,) = Diffusers("d", Diffusers.Settings()).check()
+    assert mistake.key == "path"
+
+
+def test_pictures_of_a_pipeline_become_eight_bits() -> None:
+    assert to_pixels(np.array([[[0.0, 0.5, 1.2]]])).tolist() == [[[0, 128, 255]]]
+    for wrong in (np.zeros((4, 4)), np.zeros((4, 4, 4)), np.full((4, 4, 3), np.nan)):
+        with pytest.raises(ValueError, match="picture"):
+            to_pixels(wrong)

@@ -1,0 +1,80 @@
+"""Pictures that were drawn elsewhere: found by address, or by a table; what is missing or damaged is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from exchanges import BLANK, PNG, SHA256, asked, call, drawn, output
+
+from medtest.cases import Address, image_sha256
+from medtest.files.by_content import PictureFiles, encode
+from medtest.records import PICTURES
+from medtest.systems.pictures.finished import FinishedPictures
+
+
+def system(folder: Path, **settings: Any) -> FinishedPictures:
+    return FinishedPictures("finished", FinishedPictures.Settings(folder=str(folder), **settings))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "pictures"
+    (made / "d" / "s1").mkdir(parents=True)
+    (made / "d" / "s0.png").write_bytes(PNG)
+    (made / "d" / "s1" / "ec_s0_f0_r0.png").write_bytes(encode("images", drawn(1)))
+    (made / "d" / "s2.png").write_bytes(PNG[:100])
+    (made / "d" / "s3.png").write_bytes(BLANK)
+    return made
+
+
+def followup(number: int) -> Address:
+    return Address(dataset="d", seed_id=f"s{number}", relation="ec", severity=0, frame=0, repeat=0)
+
+
+def test_pictures_are_found_by_address(folder: Path, tmp_path: Path) -> None:
+    made = system(folder)
+    assert not made.check()
+    calls = [call(0), replace(call(1), addresses=(followup(1),)), call(2), call(3), call(4)]
+    found = [output(one) for one in asked(made, tmp_path, calls)]
+    assert found[0].picture == SHA256 and found[0].state == "answered"
+    assert found[1].picture == image_sha256(drawn(1))
+    assert "s2.png is truncated" in found[2]
+    assert (found[3].state, found[3].picture, found[3].why) == ("content_filter", "", "the picture is of one colour")
+    assert "no picture" in found[4]
+    files = PictureFiles(tmp_path / "run" / PICTURES)
+    assert np.array_equal(files.read("images", found[1].picture), drawn(1))
+
+
+def test_a_table_names_files_by_address_or_prompt(folder: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    address = str(call(0).addresses[0])
+    table.write_text(
+        f'address,prompt,file\n{address},,d/s1/ec_s0_f0_r0.png\n,"a cat, and a dog",d/s0.png\n,outside,../table.csv\n'
+    )
+    made = system(folder, table=str(table))
+    assert not made.check()
+    calls = [call(0), call(7, "a cat, and a dog"), call(8, "outside"), call(9, "unknown")]
+    found = [output(one) for one in asked(made, tmp_path, calls)]
+    assert (found[0].picture, found[1].picture) == (image_sha256(drawn(1)), SHA256)
+    assert all("no picture" in one for one in found[2:])
+    before = made.fingerprint()
+    table.write_text(table.read_text().replace("unknown", "x") + ",more,d/s0.png\n")
+    assert system(folder, table=str(table)).fingerprint() != before
+
+
+def test_pictures_are_made_to_a_size_where_asked(folder: Path, tmp_path: Path) -> None:
+    (found,) = asked(system(folder, kept_size=16), tmp_path, [call(0)])
+    assert PictureFiles(tmp_path / "run" / PICTURES).read("images", output(found).picture).shape == (16, 16, 3)
+
+
+def test_mistakes_are_told_before_anything_runs(folder: Path, tmp_path: Path) -> None:
+    assert system(tmp_path / "none").check()[0].key == "folder"
+    (tmp_path / "empty").mkdir()
+    assert "no picture" in system(tmp_path / "empty").check()[0].found
+    assert system(folder, table="missing.csv").check()[0].key == "table"
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    assert "column" in system(folder, table=str(tmp_path / "bad.csv")).check()[0].found
