@@ -26,15 +26,34 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields, replace
 from email.utils import formatdate
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from medtest.api.faults import SHARES, Faults, Limiter, completion
 
+T = TypeVar("T")
 Answer = Callable[[Mapping[str, Any]], str]
 Door = Callable[[bytes], object]
 """Takes the body of a PUT and returns what is sent back as JSON; it raises :class:`BadRequest` as answers do."""
 _WORDS = ("Yes.", "No.", "2", "None", "polyp", "upper left", "pink; red", "11-20mm", "Paris Is", "Not relevant")
 _MOST_BYTES = 2**26
+_SAYS = ("/chat/completions", "/responses")
+_DRAWS = "/images/generations"
+
+
+class PictureEndpoint(Protocol):
+    """What draws behind ``/v1/images/generations``.
+
+    Attributes:
+        base_url: Filled in with the server's address once it listens.
+    """
+
+    base_url: str
+
+    def answer(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the reply to a request as JSON values; it raises :class:`BadRequest`."""
+
+    def file(self, path: str) -> tuple[str, bytes] | None:
+        """Return type and bytes of what lies at a path, None for nothing."""
 
 
 class Refusal(str):
@@ -71,6 +90,14 @@ def _filled(part: Mapping[str, Any], word: str) -> Any:
     return kinds.get(str(part.get("type")), word)
 
 
+def _drawn(draws: PictureEndpoint, body: Mapping[str, Any], fault: str) -> bytes:
+    """Return the reply of what draws; its faults are how such services withhold a picture."""
+    if fault == "refusal":
+        raise BadRequest("The safety system rejected this request.", code="moderation_blocked")
+    reply = draws.answer(body)
+    return json.dumps({**reply, "data": []} if fault == "filtered" else reply).encode()
+
+
 def _schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     found = (body.get("response_format") or {}).get("json_schema") or (body.get("text") or {}).get("format")
     return found.get("schema") if isinstance(found, Mapping) else None
@@ -87,6 +114,8 @@ class FaultServer:
         threads: Threads in which ``answer`` works, so that a slow one holds up nobody; 0 calls it in the event loop.
         model: The model's name in ``/v1/models``.
         doors: Further paths that take a PUT, behind the same key.
+        draws: What draws behind ``/v1/images/generations``; None for a server without. Of the faults, ``refusal`` is
+            then a 400 that names the policy, ``filtered`` a reply without a picture, and ``length`` is none.
 
     Attributes:
         counts: What happened: ``received``, ``answered``, ``limited`` and the names of faults.
@@ -103,9 +132,11 @@ class FaultServer:
         threads: int = 0,
         model: str = "simulated",
         doors: Mapping[str, Door] | None = None,
+        draws: PictureEndpoint | None = None,
     ) -> None:
         self.answer, self.port, self.model = answer, port, model
         self.doors = dict(doors or {})
+        self.draws = draws
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="answers") if threads else None
         self.counts: Counter[str] = Counter()
         self.came: Counter[str] = Counter()
@@ -130,6 +161,8 @@ class FaultServer:
         """Listen on loopback."""
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, limit=2**20, backlog=512)
         self.port = int(self._server.sockets[0].getsockname()[1])
+        if self.draws is not None:
+            self.draws.base_url = self.base_url
 
     async def stop(self) -> None:
         """Close the port and every connection."""
@@ -173,6 +206,9 @@ class FaultServer:
             return await self._error(writer, 421, "misdirected_request", "This server answers to loopback alone.")
         if path == "/faults":
             return await self._faults(writer, method, content)
+        if method == "GET" and self.draws is not None and (lies := self.draws.file(path)) is not None:
+            await self._write(writer, 200, lies[1], {"content-type": lies[0]})  # its name is the key
+            return True
         if self.faults.key and headers.get("authorization") != f"Bearer {self.faults.key}":
             shown = headers.get("authorization", "")
             return await self._error(writer, 401, "invalid_api_key", f"Incorrect API key provided: {shown}.")
@@ -180,9 +216,10 @@ class FaultServer:
             return await self._json(writer, 200, {"object": "list", "data": [{"id": self.model, "object": "model"}]})
         if path in self.doors and method == "PUT":
             return await self._door(writer, self.doors[path], content)
-        if method != "POST" or not path.endswith(("/chat/completions", "/responses")):
+        ends = _SAYS if self.draws is None else (*_SAYS, _DRAWS)
+        if method != "POST" or not path.endswith(ends):
             return await self._error(writer, 404, "not_found", f"no {method} {path}")
-        return await self._model(writer, content, chat=path.endswith("/chat/completions"))
+        return await self._model(writer, content, path)
 
     def _own_names(self) -> frozenset[str]:
         """Return what a client on this machine may call this server (RFC 9110 sections 7.2 and 15.5.20)."""
@@ -202,12 +239,21 @@ class FaultServer:
             return await self._error(writer, error.status, error.code, str(error))
         return await self._json(writer, 200, said)
 
-    async def _words(self, body: Mapping[str, Any]) -> str:
+    async def _made(self, make: Callable[..., T], *given: object) -> T:
         if self._pool is None:
-            return self.answer(body)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self.answer, body)
+            return make(*given)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, make, *given)
 
-    async def _model(self, writer: asyncio.StreamWriter, content: bytes, *, chat: bool) -> bool:
+    async def _reply(self, body: Mapping[str, Any], path: str, fault: str, size: int) -> bytes:
+        """Return the body of an answer."""
+        if self.draws is not None and path.endswith(_DRAWS):
+            return await self._made(_drawn, self.draws, body, fault)
+        words = await self._made(self.answer, body)
+        declined = str(words) if isinstance(words, Refusal) else None
+        chat = path.endswith("/chat/completions")
+        return json.dumps(completion(body, words, fault, declined=declined, chat=chat, size=size)).encode()
+
+    async def _model(self, writer: asyncio.StreamWriter, content: bytes, path: str) -> bool:
         self.counts["received"] += 1
         digest = hashlib.sha256(content).hexdigest()
         self.came[digest] += 1
@@ -249,15 +295,13 @@ class FaultServer:
             await self._write(writer, 200, b"<html><body>Bad gateway</body></html>", {"content-type": "text/html"})
             return True
         try:
-            words = await self._words(body)
+            reply = await self._reply(body, path, fault, len(content))
         except BadRequest as error:
             self.counts["bad_request"] += 1
             return await self._error(writer, error.status, error.code, str(error), stated)
         except Exception as error:  # noqa: BLE001 - a server says 500, whatever broke behind it
             self.counts["broken"] += 1
             return await self._error(writer, 500, "server_error", f"The model broke ({type(error).__name__}).", stated)
-        declined = str(words) if isinstance(words, Refusal) else None
-        reply = json.dumps(completion(body, words, fault, declined=declined, chat=chat, size=len(content))).encode()
         return await self._deliver(writer, reply, fault, stated, digest)
 
     async def _deliver(

@@ -23,7 +23,9 @@ from typing import Any
 
 from medtest.api.faults_server import BadRequest, FaultServer
 from medtest.files.images import BadFileError, decode_rgb
-from medtest.simlab.config import MODEL, TRUTH_DOOR, Config
+from medtest.simlab.config import DRAWN_DOOR, MODEL, SESSION_DOOR, TRUTH_DOOR, Config
+from medtest.simlab.drawing.artist import Artist
+from medtest.simlab.drawing.desk import DrawingDesk
 from medtest.simlab.product import Picture, Product, Settings
 from medtest.simlab.reader import PictureReader
 
@@ -141,13 +143,18 @@ def product_of(config: Config) -> Product:
 def server_of(config: Config) -> FaultServer:
     """Return the server of a configuration, not started."""
     desk = Desk(product_of(config), tells=config.reader == "truth")
+    drawing = DrawingDesk(Artist(config.seed, config.drawing))
+    doors = {TRUTH_DOOR: desk.learn, SESSION_DOOR: drawing.session}
+    if config.tells_drawn:
+        doors[DRAWN_DOOR] = drawing.truth
     return FaultServer(
         config.faults,
         answer=desk.answer,
         port=config.port,
         threads=max(1, config.threads),
         model=MODEL,
-        doors={TRUTH_DOOR: desk.learn},
+        doors=doors,
+        draws=drawing,
     )
 
 

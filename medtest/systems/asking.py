@@ -37,6 +37,8 @@ class Asking:
         seed: Seed of the answer's random numbers, 0 to 2³¹ - 1, from the suite's seed and the case's address: the same
             whenever the case is run again, another for each repeat.
         prompt: Where the case's input is a prompt, that: there is no image then, one address, and no question.
+        source_prompt: The seed's own prompt, where the case's input is one; a system that tells sessions apart may say
+            that it came before.
     """
 
     number: int
@@ -48,6 +50,7 @@ class Asking:
     together: bool = False
     seed: int = 0
     prompt: Prompt | None = None
+    source_prompt: Prompt | None = None
 
     @property
     def repeat(self) -> int:

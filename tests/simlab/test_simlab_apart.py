@@ -10,7 +10,12 @@ from pathlib import Path
 import medtest.simlab
 
 FOLDER = Path(medtest.simlab.__file__).parent
-FORBIDDEN = ("vqa", "oracles", "results", "seeds", "phantoms", "relations", "systems")
+FORBIDDEN = (
+    *("vqa", "oracles", "results", "seeds", "phantoms", "relations", "systems", "tasks"),
+    *("captions", "readers", "generators"),
+)
+BRUSH = "medtest.phantoms.scenes"
+"""What paints scenes: the product's pictures and those on which readers of pictures train come of one brush."""
 
 
 def test_it_imports_nothing_that_types_or_judges_answers_or_draws_pictures() -> None:
@@ -21,14 +26,32 @@ def test_it_imports_nothing_that_types_or_judges_answers_or_draws_pictures() -> 
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
             if isinstance(node, ast.ImportFrom):
                 names = [str(node.module), *(f"{node.module}.{name}" for name in names)]
+            if "drawing" in path.relative_to(FOLDER).parts:
+                names = [name for name in names if not name.startswith(BRUSH)]
             for name in names:
                 assert not name.startswith(tuple(f"medtest.{room}" for room in FORBIDDEN)), f"{path.name}: {name}"
 
 
-def test_nothing_comes_in_by_way_of_another_room() -> None:
+def _loaded(module: str) -> set[str]:
+    """Return the modules of rooms that the product must not know which one module brings in."""
     code = (
-        "import sys, medtest.simlab.serve\n"
+        f"import sys, {module}\n"
         f"print([n for n in sys.modules if n.startswith(tuple('medtest.' + r for r in {FORBIDDEN!r}))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return set(ast.literal_eval(done.stdout))
+
+
+def test_nothing_comes_in_by_way_of_another_room() -> None:
+    assert _loaded("medtest.simlab.serve") <= _loaded(BRUSH)
+    assert _loaded("medtest.simlab.config") == set()
+
+
+def test_what_reads_captions_or_pictures_knows_nothing_of_what_draws_them() -> None:
+    # its words and its layouts are its own: nothing that parses, sees or paints has them
+    for room in ("captions", "readers", "relations", "phantoms", "oracles"):
+        for path in sorted((FOLDER.parent / room).rglob("*.py")):
+            assert "simlab" not in path.read_text(encoding="utf-8"), path
+    own = (FOLDER / "drawing" / "nouns.yaml").read_bytes()
+    others = [path for path in FOLDER.parent.rglob("*.yaml") if path.parent != FOLDER / "drawing"]
+    assert all(own != path.read_bytes() for path in others)

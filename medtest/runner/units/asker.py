@@ -191,6 +191,7 @@ class Asker:
             addresses=addresses,
             image=made.follow.image,
             prompt=made.follow.prompt,
+            source_prompt=None if made.follow.prompt is None else opened.seed.prompt,
             sha256=made.sha256,
             asks=asks,
             together=opened.seed.together,

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
-import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Literal
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from medtest.api.client import Endpoint
 from medtest.api.faults import Faults
 from medtest.api.request import Request
 from medtest.cases import Json
-from medtest.errors import MedtestError, Mistake
+from medtest.errors import Mistake
 from medtest.plugins import TRUSTED
 from medtest.simlab import REVISION
 from medtest.simlab.config import MODEL, TRUTH_DOOR, Config, engine_of
 from medtest.simlab.defects import Defects
 from medtest.simlab.phrasing import STYLES
-from medtest.simlab.process import Running, start
 from medtest.systems.answering.openai_compatible import ApiSettings, OpenAICompatible, PriceSettings
 from medtest.systems.asking import Asking
-
-KEY_VARIABLE = "MEDTEST_SIMLAB_KEY"  # the name of a variable
-"""Variable of the worker's own process in which the server's key stands; drawn anew whenever it is not set."""
-
-_Rate = Field(default=0.0, ge=0.0, le=1.0)
-_UNUSED = ("base_url", "key_variable", "send_images", "extra")
+from medtest.systems.simulated import RATE, FaultSettings, SimulatedServer, kept_faults
 
 
 class DefectSettings(BaseModel):
@@ -50,59 +39,13 @@ class DefectSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    saturation_flips: float = _Rate
-    blur_not_relevant: float = _Rate
-    blood_instruments: float = _Rate
-    counts_capped: float = _Rate
+    saturation_flips: float = RATE
+    blur_not_relevant: float = RATE
+    blood_instruments: float = RATE
+    counts_capped: float = RATE
     cap: int = Field(default=1, ge=0, le=100)
-    nondeterminism: float = _Rate
-    refusals: float = _Rate
-
-
-class FaultSettings(BaseModel):
-    """What is wrong with the server (:class:`medtest.api.faults.Faults`): seconds, and shares from 0 to 1.
-
-    Attributes:
-        latency: Seconds before an answer.
-        jitter: Further seconds at most.
-        rate: Requests a second that it allows; null for no limit.
-        burst: Requests that it allows at once under a limit.
-        headers: Whether answers under a limit say what is left.
-        retry_after: What a 429 says about coming back.
-        too_many: Share of 429 without any limit.
-        error: Share of 500.
-        reset: Share of connections that are reset.
-        truncated: Share of bodies that are cut short.
-        wrong_type: Share of HTML pages with status 200.
-        slow: Share of bodies that drip over ``slow_seconds``.
-        slow_seconds: Duration of a dripping body.
-        refusal: Share of refusals in the provider's field.
-        filtered: Share of stops by a content filter.
-        length: Share of stops for length.
-        takes_schema: Whether structured output is supported.
-        seed: Of these draws, which go by the order of arrival.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    latency: float = Field(default=0.0, ge=0.0, le=600.0)
-    jitter: float = Field(default=0.0, ge=0.0, le=600.0)
-    rate: float | None = Field(default=None, gt=0.0, le=100_000.0)
-    burst: int = Field(default=10, ge=1, le=100_000)
-    headers: bool = True
-    retry_after: Literal["seconds", "date", "none"] = "seconds"
-    too_many: float = _Rate
-    error: float = _Rate
-    reset: float = _Rate
-    truncated: float = _Rate
-    wrong_type: float = _Rate
-    slow: float = _Rate
-    slow_seconds: float = Field(default=3.0, ge=0.0, le=600.0)
-    refusal: float = _Rate
-    filtered: float = _Rate
-    length: float = _Rate
-    takes_schema: bool = True
-    seed: int = Field(default=0, ge=0)
+    nondeterminism: float = RATE
+    refusals: float = RATE
 
 
 class SimlabSettings(ApiSettings):
@@ -139,18 +82,17 @@ class SimlabSettings(ApiSettings):
     readers: int = Field(default=2, ge=1, le=64, json_schema_extra=TRUSTED)
 
 
-class Simlab(OpenAICompatible):
+class Simlab(SimulatedServer, OpenAICompatible):
     """A simulated product behind a real server, which lives from :meth:`open` to :meth:`close` and no longer."""
 
     digest_name: ClassVar[str] = "medtest.systems.answering.simlab:Simlab"
     Settings: ClassVar[type[ApiSettings]] = SimlabSettings
     settings: SimlabSettings
-    simulated: ClassVar[bool] = True
+    unused: ClassVar[tuple[str, ...]] = (*SimulatedServer.unused, "send_images")
     revision: ClassVar[int] = REVISION
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
-        self._server: Running | None = None
         self._told: set[tuple[str, tuple[str, ...]]] = set()
 
     # --------------------------------------------------------------------------------------------- before anything runs
@@ -167,30 +109,21 @@ class Simlab(OpenAICompatible):
 
     def check(self) -> Sequence[Mistake]:
         """Return settings that have no use here, and an OCR that is not installed."""
-        found = [
-            Mistake(where=self.name, key=key, found="a value", allowed="nothing: the server is medtest's own")
-            for key in _UNUSED
-            if getattr(self.settings, key)
-        ]
+        found = list(super().check())
         if self.settings.ocr == "rapidocr" and engine_of("auto") != "rapidocr":
             fix = "pip install 'medtest[ocr]', or ocr: edges"
             found.append(Mistake(where=self.name, key="ocr", found="rapidocr, which is not installed", fix=fix))
         return found
 
-    def endpoint(self) -> Endpoint:
-        """Return where the server listens; in content keys its settings stand for its address."""
-        url = "http://127.0.0.1:0/v1" if self._server is None else self._server.base_url
-        return Endpoint(base_url=url, key_variable="" if self._server is None else KEY_VARIABLE, name=self._content())
-
     def fingerprint(self) -> dict[str, Json]:
         """Return what determines its answers beyond its settings: the product's revision and how it reads letters."""
         return {"product": REVISION, "ocr": engine_of(self.settings.ocr)}
 
-    def _content(self) -> str:
+    def content(self) -> str:
+        """Return a digest of the settings that shape answers."""
         config = asdict(self.config())
         kept = {name: config[name] for name in ("seed", "defects", "styles", "reader", "ocr", "faults")}
-        for name in ("key", "hidden", "hidden_seconds", "slots"):  # a product's server has no such settings
-            kept["faults"].pop(name)
+        kept["faults"] = kept_faults(kept["faults"])
         text = json.dumps({**kept, "product": REVISION}, sort_keys=True)
         return f"simlab:{hashlib.sha256(text.encode()).hexdigest()}"
 
@@ -209,24 +142,6 @@ class Simlab(OpenAICompatible):
 
     # ------------------------------------------------------------------------------------------------------- the run
 
-    def open(self, *, device: str, threads: int) -> None:
-        """Start the server, then open ledger and cache.
-
-        Raises:
-            MedtestError: The server did not start.
-            FolderInUse: Another process holds the ledger.
-            OutputProblem: Ledger or cache cannot be used.
-        """
-        key = os.environ.setdefault(KEY_VARIABLE, secrets.token_urlsafe(24))
-        config = self.config()
-        faults = Faults(**{**asdict(config.faults), "key": key})
-        self._server = start(Config(**{**asdict(config), "defects": config.defects, "faults": faults}))
-        try:
-            super().open(device=device, threads=threads)
-        except BaseException:
-            self.close()
-            raise
-
     def request(self, call: Asking) -> Request:
         """Return the request of a call; with ``reader: truth`` the product is told the answers before."""
         if self.settings.reader == "truth" and self._server is not None:
@@ -239,28 +154,4 @@ class Simlab(OpenAICompatible):
             return
         self._told.add((call.sha256, texts))
         answers = {ask.text: list(ask.truth) for ask in call.asks if ask.truth}
-        self._put(TRUTH_DOOR, {"sha256": self._picture(call).sha256, "answers": answers})
-
-    def _put(self, path: str, content: object) -> None:
-        if self._server is None:
-            return
-        address = urlsplit(self._server.base_url)
-        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=30)
-        try:
-            headers = {"authorization": f"Bearer {os.environ[KEY_VARIABLE]}", "content-type": "application/json"}
-            connection.request("PUT", path, json.dumps(content), headers)
-            answer = connection.getresponse()
-            answer.read()
-        finally:
-            connection.close()
-        if answer.status != 200:
-            raise MedtestError(f"{self.record_name} was not told the truth (HTTP {answer.status})")
-
-    def close(self) -> None:
-        """Close ledger and cache, and stop the server."""
-        try:
-            super().close()
-        finally:
-            if self._server is not None:
-                self._server.stop()
-                self._server = None
+        self.put(TRUTH_DOOR, {"sha256": self._picture(call).sha256, "answers": answers})

@@ -24,8 +24,9 @@ from medtest.records import is_simulated
 from medtest.runner.units.asker import answer_seed
 from medtest.systems import api_system
 from medtest.systems.answering.openai_compatible import LEDGER
-from medtest.systems.answering.simlab import KEY_VARIABLE, Simlab
+from medtest.systems.answering.simlab import Simlab
 from medtest.systems.asking import Asking, BudgetLimits
+from medtest.systems.simulated import KEY_VARIABLE
 from medtest.vqa.questions import official
 
 ASKS = tuple(Ask(item=one.name, text=one.text, kind=one.kind.value, id=one.id, truth=("Yes",)) for one in official())

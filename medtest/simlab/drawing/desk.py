@@ -1,0 +1,196 @@
+"""Between the server and the product that draws: takes requests of ``/v1/images/generations`` apart.
+
+The shapes are those of the openai client's ``ImageGenerateParams`` and ``ImagesResponse`` (3.52).
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from PIL import Image
+
+from medtest.api.faults_server import BadRequest
+from medtest.simlab.config import MODEL
+from medtest.simlab.drawing.artist import Artist, Drawing, Picture
+
+SIZES: Mapping[str, int] = {f"{side}x{side}": side for side in (128, 256, 384, 512, 768, 1024)}
+AUTO = 512
+MOST_WORDS = 32_000
+MOST_AT_ONCE = 10
+FOLDER = "/simlab/pictures/"
+"""Where pictures lie that were asked for as addresses; a name is drawn for each, and no key is wanted."""
+_LIE = 512
+_SESSIONS = 65_536
+_FORMATS = {"png": "PNG", "jpeg": "JPEG", "webp": "WEBP"}
+
+
+class DrawingDesk:
+    """Answers requests for pictures.
+
+    Args:
+        artist: The product.
+    """
+
+    def __init__(self, artist: Artist) -> None:
+        self.artist = artist
+        self.base_url = ""
+        self._files: OrderedDict[str, bytes] = OrderedDict()
+        self._users: OrderedDict[str, str] = OrderedDict()
+        self._before: OrderedDict[tuple[str, int], str] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reply to a request, as JSON values.
+
+        Raises:
+            BadRequest: It is of another shape, of a size that is not offered, or refused by the policy.
+        """
+        if body.get("model") != MODEL:
+            raise BadRequest(f"The model {str(body.get('model'))[:80]!r} does not exist.", status=404, code="not_found")
+        prompt = body.get("prompt")
+        if not isinstance(prompt, str) or not prompt.strip() or len(prompt) > MOST_WORDS:
+            raise BadRequest(f"prompt must be a text of 1 to {MOST_WORDS} characters.")
+        size, count, seed = _size(body.get("size")), _whole(body, "n", 1, 1, MOST_AT_ONCE), _whole(body, "seed", 0, 0)
+        coded = _one_of(body, "response_format", ("b64_json", "url")) == "b64_json"
+        form = _one_of(body, "output_format", tuple(_FORMATS))
+        earlier = self._earlier(prompt, seed, body.get("user"))
+        data = []
+        for number in range(count):
+            drawing = self.artist.draw(prompt, seed=seed + number, earlier=earlier)
+            if drawing.refused == "policy":
+                raise BadRequest("The safety system rejected this request.", code="moderation_blocked")
+            if drawing.refused == "empty_list":
+                return self._reply([], prompt, size, form)
+            data.append(self._picture(drawing, size, form, coded=coded))
+        return self._reply(data, prompt, size, form)
+
+    def _reply(self, data: list[dict[str, Any]], prompt: str, size: int, form: str) -> dict[str, Any]:
+        asked, drawn = max(1, len(prompt) // 4), len(data) * max(1, (size * size) // 256)
+        return {
+            "created": 0,
+            "data": data,
+            "model": MODEL,
+            "output_format": form,
+            "size": f"{size}x{size}",
+            "usage": {
+                "input_tokens": asked,
+                "input_tokens_details": {"image_tokens": 0, "text_tokens": asked},
+                "output_tokens": drawn,
+                "total_tokens": asked + drawn,
+            },
+        }
+
+    def _picture(self, drawing: Drawing, size: int, form: str, *, coded: bool) -> dict[str, Any]:
+        more = {"revised_prompt": drawing.revised} if drawing.revised else {}
+        if drawing.refused:
+            return {"b64_json": ""} | more
+        content = encoded(self.artist.paint(drawing, size), form)
+        if coded:
+            return {"b64_json": base64.b64encode(content).decode("ascii")} | more
+        name = f"{secrets.token_urlsafe(18)}.{form}"
+        with self._lock:
+            self._files[name] = content
+            while len(self._files) > _LIE:
+                self._files.popitem(last=False)
+        return {"url": self.base_url.removesuffix("/v1") + FOLDER + name} | more
+
+    def file(self, path: str) -> tuple[str, bytes] | None:
+        """Return what lies at an address, with its type; None where nothing does (any more)."""
+        if not path.startswith(FOLDER):
+            return None
+        name = path.removeprefix(FOLDER)
+        with self._lock:
+            content = self._files.get(name)
+        return None if content is None else (f"image/{name.rsplit('.', 1)[-1]}", content)
+
+    # ------------------------------------------------------------------------------------------------------ sessions
+
+    def _earlier(self, prompt: str, seed: int, user: object) -> str:
+        """Return the prompt that came before in a request's session: as was told, or as this ``user`` asked last."""
+        with self._lock:
+            told = self._before.get((prompt, seed))
+            if told is not None:
+                return told
+            if not isinstance(user, str) or not user:
+                return ""
+            before = self._users.get(user, "")
+            self._users[user] = prompt
+            self._users.move_to_end(user)
+            while len(self._users) > _SESSIONS:
+                self._users.popitem(last=False)
+            return before
+
+    def session(self, content: bytes) -> object:
+        """Take what came before a request: ``{"prompt": …, "seed": …, "earlier": …}``.
+
+        Raises:
+            BadRequest: It is of another shape.
+        """
+        prompt, seed, earlier = _told(content, earlier=True)
+        with self._lock:
+            self._before[prompt, seed] = earlier
+            self._before.move_to_end((prompt, seed))
+            while len(self._before) > _SESSIONS:
+                self._before.popitem(last=False)
+        return {"told": 1}
+
+    def truth(self, content: bytes) -> object:
+        """Return what the picture of a request shows: for tests, behind a door that no suite can open.
+
+        Raises:
+            BadRequest: It is of another shape.
+        """
+        prompt, seed, earlier = _told(content, earlier=False)
+        drawing = self.artist.draw(prompt, seed=seed, earlier=earlier)
+        shown = drawing.truth()
+        return {"things": shown.things, "sides": shown.sides, "slips": drawing.slips.names, "refused": drawing.refused}
+
+
+def encoded(picture: Picture, form: str) -> bytes:
+    """Return the bytes of a file: ``png``, ``jpeg`` or ``webp``, uint8 H×W×3 RGB."""
+    file = io.BytesIO()
+    more: dict[str, Any] = {"compress_level": 1} if form == "png" else {"quality": 95}
+    Image.fromarray(picture).save(file, _FORMATS[form], **more)
+    return file.getvalue()
+
+
+def _told(content: bytes, *, earlier: bool) -> tuple[str, int, str]:
+    try:
+        told = json.loads(content)
+        before = told["earlier"] if earlier else told.get("earlier", "")
+        return str(told["prompt"]), int(told.get("seed", 0)), str(before)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadRequest("Wanted: {prompt, seed, earlier}.") from error
+
+
+def _size(given: object) -> int:
+    if given is None or given == "auto":
+        return AUTO
+    if not isinstance(given, str) or given not in SIZES:
+        raise BadRequest(f"Invalid size. Supported sizes are {', '.join(SIZES)}, and auto.", code="invalid_value")
+    return SIZES[given]
+
+
+def _whole(body: Mapping[str, Any], name: str, default: int, least: int, most: int = 2**63 - 1) -> int:
+    given = body.get(name)
+    if given is None:
+        return default
+    if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
+        raise BadRequest(f"{name} must be an integer from {least} to {most}.", code="invalid_value")
+    return given
+
+
+def _one_of(body: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
+    given = body.get(name)
+    if given is None:
+        return choices[0]
+    if given not in choices:
+        raise BadRequest(f"{name} must be one of {', '.join(choices)}.", code="invalid_value")
+    return str(given)

@@ -1,0 +1,304 @@
+"""Where things stand: a layout in which what was asked for plainly holds, and nothing overlaps that was not to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from medtest.phantoms.scenes import ASPECTS, COLOURS
+from medtest.simlab.drawing.sides import Area, around, gap, lies, shared_area, ways
+from medtest.simlab.drawing.wishes import WishList
+
+MOST_THINGS = 14
+"""Things in one picture; what is asked for beyond is left out."""
+_ROUNDS, _TRIES = 60, 40
+_EDGE, _APART = 0.015, 0.02
+_OVERLAP = frozenset(("in", "in front of", "behind"))
+_LARGEST, _ROOM, _SHRINK, _SMALLEST = 0.36, 0.78, 0.955, 0.095
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A thing that stands somewhere.
+
+    Attributes:
+        name: One of the renderer's classes.
+        colour: One of its colours.
+        box: Left, top, right and bottom edge as fractions of the picture.
+        wish: Index of the wish that it is of.
+    """
+
+    name: str
+    colour: str
+    box: Area
+    wish: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A picture before it is painted.
+
+    Attributes:
+        things: What stands where; the later ones are painted over the earlier ones.
+        unmet: Indices of links that could not be met.
+    """
+
+    things: tuple[Standing, ...] = ()
+    unmet: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Thing:
+    wish: int
+    name: str
+    turn: int
+
+
+_Bond = tuple[int, str, int]
+
+
+def laid_out(wanted: WishList, draw: Random) -> Layout:
+    """Return a layout of a wish list.
+
+    Every thing of one wish lies as asked to every thing of the other; where that has no room, at least one does to one;
+    where that has none either, or what is asked contradicts itself, the link that was said last is given up.
+
+    Args:
+        wanted: What is asked for; wishes without a drawing are left out.
+        draw: Draws places, and the colours that nobody asked for.
+    """
+    things = [
+        _Thing(at, wish.name, turn)
+        for at, wish in enumerate(wanted.wishes)
+        if wish.name is not None
+        for turn in range(wish.count)
+    ][:MOST_THINGS]
+    if not things:
+        return Layout()
+    links = list(range(len(wanted.links)))
+    while True:
+        for every, lax in ((True, False), (True, True), (False, True)):
+            bonds = _bonds(wanted, links, things, every=every)
+            boxes = _placed(things, bonds, draw, lax=lax)
+            if boxes is not None:
+                colours = _coloured(wanted, things, bonds, draw)
+                standing = [
+                    Standing(things[at].name, colours[at], _rounded(boxes[at]), things[at].wish)
+                    for at in _order(len(things), bonds)
+                ]
+                return Layout(tuple(standing), tuple(sorted(set(range(len(wanted.links))) - set(links))))
+        if links:
+            links.pop()
+        else:
+            things.pop()
+
+
+def _bonds(wanted: WishList, links: Sequence[int], things: Sequence[_Thing], *, every: bool) -> list[_Bond]:
+    found: list[_Bond] = []
+    for number in links:
+        link = wanted.links[number]
+        ones = [at for at, thing in enumerate(things) if thing.wish == link.one]
+        others = [at for at, thing in enumerate(things) if thing.wish == link.other]
+        pairs = [(one, other) for one in ones for other in others]
+        found += [(one, link.side, other) for one, other in (pairs if every else pairs[:1])]
+    return found
+
+
+def _placed(things: Sequence[_Thing], bonds: Sequence[_Bond], draw: Random, *, lax: bool) -> dict[int, Area] | None:
+    """Return a box for each thing, or None where none were found.
+
+    Where it is ``lax``, what has to do with a thing inside another may reach over that other.
+    """
+    if any((other, side, one) in bonds or one == other for one, side, other in bonds if side != "near"):
+        return None
+    order = _walk(len(things), bonds)
+    held: list[list[_Bond]] = [[bond for bond in bonds if at in (bond[0], bond[2])] for at in range(len(things))]
+    overlapping = {frozenset((one, other)) for one, side, other in bonds if side in _OVERLAP}
+    standing = {frozenset((one, other)) for one, side, other in bonds if side == "on"}
+    if lax:
+        overlapping |= _reaching(bonds)
+    side = min(_LARGEST, _ROOM / len(things) ** 0.5)
+    for number in range(_ROUNDS):
+        sizes = _sizes(things, bonds, side, 0.85 if number < _ROUNDS // 3 else 0.45, draw)
+        boxes: dict[int, Area] = {}
+        for at in order:
+            box = _one(at, sizes, boxes, held[at], overlapping, standing, draw)
+            if box is None:
+                break
+            boxes[at] = box
+        else:
+            return boxes
+        side = max(_SMALLEST, side * _SHRINK)
+    return None
+
+
+def _reaching(bonds: Sequence[_Bond]) -> set[frozenset[int]]:
+    """Return pairs that may overlap because of a third thing.
+
+    What has to do with a thing inside another may reach over that other; what is in front of a thing or behind it may
+    be so to what bears it and to what it bears.
+    """
+    found = set()
+    for one, how, other in bonds:
+        if how == "in":
+            found |= {frozenset((other, end)) for end in _tied(bonds, one) - {one, other}}
+        elif how == "on":
+            deep = [bond for bond in bonds if bond[1] in ("in front of", "behind")]
+            found |= {frozenset((other, end)) for end in _tied(deep, one) - {one, other}}
+            found |= {frozenset((one, end)) for end in _tied(deep, other) - {one, other}}
+    return found
+
+
+def _tied(bonds: Sequence[_Bond], at: int) -> set[int]:
+    return {end for one, _, other in bonds if at in (one, other) for end in (one, other)}
+
+
+def _one(
+    at: int,
+    sizes: Sequence[tuple[float, float]],
+    boxes: dict[int, Area],
+    bonds: Sequence[_Bond],
+    overlapping: set[frozenset[int]],
+    standing: set[frozenset[int]],
+    draw: Random,
+) -> Area | None:
+    ready = [bond for bond in bonds if (bond[2] if bond[0] == at else bond[0]) in boxes]
+    size = sizes[at]
+    for _ in range(_TRIES):
+        if ready:
+            one, side, other = ready[draw.randrange(len(ready))]
+            centre = _towards(one == at, side, size, boxes[other if one == at else one], draw)
+        else:
+            centre = (draw.uniform(size[0] / 2, 1 - size[0] / 2), draw.uniform(size[1] / 2, 1 - size[1] / 2))
+        box = around(size, centre)
+        if min(box) < _EDGE or max(box) > 1 - _EDGE:
+            continue
+        here = {**boxes, at: box}
+        if all(lies(side, here[one], here[other]) for one, side, other in ready) and all(
+            _apart(box, its, frozenset((at, number)), overlapping, standing) for number, its in boxes.items()
+        ):
+            return box
+    return None
+
+
+def _towards(first: bool, side: str, size: tuple[float, float], other: Area, draw: Random) -> tuple[float, float]:
+    """Draw a centre for the first or the second thing of a bond."""
+    turned = {"left of": "right of", "right of": "left of", "above": "under", "under": "above", "near": "near"}
+    turned |= {"in front of": "behind", "behind": "in front of"}
+    if first:
+        return ways(side, size, other, draw)
+    if side in turned:
+        return ways(turned[side], size, other, draw)
+    x, y = (other[0] + other[2]) / 2, (other[1] + other[3]) / 2
+    width, height = other[2] - other[0], other[3] - other[1]
+    if side == "on":  # what bears the other
+        room = 0.5 * abs(width - size[0]) + 0.15 * min(width, size[0])
+        return x + draw.uniform(-room, room), other[3] + size[1] / 2 - draw.uniform(0.0, 0.015) * (height + size[1])
+    free = max(0.0, size[0] - width) / 2, max(0.0, size[1] - height) / 2  # what holds the other
+    return x + draw.uniform(-0.8, 0.8) * free[0], y - draw.uniform(-0.7, 0.5) * free[1]
+
+
+def _apart(
+    box: Area, other: Area, pair: frozenset[int], overlapping: set[frozenset[int]], standing: set[frozenset[int]]
+) -> bool:
+    """Say whether two boxes keep the distance that they have to keep."""
+    if pair in overlapping:
+        return True
+    shared = shared_area(box, other)
+    if pair in standing:
+        least = min((b[2] - b[0]) * (b[3] - b[1]) for b in (box, other))
+        return shared <= 0.08 * least
+    if shared > 0 or gap(box, other) < _APART:
+        return False
+    # one stands on the other by chance where their edges meet
+    high = box[3] - box[1] + other[3] - other[1]
+    across = min(box[2], other[2]) - max(box[0], other[0])
+    return across <= 0 or min(abs(box[3] - other[1]), abs(other[3] - box[1])) > 0.07 * high
+
+
+def _sizes(
+    things: Sequence[_Thing], bonds: Sequence[_Bond], side: float, least: float, draw: Random
+) -> list[tuple[float, float]]:
+    """Return width and height of each thing: of its natural proportions, small where it is to lie in another.
+
+    Args:
+        things: The things.
+        bonds: How they lie.
+        side: Root of the area of a thing.
+        least: Share of that which a thing has at least.
+        draw: Draws the share.
+    """
+    sizes = []
+    inner = {one for one, how, _ in bonds if how == "in"}
+    holders = {other for _, how, other in bonds if how == "in"}
+    bearing = [(one, other) for one, how, other in bonds if how == "on"]
+    for at, thing in enumerate(things):
+        aspect = ASPECTS[thing.name]
+        large = side * draw.uniform(least, 1.0) * (1.5 if at in holders - inner else 1.0)
+        width = min(large * aspect**0.5, large * 1.35)
+        sizes.append((width, width / aspect))
+    for one, other in bearing:
+        for crowd, beside, small in (
+            ([a for a, b in bearing if b == other], other, one),
+            ([b for a, b in bearing if a == one], one, other),
+        ):
+            if len(crowd) > 1:
+                sizes[small] = _scaled(sizes[small], 0.85 * sizes[beside][0] / len(crowd) / sizes[small][0])
+    for _ in range(3):  # what lies in what lies in another
+        for one, how, other in bonds:
+            if how == "in":
+                crowd = [a for a, said, b in bonds if said == "in" and b == other]
+                room = (0.6 if len(crowd) == 1 else 0.8 / len(crowd)) * sizes[other][0], 0.55 * sizes[other][1]
+                sizes[one] = _scaled(sizes[one], min(room[0] / sizes[one][0], room[1] / sizes[one][1]))
+    return sizes
+
+
+def _scaled(size: tuple[float, float], scale: float) -> tuple[float, float]:
+    least = min(1.0, scale)
+    return size[0] * least, size[1] * least
+
+
+def _walk(count: int, bonds: Sequence[_Bond]) -> list[int]:
+    """Return the order of placing: what holds or bears the most first, then what lies somehow to what is placed."""
+    ties = [_tied(bonds, at) - {at} for at in range(count)]
+    order: list[int] = []
+    while len(order) < count:
+        near = [at for at in range(count) if at not in order and any(tie in order for tie in ties[at])]
+        free = near or [at for at in range(count) if at not in order]
+        order.append(max(free, key=lambda at: (sum(tie in order for tie in ties[at]), len(ties[at]), -at)))
+    return order
+
+
+def _order(count: int, bonds: Sequence[_Bond]) -> list[int]:
+    """Return the order of painting: what is in front, on or in another comes after it."""
+    below: dict[int, set[int]] = {at: set() for at in range(count)}
+    for one, side, other in bonds:
+        if side in ("in front of", "on", "in"):
+            below[one].add(other)
+        elif side == "behind":
+            below[other].add(one)
+    order: list[int] = []
+    while len(order) < count:
+        left = [at for at in range(count) if at not in order]
+        order.append(next((at for at in left if below[at] <= set(order)), left[0]))
+    return order
+
+
+def _coloured(wanted: WishList, things: Sequence[_Thing], bonds: Sequence[_Bond], draw: Random) -> list[str]:
+    """Return a colour for each thing: the one that was asked for, or else one that what touches it does not have."""
+    colours: list[str] = []
+    touching = [(one, other) for one, side, other in bonds if side in _OVERLAP | {"on"}]
+    for at, thing in enumerate(things):
+        said = wanted.wishes[thing.wish].colour
+        beside = {other if one == at else one for one, other in touching if at in (one, other)}
+        taken = {wanted.wishes[things[other].wish].colour for other in beside}
+        taken |= {colours[other] for other in beside if other < at}
+        free = [colour for colour in COLOURS if colour not in taken]
+        drawn = free[draw.randrange(len(free))] if free else COLOURS[draw.randrange(len(COLOURS))]
+        colours.append(said or drawn)
+    return colours
+
+
+def _rounded(box: Area) -> Area:
+    return (round(box[0], 5), round(box[1], 5), round(box[2], 5), round(box[3], 5))

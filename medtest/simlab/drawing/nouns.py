@@ -1,0 +1,60 @@
+"""The nouns that the product knows, in singular and plural."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from medtest.phantoms.scenes import CLASSES
+
+_PLURALS = {"person": ("people", "persons"), "sheep": ("sheep",), "man": ("men",), "woman": ("women",)}
+_PLURALS |= {"child": ("children",), "cattle": ("cattle",), "aircraft": ("aircraft",), "calf": ("calves",)}
+_PLURALS |= {"ox": ("oxen",), "human being": ("human beings",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """A form of a noun.
+
+    Attributes:
+        name: What is drawn for it.
+        plain: Whether it is a form of that very name.
+        many: Whether it is a plural and no singular.
+    """
+
+    name: str
+    plain: bool
+    many: bool
+
+
+def _plurals(word: str) -> tuple[str, ...]:
+    if word in _PLURALS:
+        return _PLURALS[word]
+    if word.endswith(("s", "x", "z", "ch", "sh")):
+        return (word + "es",)
+    if word.endswith("y") and word[-2] not in "aeiou":
+        return (word[:-1] + "ies",)
+    return (word + "s",)
+
+
+@cache
+def nouns() -> dict[tuple[str, ...], Noun]:
+    """Return every form that is known, as its words."""
+    table = yaml.safe_load(Path(__file__).with_name("nouns.yaml").read_text(encoding="utf-8"))
+    found: dict[tuple[str, ...], Noun] = {}
+    for name in CLASSES:
+        for word in (name, *table.get(name, ())):
+            for form in (*_plurals(word), word):  # a word that is its own plural counts as a singular
+                found.setdefault(tuple(form.split()), Noun(name, word == name, form != word))
+                if form == word:
+                    found[tuple(form.split())] = Noun(name, word == name, False)
+    return found
+
+
+@cache
+def longest() -> int:
+    """Return the number of words of the longest noun."""
+    return max(len(form) for form in nouns())

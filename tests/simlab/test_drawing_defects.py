@@ -1,0 +1,113 @@
+"""The defects of the product that draws: each does what it says, steady or anew, at its rate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from medtest.simlab.drawing.artist import Artist, Drawing, Drawings
+from medtest.simlab.drawing.defects import RATES, DrawingDefects
+
+PROMPT = "A red dog is left of a blue cat. Three birds are above the cat. There is a lamp."
+WORDY = "A puppy near a table."
+SHARED = Drawings()
+
+
+def drawn(prompt: str = PROMPT, *, seed: int = 0, earlier: str = "", product: int = 0, **defects: Any) -> Drawing:
+    return Artist(product, DrawingDefects(**defects), SHARED).draw(prompt, seed=seed, earlier=earlier)
+
+
+def names(drawing: Drawing) -> Counter[str]:
+    return Counter(one.name for one in drawing.layout.things)
+
+
+def said(drawing: Drawing) -> set[tuple[str, str, str]]:
+    shown = drawing.truth()
+    return {(shown.things[a][0], side, shown.things[b][0]) for a, side, b in shown.sides}
+
+
+SOUND = Counter({"dog": 1, "cat": 1, "bird": 3, "lamp": 1})
+
+
+def test_without_defects_everything_is_there() -> None:
+    sound = drawn()
+    assert names(sound) == SOUND
+    assert {("dog", "left of", "cat"), ("bird", "above", "cat")} <= said(sound)
+    assert {one.name: one.colour for one in sound.layout.things}["dog"] == "red"
+    assert sound.slips == ((), "")
+    assert drawn("") == drawn("", seed=0)
+    assert not drawn("").layout.things
+
+
+@pytest.mark.parametrize(
+    ("defects", "prompt", "left"),
+    [
+        ({"entities_dropped": 1.0, "most_entities": 3}, PROMPT, {"dog": 1, "cat": 1, "bird": 3}),
+        ({"entities_dropped": 1.0, "most_entities": 0}, PROMPT, {}),
+        ({"counts_capped": 1.0, "cap": 2}, PROMPT, {"dog": 1, "cat": 1, "bird": 2, "lamp": 1}),
+        ({"unknown_default": 1.0}, WORDY, {"ball": 1, "table": 1}),
+        ({"unknown_default": 1.0}, "A sofa near a dog.", {"ball": 1, "dog": 1}),
+        ({"added_ignored": 1.0}, PROMPT, {"dog": 1, "cat": 1, "lamp": 1}),
+        ({"clutter_dropped": 1.0}, PROMPT, {"dog": 1, "cat": 1, "bird": 3}),
+        ({"clutter_dropped": 1.0}, "A dog.", {"dog": 1}),
+        ({"prompts_rewritten": 1.0}, WORDY, {"dog": 1, "table": 1, "flower": 1}),
+        ({"prompts_rewritten": 1.0}, "A flower.", {"flower": 1, "bird": 1}),
+        ({"one_picture": 1.0}, WORDY, {"house": 1, "tree": 1}),
+        ({"blank_pictures": 1.0}, WORDY, {}),
+        ({"refusals": 1.0}, WORDY, {}),
+    ],
+)
+def test_a_defect_does_what_it_says(defects: dict[str, Any], prompt: str, left: dict[str, int]) -> None:
+    assert names(drawn(prompt, **defects)) == Counter(left)
+
+
+def test_sides_are_swapped_and_colours_leak() -> None:
+    swapped = said(drawn(sides_swapped=1.0))
+    assert {("dog", "right of", "cat"), ("bird", "under", "cat")} <= swapped
+    assert ("dog", "left of", "cat") not in swapped
+    assert {one.colour for one in drawn(colours_leaked=1.0).layout.things} == {"red"}
+
+
+def test_what_was_removed_is_kept_where_it_stood() -> None:
+    earlier = "A dog on a table and near a cat. There is a bus."
+    kept = drawn("A dog near a cat.", earlier=earlier, removed_kept=1.0)
+    assert names(kept) == Counter({"dog": 1, "cat": 1, "table": 1, "bus": 1})
+    assert ("dog", "on", "table") in said(kept)
+    assert names(drawn("A dog near a cat.", removed_kept=1.0)) == Counter({"dog": 1, "cat": 1})
+    assert drawn("A dog.", earlier="A dog.", removed_kept=1.0).layout == drawn("A dog.").layout
+
+
+def test_a_rewritten_prompt_and_a_refusal_are_told() -> None:
+    assert "flower" in drawn(prompts_rewritten=1.0).revised
+    assert drawn().revised == ""
+    ways = {drawn(refusals=1.0, product=number).refused for number in range(40)}
+    assert ways == {"policy", "empty_list", "empty_base64"}
+    assert drawn(refusals=1.0, refused_as=("policy",)).refused == "policy"
+    assert drawn(blank_pictures=1.0).blank
+    with pytest.raises(ValueError, match="nothing"):
+        Artist().paint(drawn(refusals=1.0), 64)
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_a_steady_defect_stays_and_one_drawn_anew_does_not(name: str) -> None:
+    for anew in (False, True):
+        defects = {name: 0.3, "anew": (name,) if anew else ()}
+        by_product = [
+            [bool(drawn(product=product, seed=seed, **defects).slips.names) for seed in range(4)]
+            for product in range(150)
+        ]
+        assert any(len(set(one)) > 1 for one in by_product) == anew
+        rate = 0.9 if name == "clutter_dropped" else 0.3  # three things beyond the first
+        found = np.mean([one[0] for one in by_product])
+        assert abs(found - rate) < 4 * (rate * (1 - rate) / 150) ** 0.5
+
+
+def test_other_words_have_draws_of_their_own() -> None:
+    pairs = [
+        tuple("sides_swapped" in drawn(text, product=number, sides_swapped=0.5).slips.names for text in (PROMPT, WORDY))
+        for number in range(200)
+    ]
+    assert 60 < sum(one != other for one, other in pairs) < 140
