@@ -1,0 +1,1 @@
+"""Tables of pictures that are drawn from prompts."""

@@ -1,0 +1,274 @@
+"""What the rules say of every record: arrays for the tables, each distinct text looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.cases import SOURCE, UNCHANGED, Verdict
+from medtest.results.cube.axes import Floats, Integers, Places
+from medtest.results.cube.resampling import Resampler
+from medtest.results.records.records_io import Records
+from medtest.tasks.depict.oracle import ANSWERED, SCENE, WITHHELD
+from medtest.tasks.depict.rules import KINDS, RULES, STRICT, Judged, against_source, against_truth, missed
+from medtest.tasks.depict.views import SHAPES, Change, Look, Said, change_of, look_of, said_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Texts: TypeAlias = NDArray[np.object_]
+WEIGHT = "stratum_weight"
+"""Column of what a drawn prompt stands for, where prompts were drawn by density."""
+ALL_KINDS: tuple[str, ...] = (SCENE, *KINDS)
+MISS_RULES = RULES
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cases:
+    """Sources and follow-ups of one system, N in all, sources first.
+
+    Attributes:
+        relations: Names in order, ``source`` first.
+        relation: int64 N; number of the relation.
+        seed: int64 N; number of the prompt.
+        cluster: int64 N; what intervals resample: the prompt, or what metadata say it belongs to.
+        clusters: How many there are.
+        weight: float64 N; what a case stands for, 1 throughout without weights.
+        state: What became of each call; "" where there is none.
+        error: bool N; the system or the relation broke.
+        seen: bool N; a picture was drawn and a reader has seen it.
+        paired: bool N; the same, and of its source too.
+        told: bool N; the reader can tell what the change did (of pairs; of sources True).
+        pool: Texts of pools.
+        effect: Texts of effects, "" for none.
+        shape: int64 N; number of the change's shape among :data:`SHAPES`.
+        rewritten: bool N; the service says that it drew another prompt.
+        source_state: Of follow-ups the state of the source.
+        pair: Of each rule and kind whether the pair is wrong, float64 N: 1, 0 or NaN.
+        truth: Of each kind whether the picture is not what its prompt says, likewise.
+        missing: Of each rule int64 N × 4, see :func:`medtest.tasks.depict.rules.missed`.
+        scene: Texts of scenes.
+        tells: Texts of what readers tell.
+        source_scene: Of follow-ups those of the source.
+        source_tells: Likewise.
+    """  # noqa: RUF002
+
+    relations: tuple[str, ...]
+    relation: Integers
+    seed: Integers
+    cluster: Integers
+    clusters: int
+    weight: Floats
+    state: Texts
+    error: NDArray[np.bool_]
+    seen: NDArray[np.bool_]
+    paired: NDArray[np.bool_]
+    told: NDArray[np.bool_]
+    pool: Texts
+    effect: Texts
+    shape: Integers
+    rewritten: NDArray[np.bool_]
+    source_state: Texts
+    pair: Mapping[tuple[str, str], Floats]
+    truth: Mapping[str, Floats]
+    missing: Mapping[str, Integers]
+    scene: Texts
+    tells: Texts
+    source_scene: Texts
+    source_tells: Texts
+
+    @property
+    def weighted(self) -> bool:
+        """Whether cases stand for different numbers of prompts."""
+        return bool((self.weight != 1).any())
+
+    @property
+    def pooled(self) -> NDArray[np.bool_]:
+        """Which relations are operators: neither the source nor asking again."""
+        return np.array([name not in (SOURCE, UNCHANGED) for name in self.relations], dtype=bool)
+
+    @property
+    def withheld(self) -> NDArray[np.bool_]:
+        """Where the service refused to draw."""
+        return np.isin(self.state, WITHHELD)
+
+    def of(self, relation: str) -> NDArray[np.bool_]:
+        """Return which cases are of a relation."""
+        if relation not in self.relations:
+            return np.zeros(len(self.relation), bool)
+        return np.asarray(self.relation == self.relations.index(relation), dtype=np.bool_)
+
+    def place(self) -> Places:
+        """Return where the cases stand: relations × 1."""  # noqa: RUF002
+        return Places(
+            shape=(len(self.relations), 1),
+            dataset=np.zeros(len(self.relation), np.int64),
+            cell=self.relation,
+            cluster=self.cluster,
+            resamplers=(Resampler(self.clusters, "depictions"),),
+        )
+
+    def floors(self, rule: str, shapes: Integers, rows: Integers) -> dict[str, Floats]:
+        """Return what a rule says of pairs of one prompt under the relations of other changes.
+
+        Args:
+            rule: One of the rules.
+            shapes: For each of the rows the number of the shape whose relation is held against the pair.
+            rows: Numbers of cases that asked a prompt anew.
+
+        Returns:
+            By kind 1, 0 or NaN for each row.
+        """
+        found = {kind: np.full(len(rows), np.nan) for kind in ALL_KINDS}
+        known: dict[tuple[Any, ...], Judged] = {}
+        for place, (row, shape) in enumerate(zip(rows.tolist(), shapes.tolist(), strict=True)):
+            if not self.paired[row]:
+                continue
+            key = (self.source_scene[row], self.scene[row], self.pool[row], self.tells[row], shape)
+            judged = known.get(key)
+            if judged is None:
+                judged = known[key] = against_source(
+                    rule, *self._looks(row), said_of(self.pool[row]), change_of(""), SHAPES[shape]
+                )
+            _note(found, place, judged)
+        return found
+
+    def _looks(self, row: int) -> tuple[Look, Look]:
+        return look_of(self.source_scene[row], self.source_tells[row]), look_of(self.scene[row], self.tells[row])
+
+
+def has_depictions(records: Records) -> bool:
+    """Say whether these are records of a system that draws, and answered at all."""
+    names = ("answer_state", "pool", "picture", "scene")
+    frames = (records.followups, records.sources)
+    return any(all(one in frame.columns for one in names) and bool(frame[names[0]].notna().any()) for frame in frames)
+
+
+def cases_of(records: Records) -> Cases:
+    """Return what the rules say of records.
+
+    Args:
+        records: Records of one system.
+    """
+    import pandas as pd
+
+    frames = [frame for frame in (records.sources, records.followups) if not frame.empty]
+    text = {name: np.concatenate([_texts(frame, name) for frame in frames]) for name in _NAMES}
+    relation, relations = _numbered(text["relation"], first=SOURCE)
+    seed, _ = pd.factorize(text["dataset"] + "\x1f" + text["seed_id"] + "\x1f" + text["item"])
+    cluster, clusters = pd.factorize(text["dataset"] + "\x1f" + text["cluster"])
+    weight = np.concatenate([_weights(frame) for frame in frames])
+    found = _judge(text, relation == relations.index(SOURCE) if SOURCE in relations else np.zeros(len(relation), bool))
+    return Cases(
+        relations=relations,
+        relation=relation,
+        seed=seed.astype(np.int64),
+        cluster=cluster.astype(np.int64),
+        clusters=len(clusters),
+        weight=weight,
+        state=text["answer_state"],
+        error=np.asarray(text["verdict"] == Verdict.ERROR.value, dtype=np.bool_),
+        rewritten=np.asarray((text["revised_prompt"] != "") & (text["revised_prompt"] != text["prompt"]), np.bool_),
+        pool=text["pool"],
+        effect=text["effect"],
+        source_state=text["source_state"],
+        scene=text["scene"],
+        tells=text["tells"],
+        source_scene=text["source_scene"],
+        source_tells=text["source_tells"],
+        **found,
+    )
+
+
+_NAMES = (
+    *("dataset", "seed_id", "item", "cluster", "relation", "verdict", "prompt", "pool", "effect", "answer_state"),
+    *("revised_prompt", "scene", "tells", "source_scene", "source_tells", "source_state"),
+)
+
+
+def _texts(frame: pd.DataFrame, name: str) -> Texts:
+    if name not in frame.columns:
+        return np.full(len(frame), "", dtype=object)
+    return frame[name].astype(object).fillna("").to_numpy(dtype=object)
+
+
+def _weights(frame: pd.DataFrame) -> Floats:
+    import pandas as pd
+
+    if WEIGHT not in frame.columns:
+        return np.ones(len(frame))
+    given = pd.to_numeric(frame[WEIGHT].astype(object), errors="coerce").fillna(1.0)
+    return given.to_numpy(dtype=np.float64)
+
+
+def _numbered(values: Texts, *, first: str) -> tuple[Integers, tuple[str, ...]]:
+    import pandas as pd
+
+    codes, unique = pd.factorize(values)
+    names = [str(one) for one in unique]
+    last = [name for name in names if name == UNCHANGED]
+    order = [*(n for n in names if n == first), *(n for n in names if n not in (first, UNCHANGED)), *last]
+    place = np.array([order.index(name) for name in names], dtype=np.int64)
+    return place[codes], tuple(order)
+
+
+def _judge(text: Mapping[str, Texts], source: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return what rules say of every case, those of one content judged once."""
+    count = len(source)
+    seen = np.asarray((text["answer_state"] == ANSWERED) & (text["scene"] != "") & (text["pool"] != ""), np.bool_)
+    paired = seen & ~source & np.asarray((text["source_scene"] != "") & (text["source_state"] == ANSWERED), np.bool_)
+    pair = {(rule, kind): np.full(count, np.nan) for rule in RULES for kind in ALL_KINDS}
+    truth = {kind: np.full(count, np.nan) for kind in ALL_KINDS}
+    missing = {rule: np.zeros((count, 4), np.int64) for rule in MISS_RULES}
+    shape, told = np.zeros(count, np.int64), np.ones(count, bool)
+    for row in range(count):
+        if not source[row] and text["effect"][row]:
+            shape[row] = SHAPES.index(change_of(text["effect"][row]).shape)
+    by_rule = {rule: {kind: pair[rule, kind] for kind in ALL_KINDS} for rule in RULES}
+    known: dict[tuple[str, ...], tuple[Judged, dict[str, tuple[int, int, int, int]]]] = {}
+    for row in np.flatnonzero(seen).tolist():
+        look, said, change = _parsed(text, row)
+        key = (text["scene"][row], text["tells"][row], text["pool"][row], text["effect"][row])
+        if key not in known:
+            counted = {rule: missed(look, said, rule) for rule in MISS_RULES}
+            known[key] = against_truth(look, said, change), counted
+        judged, counts = known[key]
+        _note(truth, row, judged)
+        for rule in MISS_RULES:
+            missing[rule][row] = counts[rule]
+        if paired[row]:
+            before = look_of(text["source_scene"][row], text["source_tells"][row])
+            for rule in RULES:
+                one = against_source(rule, before, look, said, change)
+                _note(by_rule[rule], row, one)
+                if rule == STRICT:
+                    told[row] = one.told
+        else:
+            told[row] = judged.told
+    return {
+        "seen": seen,
+        "paired": paired,
+        "told": told,
+        "shape": shape,
+        "pair": pair,
+        "truth": truth,
+        "missing": missing,
+    }
+
+
+def _parsed(text: Mapping[str, Texts], row: int) -> tuple[Look, Said, Change]:
+    return (
+        look_of(text["scene"][row], text["tells"][row]),
+        said_of(text["pool"][row]),
+        change_of(text["effect"][row]),
+    )
+
+
+def _note(columns: Mapping[str, Floats], row: int, judged: Judged) -> None:
+    for kind, right in ((SCENE, judged.whole), *judged.right.items()):
+        if right is not None:
+            columns[kind][row] = 0.0 if right else 1.0

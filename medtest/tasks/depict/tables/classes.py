@@ -1,0 +1,87 @@
+"""Which classes and relations are lost most often, and what the reader's card says of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtest.readers.pictures.card import Card
+from medtest.results.columns import columns_in
+from medtest.results.cube.intervals import wilson, wilson_ends
+from medtest.tasks.depict.tables.cases import Cases
+from medtest.tasks.depict.views import look_of, said_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CLASS_COLUMNS = columns_in(__file__, "depiction_classes")
+CLASS, PREDICATE = "class", "predicate"
+
+
+def class_table(cases: Cases, card: Card | None = None) -> pd.DataFrame:
+    """Return a row for each class and predicate that prompts say, with exactly :data:`CLASS_COLUMNS`.
+
+    ``said`` counts pictures whose prompt says it, ``missed`` those in which it is not seen (a predicate: in any triple
+    that is said), ``uncalled`` pictures in which a class is seen that no word asked for. ``told`` says whether the
+    reader can tell it at all; what it cannot is neither missed nor uncalled. Most often missed first.
+
+    Args:
+        cases: The cases of one system.
+        card: The reader's card.
+    """
+    import pandas as pd
+
+    said: Counter[tuple[str, str]] = Counter()
+    missed: Counter[tuple[str, str]] = Counter()
+    uncalled: Counter[tuple[str, str]] = Counter()
+    told: Counter[tuple[str, str]] = Counter()
+    texts = [cases.pool[cases.seen], cases.scene[cases.seen], cases.tells[cases.seen]]
+    for (pool, scene, tells), count in Counter(zip(*texts, strict=True)).items():
+        words, look = said_of(pool), look_of(scene, tells)
+        for name in words.names:
+            said[CLASS, name] += count
+            if look.tells.names(name):
+                told[CLASS, name] += count
+                missed[CLASS, name] += 0 if look.names[name] else count
+        for name in look.names:
+            uncalled[CLASS, name] += 0 if words.names[name] or not look.tells.names(name) else count
+        for predicate in {triple[1] for triple in words.triples}:
+            own = [triple for triple in words.triples if triple[1] == predicate]
+            known = [triple for triple in own if look.tells.relates(triple)]
+            said[PREDICATE, predicate] += count
+            if known:
+                told[PREDICATE, predicate] += count
+                missed[PREDICATE, predicate] += 0 if all(triple in look.triples for triple in known) else count
+    names = sorted({*said, *(key for key, count in uncalled.items() if count)})
+    rows = [_row(key, said[key], told[key], missed[key], uncalled[key], card) for key in names]
+    made = pd.DataFrame(rows, columns=list(CLASS_COLUMNS))
+    order = ["kind", "missed_rate", "said", "name"]
+    return made.sort_values(order, ascending=[True, False, False, True], kind="stable").reset_index(drop=True)
+
+
+def _row(
+    key: tuple[str, str], said: int, told: int, missed: int, uncalled: int, card: Card | None
+) -> dict[str, Any]:
+    kind, name = key
+    low, high = wilson_ends(missed, told)
+    row: dict[str, Any] = {
+        "kind": kind,
+        "name": name,
+        "said": said,
+        "missed": missed,
+        "missed_rate": round(missed / told, 6) if told else float("nan"),
+        "ci_low": round(low, 6),
+        "ci_high": round(high, 6),
+        "uncalled": uncalled,
+        "told": bool(told) or not said,
+    }
+    known = None if card is None else card.row(kind, name)  # type: ignore[arg-type]
+    if known is not None:
+        present, seen, absent, spurious = known.counts
+        for side, part, whole in (("sensitivity", seen, present), ("specificity", absent - spurious, absent)):
+            ends = wilson(part, whole)
+            row[side] = round(part / whole, 6) if whole else float("nan")
+            row |= {f"{side}_{end}": round(float(np.asarray(v)), 6) for end, v in zip(("low", "high"), ends, strict=True)}
+    return row

@@ -1,0 +1,157 @@
+"""Error and miss rates by operator and rule (ACTesting, equations 17 to 20), with intervals over prompts.
+
+A case counts where both pictures were drawn and seen and the reader can tell what the change did; refusals are counted
+apart (``refusals.csv``). Rates of prompts that were drawn by density are weighted by what each stands for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtest.cases import SOURCE
+from medtest.results.columns import columns_in
+from medtest.results.cube.axes import OVERALL, Floats
+from medtest.results.cube.rates import CASES, Rates, decimals, rates
+from medtest.tasks.depict.rules import ENTITIES, KINDS, RELATIONS, RULES, STRICT
+from medtest.tasks.depict.tables.cases import ALL_KINDS, MISS_RULES, Cases
+from medtest.tasks.depict.tables.correction import Correction
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ERROR_COLUMNS = columns_in(__file__, "actesting")
+MISS_COLUMNS = columns_in(__file__, "actesting_miss")
+TRUTH = "truth"
+
+
+def error_table(cases: Cases, correction: Correction | None = None) -> pd.DataFrame:
+    """Return error rates of every operator, rule and kind, with exactly :data:`ERROR_COLUMNS`.
+
+    ``cannot_tell`` counts seen cases whose change lies on what the reader cannot tell, and its share of them. Against
+    ``truth`` there is one rule, and the source is a row of its own. ``corrected`` is the rate by the reader's card
+    (:mod:`medtest.tasks.depict.tables.correction`), of the rule ``strict`` and against ``truth``.
+
+    Args:
+        cases: The cases of one system.
+        correction: The reader's card; None where it has none.
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for rule in RULES:
+        for kind in ALL_KINDS if rule == STRICT else ("scene", ENTITIES, RELATIONS):
+            rows += _rows(cases, cases.pair[rule, kind], rule=rule, against="source", kind=kind, correction=correction)
+    for kind in ALL_KINDS:
+        rows += _rows(cases, cases.truth[kind], rule="", against=TRUTH, kind=kind, correction=correction)
+    return pd.DataFrame(rows, columns=list(ERROR_COLUMNS))
+
+
+def _rows(
+    cases: Cases, wrong: Floats, *, rule: str, against: str, kind: str, correction: Correction | None
+) -> list[dict[str, Any]]:
+    known = ~np.isnan(wrong)
+    made = made_rates(cases, np.where(known, wrong, 0.0), known)
+    seen = cases.paired if against == "source" else cases.seen
+    found = []
+    for number, name in _names(cases):
+        there = _members(cases, number)
+        if against == "source" and name == SOURCE:
+            continue
+        whole, untold = int((known & there).sum()), int((seen & there & ~cases.told).sum())
+        looked_at = int((seen & there).sum())
+        if not looked_at:
+            continue
+        row = {
+            "relation": name,
+            "rule": rule,
+            "against": against,
+            "kind": kind,
+            "cases": whole,
+            "errors": int(wrong[known & there].sum()),
+            **_interval(made, number, "rate"),
+            "cannot_tell": untold,
+            "cannot_tell_rate": round(untold / looked_at, 6),
+        }
+        wanted = rule in (STRICT, "") and kind in (ENTITIES, RELATIONS)
+        if correction is not None and wanted and whole:
+            rows = np.flatnonzero(known & there)
+            row |= correction.of_errors(cases, rows, row, pairs=against == "source", kind=kind)
+        found.append(row)
+    return found
+
+
+def miss_table(cases: Cases, correction: Correction | None = None) -> pd.DataFrame:
+    """Return miss rates of every operator, the source and rule, with exactly :data:`MISS_COLUMNS`.
+
+    Args:
+        cases: The cases of one system.
+        correction: The reader's card; None where it has none.
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for rule in MISS_RULES:
+        counts = cases.missing[rule].astype(np.float64)
+        for kind, (seen, said) in ((ENTITIES, (0, 1)), (RELATIONS, (2, 3))):
+            made = made_rates(cases, counts[:, said] - counts[:, seen], counts[:, said], independent=False)
+            for number, name in _names(cases):
+                there = _members(cases, number)
+                whole = int(counts[there, said].sum())
+                if not whole:
+                    continue
+                row = {
+                    "relation": name,
+                    "rule": rule,
+                    "kind": kind,
+                    "said": whole,
+                    "seen": int(counts[there, seen].sum()),
+                    **_interval(made, number, "miss"),
+                }
+                if correction is not None and rule == STRICT:
+                    row |= correction.of_misses(cases, np.flatnonzero(there & cases.seen), row, kind=kind)
+                rows.append(row)
+    return pd.DataFrame(rows, columns=list(MISS_COLUMNS))
+
+
+def made_rates(cases: Cases, part: Floats, whole: Any, *, independent: bool = True) -> Rates:
+    """Return weighted rates of all relations, and of all operators together.
+
+    Args:
+        cases: The cases.
+        part: float64 N; numerators.
+        whole: N denominators.
+        independent: Whether a case holds one yes or no.
+    """
+    weighed = np.asarray(whole, np.float64) * cases.weight
+    return rates(
+        cases.place(),
+        part * cases.weight,
+        weighed,
+        pools=(CASES,),
+        pooled=cases.pooled,
+        independent=independent and not cases.weighted,
+    )
+
+
+def _names(cases: Cases) -> list[tuple[int, str]]:
+    names = list(enumerate(cases.relations))
+    return [*names, (len(names), OVERALL)] if cases.pooled.sum() > 1 else names
+
+
+def _members(cases: Cases, number: int) -> Any:
+    return cases.pooled[cases.relation] if number == len(cases.relations) else cases.relation == number
+
+
+def _interval(made: Rates, number: int, name: str) -> dict[str, Any]:
+    at = (0, number, 0)
+    return {
+        name: float(decimals(made.rate[at])),
+        "ci_low": float(decimals(made.low[at])),
+        "ci_high": float(decimals(made.high[at])),
+        "ci_method": str(made.method[at]) if made.whole[at] else "",
+    }
+
+
+__all__ = ["ERROR_COLUMNS", "KINDS", "MISS_COLUMNS", "error_table", "made_rates", "miss_table"]
