@@ -98,6 +98,10 @@ class Reader(Part, ABC, Generic[Content, Facts]):
             "weights": [cached_sha256(path) for path in self.weights()],
         }
 
+    def about(self) -> dict[str, Json]:
+        """Return what tables say of it, JSON values: its ``name``, and of a reader that has one its ``card``."""
+        return {"name": self.name}
+
     def notice(self) -> str:
         """Return who reads, where, and what is sent to whom; "" where nothing leaves the machine."""
         return ""
@@ -225,6 +229,7 @@ class BatchReader(Reader[Content, Facts]):
         return Readings(
             reader=self.name,
             recorded=self.recorded,
+            about=self.about(),
             columns={content_key(content): self.texts(content, one) for content, one in read.items()},
             problem="; ".join(said),
             code=ExitCode.TOO_MANY_ERRORS if bad and not read else ExitCode.OK,

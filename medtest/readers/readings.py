@@ -56,6 +56,7 @@ class Readings:
         cost_usd: What the readings cost when they were made, None without a price.
         paid_usd: What of that this session paid; the rest was paid before.
         account: What is to be said of calls that may be billed without an answer, or "".
+        about: What tables say of the reader (:meth:`medtest.readers.base.Reader.about`).
         problem: Why something was not read, or "".
         code: What that means for the exit code.
     """
@@ -69,6 +70,7 @@ class Readings:
     cost_usd: float | None = None
     paid_usd: float | None = None
     account: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
     code: ExitCode = ExitCode.OK
 

@@ -202,6 +202,11 @@ class Finisher:
             table = table.set_column(at, field, pa.array([row[name] for row in rows], field.type))
         return table
 
+    def _about_reader(self) -> dict[str, Any]:
+        """Return what ``run.json`` says of the suite's reader; nothing of one that is part of its oracle."""
+        reader = self.prepared.suite.build_reader()
+        return {} if reader is None or reader.of_oracle else {"reader": reader.about()}
+
     def _run_json(
         self, outcome: SystemOutcome, covers: Mapping[str, Any], *, device: str, layout: Layout
     ) -> dict[str, Any]:
@@ -227,6 +232,7 @@ class Finisher:
             "error_percent": outcome.error_percent,
             "seeds": len(self.prepared.plan.refs),
             "classes": {name: asdict(classes) for name, classes in self.prepared.classes.items()},
+            **self._about_reader(),
             "notice": outcome.notice,
             "command": earlier.get("command", ""),
             "device": device if ran else earlier.get("device", device),

@@ -162,6 +162,10 @@ class PictureReader(BatchReader[PictureContent, Scene]):
             f"{self.name} has no card{stale}: how often it sees what is there is not known, and nothing is corrected."
         )
 
+    def about(self) -> dict[str, Json]:
+        """Return its name and its card."""
+        return {**super().about(), **({} if self.card is None else {"card": self.card.as_json()})}
+
     def fingerprint(self) -> dict[str, Json]:
         """Return all that its scenes depend on, its card with it."""
         return {**self.without_card(), "card": "" if self.card is None else self.card.sha256}

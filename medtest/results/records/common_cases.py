@@ -132,6 +132,7 @@ def _kept(side: Records, followups: NDArray[np.int64], sources: NDArray[np.int64
         followups=side.followups.iloc[followups].reset_index(drop=True),
         sources=side.sources.iloc[sources].reset_index(drop=True),
         classes=side.classes,
+        reader=side.reader,
     )
 
 

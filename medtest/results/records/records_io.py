@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -104,6 +104,15 @@ def classes_in(folder: Path) -> dict[str, Classes]:
         return {}
 
 
+def reader_of(folder: Path) -> dict[str, Any]:
+    """Return what a folder's ``run.json`` says of who read the answers; empty where it says nothing."""
+    try:
+        given = json.loads((folder / _RUN_FILE).read_text(encoding="utf-8"))["reader"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return given if isinstance(given, dict) else {}
+
+
 def column_names(folder: Path) -> list[str]:
     """Return the columns that a folder's records have.
 
@@ -126,11 +135,13 @@ class Records:
         sources: One row per source case.
         classes: Of classifiers, the classes of each data set where ``run.json`` tells them: labels alone do not name
             those that were never answered or expected.
+        reader: What is known of who read the answers (:meth:`medtest.readers.base.Reader.about`), where one did.
     """
 
     followups: pd.DataFrame
     sources: pd.DataFrame
     classes: Mapping[str, Classes] = field(default_factory=dict)
+    reader: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path, columns: Iterable[str] | None = None, asked: CaseSet | None = None) -> Records:
@@ -153,16 +164,22 @@ class Records:
             if name in REPEATED or name.startswith("stratum_"):
                 encoded = table.column(position).combine_chunks().dictionary_encode()
                 table = table.set_column(position, name, encoded)
-        return cls.of(table.to_pandas(types_mapper=None), classes_in(folder))
+        return cls.of(table.to_pandas(types_mapper=None), classes_in(folder), reader_of(folder))
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, classes: Mapping[str, Classes] | None = None) -> Records:
+    def of(
+        cls,
+        frame: pd.DataFrame,
+        classes: Mapping[str, Classes] | None = None,
+        reader: Mapping[str, Any] | None = None,
+    ) -> Records:
         """Split a frame of records into follow-ups and sources."""
         is_source = (frame["relation"] == SOURCE).to_numpy()
         return cls(
             followups=frame.loc[~is_source].reset_index(drop=True),
             sources=frame.loc[is_source].reset_index(drop=True),
             classes=classes or {},
+            reader=reader or {},
         )
 
     @property

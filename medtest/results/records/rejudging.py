@@ -104,6 +104,7 @@ def rejudged_records(records: Records, oracle: Oracle, readings: Readings | None
         sources=_frame(records.sources, oracle, readings, sources),
         followups=_frame(records.followups, oracle, readings, sources),
         classes=records.classes,
+        reader=records.reader if readings is None or readings.marks else readings.about,
     )
 
 

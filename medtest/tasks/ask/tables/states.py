@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from medtest.cases import Verdict
 from medtest.readers.base import JUDGE, READ_BY
 from medtest.results.columns import columns_in
-from medtest.results.cube.axes import ALL
+from medtest.results.costs import cost_rows
 from medtest.results.cube.rates import decimals
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.tables.cells import Questions
@@ -117,37 +117,6 @@ def cost_table(records: Records) -> pd.DataFrame:
     Args:
         records: Records of one system.
     """
-    import pandas as pd
-
-    names = ["item", "relation", "prompt_tokens", "completion_tokens", "cost_usd", "seconds", "attempts"]
-    frames = [answered(frame) for frame in (records.sources, records.followups)]
-    if not all(name in frame.columns for frame in frames for name in names):
-        return pd.DataFrame(columns=list(COST_COLUMNS))
-    cases = pd.concat([frame[names].astype({"item": object, "relation": object}) for frame in frames])
-    numbers = {name: cases[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names[2:]}
-    rows: list[dict[str, object]] = [{"by": ALL, "name": ALL, **_costs(numbers)}]
-    for by in ("relation", "item"):
-        codes, unique = pd.factorize(cases[by].to_numpy(dtype=object))
-        for code, name in enumerate(unique):
-            chosen = np.flatnonzero(codes == code)
-            rows.append({"by": by, "name": name, **_costs({key: value[chosen] for key, value in numbers.items()})})
-    return pd.DataFrame(rows, columns=list(COST_COLUMNS))
-
-
-def _costs(numbers: Mapping[str, NDArray[np.float64]]) -> dict[str, object]:
-    def total(name: str, digits: int = 6) -> float:
-        known = numbers[name][~np.isnan(numbers[name])]
-        return round(float(known.sum()), digits) if known.size else float("nan")
-
-    seconds = numbers["seconds"][numbers["attempts"] > 0]
-    seconds = seconds[~np.isnan(seconds)]
-    return {
-        "answers": int(numbers["cost_usd"].size),
-        "prompt_tokens": total("prompt_tokens"),
-        "completion_tokens": total("completion_tokens"),
-        "cost_usd": total("cost_usd", 8),
-        "without_cost": int(np.isnan(numbers["cost_usd"]).sum()),
-        "seconds_median": round(float(np.median(seconds)), 4) if seconds.size else float("nan"),
-        "seconds_p95": round(float(np.quantile(seconds, 0.95)), 4) if seconds.size else float("nan"),
-        "attempts": total("attempts"),
-    }
+    return cost_rows(
+        [answered(frame) for frame in (records.sources, records.followups)], ("relation", "item"), COST_COLUMNS
+    )

@@ -13,7 +13,7 @@ from medtest.cases import SOURCE, UNCHANGED, Verdict
 from medtest.results.cube.axes import Floats, Integers, Places
 from medtest.results.cube.resampling import Resampler
 from medtest.results.records.records_io import Records
-from medtest.tasks.depict.oracle import ANSWERED, SCENE, WITHHELD
+from medtest.tasks.depict.oracle import ANSWERED, WHOLE, WITHHELD
 from medtest.tasks.depict.rules import KINDS, RULES, STRICT, Judged, against_source, against_truth, missed
 from medtest.tasks.depict.views import SHAPES, Change, Look, Said, change_of, look_of, said_of
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Texts: TypeAlias = NDArray[np.object_]
 WEIGHT = "stratum_weight"
 """Column of what a drawn prompt stands for, where prompts were drawn by density."""
-ALL_KINDS: tuple[str, ...] = (SCENE, *KINDS)
+ALL_KINDS: tuple[str, ...] = (WHOLE, *KINDS)
 MISS_RULES = RULES
 
 
@@ -269,6 +269,6 @@ def _parsed(text: Mapping[str, Texts], row: int) -> tuple[Look, Said, Change]:
 
 
 def _note(columns: Mapping[str, Floats], row: int, judged: Judged) -> None:
-    for kind, right in ((SCENE, judged.whole), *judged.right.items()):
+    for kind, right in ((WHOLE, judged.whole), *judged.right.items()):
         if right is not None:
             columns[kind][row] = 0.0 if right else 1.0

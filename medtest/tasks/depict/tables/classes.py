@@ -61,9 +61,7 @@ def class_table(cases: Cases, card: Card | None = None) -> pd.DataFrame:
     return made.sort_values(order, ascending=[True, False, False, True], kind="stable").reset_index(drop=True)
 
 
-def _row(
-    key: tuple[str, str], said: int, told: int, missed: int, uncalled: int, card: Card | None
-) -> dict[str, Any]:
+def _row(key: tuple[str, str], said: int, told: int, missed: int, uncalled: int, card: Card | None) -> dict[str, Any]:
     kind, name = key
     low, high = wilson_ends(missed, told)
     row: dict[str, Any] = {
@@ -83,5 +81,7 @@ def _row(
         for side, part, whole in (("sensitivity", seen, present), ("specificity", absent - spurious, absent)):
             ends = wilson(part, whole)
             row[side] = round(part / whole, 6) if whole else float("nan")
-            row |= {f"{side}_{end}": round(float(np.asarray(v)), 6) for end, v in zip(("low", "high"), ends, strict=True)}
+            row |= {
+                f"{side}_{end}": round(float(np.asarray(v)), 6) for end, v in zip(("low", "high"), ends, strict=True)
+            }
     return row

@@ -2,8 +2,8 @@
 
 A rate p that a test with sensitivity Se and specificity Sp shows comes from a true rate (p + Sp - 1) / (Se + Sp - 1)
 (W. J. Rogan and B. Gladen, American Journal of Epidemiology 107, 1978). Of misses that is exact, class by class: how
-often a class is seen among the pictures whose prompt says it, corrected by the class's own card. Of errors a case is the
-test. Its false alarms and its hits follow from the card if the reader errs about each class of each picture on its own:
+often a class is seen among the pictures whose prompt says it, corrected by the class's own card. Of errors a case is
+the test. Its false alarms and its hits follow from the card if the reader errs about each class of each picture on its own:
 a right pair passes where everything that is compared is read alike, and an error is found as often as one that is of
 one thing alone.
 
@@ -202,6 +202,5 @@ def _corrected(row: Mapping[str, Any], name: str, alarm: Floats, hit: Floats) ->
     ends = percentile_ends(values)
     found = (rate - alarm[0]) / (hit[0] - alarm[0])
     return {
-        name: round(min(max(float(value), 0.0), 1.0), 6)
-        for name, value in zip(NOTHING, (found, *ends), strict=True)
+        name: round(min(max(float(value), 0.0), 1.0), 6) for name, value in zip(NOTHING, (found, *ends), strict=True)
     }

@@ -14,6 +14,7 @@ from medtest.cases import SOURCE
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import OVERALL, Floats
 from medtest.results.cube.rates import CASES, Rates, decimals, rates
+from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.rules import ENTITIES, KINDS, RELATIONS, RULES, STRICT
 from medtest.tasks.depict.tables.cases import ALL_KINDS, MISS_RULES, Cases
 from medtest.tasks.depict.tables.correction import Correction
@@ -41,7 +42,7 @@ def error_table(cases: Cases, correction: Correction | None = None) -> pd.DataFr
 
     rows: list[dict[str, Any]] = []
     for rule in RULES:
-        for kind in ALL_KINDS if rule == STRICT else ("scene", ENTITIES, RELATIONS):
+        for kind in ALL_KINDS if rule == STRICT else (WHOLE, ENTITIES, RELATIONS):
             rows += _rows(cases, cases.pair[rule, kind], rule=rule, against="source", kind=kind, correction=correction)
     for kind in ALL_KINDS:
         rows += _rows(cases, cases.truth[kind], rule="", against=TRUTH, kind=kind, correction=correction)

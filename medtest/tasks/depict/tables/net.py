@@ -24,6 +24,7 @@ from medtest.results.cube.intervals import FEW_CLUSTERS, Z95, joined, paired_sco
 from medtest.results.cube.paired import clustered, holm
 from medtest.results.cube.rates import BOOTSTRAP
 from medtest.results.cube.resampling import Resampler
+from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.rules import ENTITIES, RELATIONS, RULES, STRICT
 from medtest.tasks.depict.tables.cases import ALL_KINDS, Cases
 
@@ -56,7 +57,7 @@ def net_table(cases: Cases) -> pd.DataFrame:
         shapes = _shapes(cases, own, floor)
         for rule in RULES:
             floors = cases.floors(rule, shapes, floor)
-            for kind in ALL_KINDS if rule == STRICT else ("scene", ENTITIES, RELATIONS):
+            for kind in ALL_KINDS if rule == STRICT else (WHOLE, ENTITIES, RELATIONS):
                 row = _row(cases, own, cases.pair[rule, kind][own], floor, floors[kind])
                 truth = cases.truth[kind][own]
                 known = ~np.isnan(truth)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from medtest.readers.pictures.card import Card
 from medtest.records import is_simulated
 from medtest.results.columns import columns_in, seeds_of
-from medtest.results.cube.costs import cost_rows
+from medtest.results.costs import cost_rows
 from medtest.results.records.records_io import Records
 from medtest.tasks.depict.tables.cases import Cases, cases_of, has_depictions
 from medtest.tasks.depict.tables.classes import class_table
@@ -121,7 +121,8 @@ def reader_of(said: Mapping[str, Any]) -> tuple[str, Card | None]:
 
 def cost_table(records: Records) -> pd.DataFrame:
     """Return tokens, cost, latency and calls sent, in all and by relation, with exactly :data:`COST_COLUMNS`."""
-    return cost_rows((records.sources, records.followups), ("relation",), COST_COLUMNS, state="answer_state")
+    frames = [frame[frame["answer_state"].notna()] for frame in (records.sources, records.followups)]
+    return cost_rows(frames, ("relation",), COST_COLUMNS)
 
 
 __all__ = ["Cases", "DepictTables", "depict_tables"]

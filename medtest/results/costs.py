@@ -1,0 +1,59 @@
+"""What answers of systems over an API cost: tokens, dollars, seconds, calls; for every task that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.results.cube.axes import ALL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEASURES = ("prompt_tokens", "completion_tokens", "cost_usd", "seconds", "attempts")
+
+
+def cost_rows(frames: Sequence[pd.DataFrame], by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+    """Return sums over answers, in all and by the values of some columns.
+
+    Args:
+        frames: Records that hold an answer.
+        by: Columns after which rows are made; a value's row names it as ``by`` and ``name``.
+        columns: The table's columns in their order.
+    """
+    import pandas as pd
+
+    names = [*by, *MEASURES]
+    if not all(name in frame.columns for frame in frames for name in names):
+        return pd.DataFrame(columns=list(columns))
+    cases = pd.concat([frame[names].astype(dict.fromkeys(by, object)) for frame in frames])
+    numbers = {name: cases[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in MEASURES}
+    rows: list[dict[str, object]] = [{"by": ALL, "name": ALL, **_costs(numbers)}]
+    for one in by:
+        codes, unique = pd.factorize(cases[one].to_numpy(dtype=object))
+        for code, name in enumerate(unique):
+            chosen = np.flatnonzero(codes == code)
+            rows.append({"by": one, "name": name, **_costs({key: value[chosen] for key, value in numbers.items()})})
+    return pd.DataFrame(rows, columns=list(columns))
+
+
+def _costs(numbers: Mapping[str, NDArray[np.float64]]) -> dict[str, object]:
+    def total(name: str, digits: int = 6) -> float:
+        known = numbers[name][~np.isnan(numbers[name])]
+        return round(float(known.sum()), digits) if known.size else float("nan")
+
+    seconds = numbers["seconds"][numbers["attempts"] > 0]
+    seconds = seconds[~np.isnan(seconds)]
+    return {
+        "answers": int(numbers["cost_usd"].size),
+        "prompt_tokens": total("prompt_tokens"),
+        "completion_tokens": total("completion_tokens"),
+        "cost_usd": total("cost_usd", 8),
+        "without_cost": int(np.isnan(numbers["cost_usd"]).sum()),
+        "seconds_median": round(float(np.median(seconds)), 4) if seconds.size else float("nan"),
+        "seconds_p95": round(float(np.quantile(seconds, 0.95)), 4) if seconds.size else float("nan"),
+        "attempts": total("attempts"),
+    }
