@@ -13,9 +13,16 @@ from math import ceil, floor, log2
 
 from markupsafe import Markup
 
+from medtest.report.svg import FAINT as _FAINT
+from medtest.report.svg import INK as _INK
+from medtest.report.svg import line as _line
+from medtest.report.svg import open_svg as _open
+from medtest.report.svg import text as _text
+from medtest.report.svg import upright as _upright
+
 BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
-_INK, _FAINT, _GRID = "#1c1e22", "#5c6370", "#d9dde3"
+_GRID = "#d9dde3"
 
 _RAMP = (
     (0.0, (247, 250, 253)),
@@ -368,32 +375,3 @@ def nice_top(percent: float) -> float:
         if percent <= top:
             return float(top)
     return 100.0
-
-
-def _open(width: float, height: float, title: str) -> str:
-    return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" '
-        f'xmlns="http://www.w3.org/2000/svg" aria-label="{escape(title)}">'
-    )
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 1.0) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{width:g}"/>'
-
-
-def _upright(x: float, y: float, words: str) -> str:
-    """Return a name of a y axis, read from below, with its middle at a point."""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" font-size="10" fill="{_FAINT}" '
-        f'transform="rotate(-90 {x:.1f} {y:.1f})">{escape(words)}</text>'
-    )
-
-
-def _text(
-    x: float, y: float, words: str, *, anchor: str = "start", size: float = 12, colour: str = _INK, bold: bool = False
-) -> str:
-    weight = ' font-weight="600"' if bold else ""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size:g}" fill="{colour}"{weight}>'
-        f"{escape(words)}</text>"
-    )

@@ -11,6 +11,7 @@ from medtest.errors import BadOutput
 from medtest.scenes import Pool, Scene, Tells
 from medtest.tasks.base import PROMPT, AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
 from medtest.tasks.depict.words import COLUMNS, Words, words_of
+from medtest.tasks.results import TaskResults
 
 _MOST_PROMPT = 60
 
@@ -35,7 +36,9 @@ class DepictTask(Task):
     named_columns: ClassVar[tuple[str, ...]] = (
         *("pool", "source_pool", "effect", "scene", "tells", "source_scene", "source_tells"),
     )
-    table_names: ClassVar[tuple[str, ...]] = ("actesting*", "refusals", "depiction_*")
+    table_names: ClassVar[tuple[str, ...]] = (
+        *("actesting*", "refusals", "depiction_*", "fidelity", "geneval", "duplicates", "duplicate_shares"),
+    )
     strip_words: ClassVar[str] = (
         "Boxes are what the reader saw. Beside the pictures stand the prompts, what of them changed, and what is wrong."
     )
@@ -92,6 +95,19 @@ class DepictTask(Task):
             revised_prompt=str(record.get("revised_prompt") or ""),
         )
         return made.read_as(facts)
+
+    def results(self, records: Any, context: Any) -> TaskResults:
+        """Return error and miss rates, refusals, and figures of the pictures; nothing of records without any answer."""
+        from medtest.results.fidelity.settings import FigureSettings
+        from medtest.results.fidelity.tables import picture_tables
+        from medtest.tasks.depict.results import DepictResults
+        from medtest.tasks.depict.tables.results import depict_tables
+
+        found = depict_tables(records, phantom=context.phantom)
+        if found is None:
+            return TaskResults()
+        settings = FigureSettings(**(context.judging.get("figures") or {}))
+        return DepictResults(found, picture_tables(records, settings, folder=context.folder, shared=context.shared))
 
 
 _NO_POOL = '{"entities":[],"triples":[]}'

@@ -3,8 +3,8 @@
 A rate p that a test with sensitivity Se and specificity Sp shows comes from a true rate (p + Sp - 1) / (Se + Sp - 1)
 (W. J. Rogan and B. Gladen, American Journal of Epidemiology 107, 1978). Of misses that is exact, class by class: how
 often a class is seen among the pictures whose prompt says it, corrected by the class's own card. Of errors a case is
-the test. Its false alarms and its hits follow from the card if the reader errs about each class of each picture on its own:
-a right pair passes where everything that is compared is read alike, and an error is found as often as one that is of
+the test. Its false alarms and its hits follow from the card if the reader errs about each class of each picture on its
+own: a right pair passes where everything that is compared is read alike, and an error is found as often as one that is of
 one thing alone.
 
 Intervals carry both uncertainties: draws of the rate (normal, by the width of its own interval) and of the card's
@@ -53,7 +53,7 @@ class Correction:
         """By kind of a card the place of each name, and sensitivities and specificities, draws × names; first as is."""  # noqa: RUF002
         found = {}
         for kind in ("class", "predicate"):
-            rows = [row for row in self.card.of_kind(kind) if row.told]  # type: ignore[arg-type]
+            rows = [row for row in self.card.of_kind(kind) if row.told]
             counts = np.array([row.counts for row in rows], np.float64).reshape(len(rows), 4).T
             present, seen, absent, spurious = counts
             draw = generator("card", self.card.sha256, kind)

@@ -126,7 +126,7 @@ def _first(cases: Cases, own: Integers, wrong: Floats, floor: Integers, floors: 
     cluster = np.zeros(size, np.int64)
     cluster[cases.seed[own]] = cases.cluster[own]
     total = np.bincount(cluster[there], difference[there], cases.clusters)
-    return np.rint(total[np.unique(cluster[there])]).astype(np.int64)
+    return np.asarray(np.rint(total[np.unique(cluster[there])]), dtype=np.int64)
 
 
 def _interval(

@@ -1,0 +1,87 @@
+"""Grouped bars as inline SVG: groups side by side, a bar for each series, an interval where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from markupsafe import Markup
+
+from medtest.report.figures import SERIES
+from medtest.report.svg import FAINT, INK, line, open_svg, text, upright
+
+_GRID = "#d9dde3"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupBar:
+    """One bar.
+
+    Attributes:
+        value: Its height; NaN for a gap.
+        low: Lower end of its interval; None where there is none.
+        high: Upper end.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+def bar_panel(
+    title: str,
+    groups: Sequence[str],
+    series: Sequence[tuple[str, Sequence[GroupBar]]],
+    *,
+    y_name: str,
+    high: float = 1.0,
+    colours: Sequence[str] = SERIES,
+    width: int = 360,
+    height: int = 210,
+) -> Markup:
+    """Return one panel of bars.
+
+    Args:
+        title: Its heading.
+        groups: What stands below each group.
+        series: Name and bars of each series, a bar for each group.
+        y_name: Name of the y axis.
+        high: Its upper end; the lower one is 0.
+        colours: Of the series.
+        width: In user units.
+        height: In user units.
+    """
+    left, right, top, bottom = 50, 8, 26, 28
+    parts = [open_svg(width, height, title), text(4, 15, title, bold=True)]
+    inner = height - top - bottom
+
+    def down(value: float) -> float:
+        return top + inner * (1 - min(max(value, 0.0), high) / high)
+
+    for step in range(5):
+        value = high * step / 4
+        parts.append(line(left, down(value), width - right, down(value), _GRID))
+        parts.append(text(left - 5, down(value) + 4, f"{value:.3g}", anchor="end", size=10, colour=FAINT))
+    parts.append(upright(13, top + inner / 2, y_name))
+    room = (width - left - right) / max(len(groups), 1)
+    each = 0.8 * room / max(len(series), 1)
+    for place, group in enumerate(groups):
+        start = left + room * place + 0.1 * room
+        parts.append(text(start + 0.4 * room, height - bottom + 15, group, anchor="middle", size=10, colour=FAINT))
+        for number, (name, bars) in enumerate(series):
+            bar = bars[place]
+            if bar.value != bar.value:  # noqa: PLR0124 - NaN is unlike itself
+                continue
+            x, y = start + each * number, down(bar.value)
+            known = bar.low is not None and bar.high is not None
+            words = f"{name}, {group}: {bar.value:.3f}" + (f" ({bar.low:.3f} to {bar.high:.3f})" if known else "")
+            parts.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(each - 1, 1):.1f}" height="{top + inner - y:.1f}" '
+                f'fill="{colours[number % len(colours)]}"><title>{escape(words)}</title></rect>'
+            )
+            if bar.low is not None and bar.high is not None:
+                middle = x + each / 2
+                parts.append(line(middle, down(bar.low), middle, down(bar.high), INK, 1.2))
+    parts.append("</svg>")
+    return Markup("".join(parts))  # noqa: S704 - every text went through escape()

@@ -1,0 +1,1 @@
+"""What the report says of pictures that are drawn from prompts."""

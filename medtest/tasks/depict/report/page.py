@@ -1,0 +1,252 @@
+"""The report's sections on systems that draw: errors beside the published, net, misses, refusals, the reader."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from medtest.report.bars import GroupBar, bar_panel
+from medtest.report.figures import BLUE, GREEN, ORANGE, PURPLE, SERIES, VERMILION
+from medtest.report.heat import percent, rows_of
+from medtest.report.words import p_words
+from medtest.results.cube.axes import ALL, OVERALL
+from medtest.results.published import published_actesting as published
+from medtest.tasks.depict.oracle import WHOLE
+from medtest.tasks.depict.rules import ENTITIES, KINDS, PAPER, RELATIONS, RULES, STRICT
+from medtest.tasks.depict.tables.results import DepictTables
+
+_FIGURE_SIX = ("SS", "ER_R", "EC", "ER_A")
+_NAMED = {relation: name for name, relation in published.OPERATORS.items()} | {
+    "source": "source",
+    "unchanged": "asked anew",
+    OVERALL: "all operators",
+}
+_MOST_CLASSES = 30
+_WORDS = {WHOLE: "anything", ENTITIES: "entities", RELATIONS: "relations"}
+_PUBLISHED_COLOURS = (VERMILION, GREEN, PURPLE, ORANGE)
+
+
+def depict_page(found: DepictTables) -> dict[str, Any]:
+    """Return what the template shows."""
+    return {
+        "simulated": found.simulated,
+        "weighted": found.weighted,
+        "figure": _figure_six(found),
+        "legend": figure_legend(),
+        "rules": [_rates(found, rule) for rule in RULES],
+        "truth": _rates(found, ""),
+        "net": _net(found),
+        "misses": _misses(found),
+        "published_misses": _published_misses(),
+        "software": published.software(),
+        "paper": published.PAPER,
+        "refusals": _refusals(found),
+        "reader": reader_words(found),
+        "classes": _classes(found),
+        "costs": _costs(found),
+    }
+
+
+def reader_words(found: DepictTables) -> str:
+    """Return who saw the pictures and what is known of how well."""
+    if not found.reader:
+        return "No run says who saw the pictures."
+    if found.card is None:
+        return f"{found.reader} saw the pictures. It has no card: how often it errs is not known, nothing is corrected."
+    rows = found.card.of_kind("class")
+    told = sum(row.told for row in rows)
+    return (
+        f"{found.reader} saw the pictures; its card was counted on {found.card.pictures:,} labelled pictures"
+        f"{f' ({found.card.data})' if found.card.data else ''}. It can tell {told:,} of {len(rows):,} classes."
+    )
+
+
+def shown(relation: object) -> str:
+    """Return a relation as the paper writes it."""
+    return _NAMED.get(str(relation), str(relation).replace("_", " "))
+
+
+def _figure_six(found: DepictTables) -> list[Markup]:
+    """Return the paper's figure 6 with its own bars apart: panels of this system, then of the four software."""
+    panels = []
+    for kind, name, column in ((ENTITIES, "Error_e", "error_e"), (RELATIONS, "Error_r", "error_r")):
+        series = []
+        for rule in (STRICT, PAPER):
+            rows = {str(row["relation"]): row for row in rows_of(found.errors, rule=rule, against="source", kind=kind)}
+            series.append((rule, [_bar(rows.get(published.OPERATORS[one])) for one in _FIGURE_SIX]))
+        panels.append(
+            bar_panel(f"{name}: {found.system}"[:52], _FIGURE_SIX, series, y_name=name, colours=(BLUE, SERIES[-1]))
+        )
+        theirs = [
+            (one, [GroupBar(value=_cell("errors", one, operator, column)) for operator in _FIGURE_SIX])
+            for one in published.software()
+        ]
+        panels.append(
+            bar_panel(f"{name}: published", _FIGURE_SIX, theirs, y_name=name, colours=_PUBLISHED_COLOURS, width=420)
+        )
+    return panels
+
+
+def figure_legend() -> list[tuple[str, str]]:
+    """Return names and colours of the figure's series."""
+    ours = [("this system, strict", BLUE), ("this system, the paper's equations", SERIES[-1])]
+    return [*ours, *((f"{one}, published", c) for one, c in zip(published.software(), _PUBLISHED_COLOURS, strict=True))]
+
+
+def _cell(table: str, software: str, operator: str, column: str) -> float:
+    value = published.value(table, software, operator, column)
+    return math.nan if value is None else value
+
+
+def _bar(row: Mapping[Any, Any] | None) -> GroupBar:
+    if row is None or not row["cases"]:
+        return GroupBar(value=math.nan)
+    return GroupBar(value=float(row["rate"]), low=float(row["ci_low"]), high=float(row["ci_high"]))
+
+
+def _rates(found: DepictTables, rule: str) -> dict[str, Any]:
+    """Return error rates under a rule, relations down and kinds across; rule "" is against the truth."""
+    kinds = (WHOLE, ENTITIES, RELATIONS) if rule not in (STRICT, "") else (WHOLE, *KINDS)
+    against = "source" if rule else "truth"
+    by = {(str(row["relation"]), str(row["kind"])): row for row in rows_of(found.errors, rule=rule, against=against)}
+    names = list(dict.fromkeys(relation for relation, _ in by))
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        whole = by[name, WHOLE]
+        rows.append(
+            {
+                "name": shown(name),
+                "sum": name == OVERALL,
+                "cases": f"{whole['cases']:,}",
+                "cells": [_range(by.get((name, kind)), "rate") for kind in kinds],
+                "corrected": [_range(by.get((name, kind)), "corrected", "corrected") for kind in (ENTITIES, RELATIONS)],
+                "cannot_tell": _count(whole["cannot_tell"], whole["cannot_tell_rate"]),
+            }
+        )
+    corrected = any(any(row["corrected"]) for row in rows)
+    return {"rule": rule, "kinds": [_WORDS.get(kind, kind) for kind in kinds], "rows": rows, "corrected": corrected}
+
+
+def _range(row: Mapping[Any, Any] | None, name: str, ends: str = "ci", *, signed: bool = False) -> str:
+    """Return a rate in percent with its interval; "" where there is none."""
+    if row is None or row[name] != row[name]:
+        return ""
+    form = "+.1f" if signed else ".1f"
+    low, high = row[f"{ends}_low"], row[f"{ends}_high"]
+    return f"{100 * row[name]:{form}} ({100 * low:{form}} to {100 * high:{form}})"
+
+
+def _count(count: Any, share: Any) -> str:
+    return f"{count:,} ({percent(100 * share)})" if count else "0"
+
+
+def _net(found: DepictTables) -> list[dict[str, Any]]:
+    rows = []
+    for row in rows_of(found.net):
+        if row["kind"] not in (ENTITIES, RELATIONS, WHOLE) or (row["kind"] == WHOLE and row["rule"] != STRICT):
+            continue
+        rows.append(
+            {
+                "name": shown(row["relation"]),
+                "rule": row["rule"],
+                "kind": _WORDS[str(row["kind"])],
+                "cases": f"{row['cases']:,}",
+                "rate": f"{100 * row['rate']:.1f}",
+                "floor": f"{100 * row['unchanged_rate']:.1f}",
+                "net": _range(row, "net", signed=True),
+                "p": p_words(row["p_holm"]),
+                "smallest": "" if row["smallest_net"] != row["smallest_net"] else f"{100 * row['smallest_net']:.1f}",
+                "truth": "" if row["truth_rate"] != row["truth_rate"] else f"{100 * row['truth_rate']:.1f}",
+                "strict": row["rule"] == STRICT,
+            }
+        )
+    return sorted(rows, key=lambda row: RULES.index(str(row["rule"])))
+
+
+def _misses(found: DepictTables) -> list[dict[str, Any]]:
+    rows = []
+    by = {(str(r["relation"]), str(r["rule"]), str(r["kind"])): r for r in rows_of(found.misses)}
+    for name in dict.fromkeys(relation for relation, _, _ in by):
+        cells = [
+            _range(by.get((name, rule, kind)), "miss") for rule in (STRICT, PAPER) for kind in (ENTITIES, RELATIONS)
+        ]
+        corrected = [_range(by.get((name, STRICT, kind)), "corrected", "corrected") for kind in (ENTITIES, RELATIONS)]
+        said = [by.get((name, STRICT, kind), {}).get("said", 0) for kind in (ENTITIES, RELATIONS)]
+        label = "source (Orig)" if name == "source" else shown(name)
+        counts = " / ".join(f"{one:,}" for one in said)
+        rows.append({"name": label, "sum": name == OVERALL, "said": counts, "cells": cells, "corrected": corrected})
+    return rows
+
+
+def _published_misses() -> list[dict[str, Any]]:
+    rows = []
+    for operator in published.OPERATORS:
+        cells = [
+            f"{100 * value:.1f}" if value is not None else ""
+            for one in published.software()
+            for value in (published.value("miss", one, operator, f"miss_{end}") for end in "er")
+        ]
+        if any(cells):
+            rows.append({"name": operator, "cells": cells})
+    return rows
+
+
+def _refusals(found: DepictTables) -> list[dict[str, Any]]:
+    rows = []
+    for row in rows_of(found.refusals):
+        rows.append(
+            {
+                "name": shown(row["relation"]),
+                "sum": row["relation"] == OVERALL,
+                **{name: f"{row[name]:,}" for name in ("asked", "drawn", "content_filter", "refusal", "malformed")},
+                "errors": f"{row['errors']:,}",
+                "after": f"{row['withheld_after_drawn']:,}",
+                "rate": _range(row, "withheld_rate"),
+                "rewritten": _count(row["rewritten"], row["rewritten_rate"]),
+                "cannot_tell": _count(row["cannot_tell"], row["cannot_tell_rate"]),
+            }
+        )
+    return rows
+
+
+def _classes(found: DepictTables) -> list[dict[str, Any]]:
+    rows = [row for row in rows_of(found.classes) if row["said"]]
+    rows.sort(key=lambda row: (-(row["missed"] or 0), str(row["kind"]), str(row["name"])))
+    return [
+        {
+            "kind": row["kind"],
+            "name": row["name"],
+            "said": f"{row['said']:,}",
+            "missed": f"{row['missed']:,}",
+            "rate": _range(row, "missed_rate") if row["told"] else "cannot tell",
+            "uncalled": f"{row['uncalled']:,}" if row["kind"] == "class" else "",
+            "sensitivity": _card(row, "sensitivity"),
+            "specificity": _card(row, "specificity"),
+        }
+        for row in rows[:_MOST_CLASSES]
+    ]
+
+
+def _card(row: Mapping[Any, Any], name: str) -> str:
+    return "" if row[name] != row[name] else f"{row[name]:.3f} ({row[f'{name}_low']:.3f} to {row[f'{name}_high']:.3f})"
+
+
+def _costs(found: DepictTables) -> list[dict[str, Any]]:
+    rows = []
+    for row in rows_of(found.costs):
+        usd, median = row["cost_usd"], row["seconds_median"]
+        rows.append(
+            {
+                "name": "all prompts" if row["by"] == ALL else shown(row["name"]),
+                "sum": row["by"] == ALL,
+                "answers": f"{row['answers']:,}",
+                "usd": "" if usd != usd else f"{usd:,.4f}",
+                "unknown": f"{row['without_cost']:,}",
+                "median": "" if median != median else f"{median:.2f}",
+                "attempts": "" if row["attempts"] != row["attempts"] else f"{row['attempts']:,.0f}",
+            }
+        )
+    return rows

@@ -1,0 +1,154 @@
+"""What is made of the records of a system that draws pictures, and what people read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from medtest.report.heat import percent, rows_of
+from medtest.report.material import Material
+from medtest.results.columns import seeds_of
+from medtest.results.cube.axes import ALL, OVERALL
+from medtest.results.fidelity.tables import PictureTables
+from medtest.tasks.depict.oracle import WHOLE
+from medtest.tasks.depict.report.page import depict_page, reader_words
+from medtest.tasks.depict.rules import STRICT
+from medtest.tasks.depict.tables.results import DepictTables
+from medtest.tasks.results import TaskPage, TaskResults
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEMPLATE = Path(__file__).parent / "report" / "depictions.html.j2"
+_COSTS = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds_median", "seconds_p95", "attempts")
+
+
+class DepictResults(TaskResults):
+    """Tables of a system that draws pictures.
+
+    Args:
+        tables: What rules say of its pairs.
+        pictures: What is said of its pictures as pictures.
+    """
+
+    mean_card: ClassVar[bool] = False
+
+    def __init__(self, tables: DepictTables, pictures: PictureTables | None = None) -> None:
+        super().__init__()
+        self.tables, self.drawn = tables, pictures
+
+    def frames(self) -> Mapping[str, pd.DataFrame]:
+        """Return its tables by file name."""
+        found = self.tables.frames()
+        subject = "simulated" if self.tables.simulated else "real"
+        last = {"system": self.tables.system, "subject": subject, **seeds_of(phantom=self.tables.phantom)}
+        more = {} if self.drawn is None else self.drawn.frames
+        return {**found, **{name: frame.assign(**last) for name, frame in more.items()}}
+
+    def page(self, material: Material) -> TaskPage:
+        """Return error rates beside the published, net of asking anew, misses, refusals, classes and costs."""
+        values = depict_page(self.tables)
+        first = [("errors", "Error rates")]
+        first += [("net", "Net")] if values["net"] else []
+        first += [("misses", "Missed"), ("refusals", "Refusals"), ("reader", "The reader")]
+        after = [("cost", "Cost")] if values["costs"] else []
+        sections = () if self.drawn is None else self.drawn.sections()
+        return TaskPage(template=TEMPLATE, values=values, first=first, after=after, sections=sections)
+
+    def cards(self) -> list[dict[str, Any]]:
+        """Return cards with the largest net error rate, misses, refusals and cost."""
+        cards: list[dict[str, Any]] = []
+        row = self._strongest()
+        if row:
+            ends = f"{100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f}"
+            lines = [f"95 % interval {ends} points, under {named(row['relation'])}"]
+            lines.append(f"rate {percent(100 * row['rate'])} of {row['cases']:,} pairs, strict")
+            cards.append({"name": "Largest net error rate", "value": f"{100 * row['net']:+.1f} points", "lines": lines})
+        for kind, words in (("entities", "Entities missed"), ("relations", "Relations missed")):
+            missed = self._missed(kind)
+            if missed:
+                ends = f"{100 * missed['ci_low']:.1f}\N{EN DASH}{100 * missed['ci_high']:.1f} %"
+                lines = [f"95 % interval {ends}", f"{missed['seen']:,} of {missed['said']:,} seen, all operators"]
+                cards.append({"name": words, "value": percent(100 * missed["miss"]), "lines": lines})
+        refused = self._refused()
+        if refused and refused["withheld"]:
+            lines = [f"{refused['withheld']:,} of {refused['asked']:,} prompts"]
+            lines.append(f"{refused['withheld_after_drawn']:,} where the source was drawn")
+            cards.append({"name": "Refused", "value": percent(100 * refused["withheld_rate"]), "lines": lines})
+        total = self._total()
+        if total and total["cost_usd"] > 0:
+            lines = [f"{total['answers']:,} prompts"]
+            cards.append({"name": "Cost of the pictures", "value": f"${total['cost_usd']:,.2f}", "lines": lines})
+        return cards
+
+    def lines(self) -> list[str]:
+        """Return what is worth a line: error rates net of asking anew, misses, refusals, what could not be told."""
+        lines = []
+        row = self._strongest()
+        if row:
+            lines.append(
+                f"{named(row['relation'])} errs most: net {100 * row['net']:+.1f} points "
+                f"[{100 * row['ci_low']:+.1f}, {100 * row['ci_high']:+.1f}] over asking the same prompt anew; "
+                "tables/actesting_net.csv."
+            )
+        missed = [self._missed(kind) for kind in ("entities", "relations")]
+        if all(missed):
+            said = " and ".join(
+                f"{100 * one['miss']:.1f} % of {kind}"
+                for kind, one in zip(("entities", "relations"), missed, strict=True)
+            )
+            lines.append(f"missed: {said} that prompts say; tables/actesting_miss.csv.")
+        refused = self._refused()
+        if refused and refused["withheld"]:
+            lines.append(
+                f"{refused['withheld']:,} of {refused['asked']:,} prompts were refused "
+                f"({refused['withheld_after_drawn']:,} where the source was drawn); tables/refusals.csv."
+            )
+        if refused and refused["cannot_tell"]:
+            lines.append(
+                f"of {refused['cannot_tell']:,} pictures ({percent(100 * refused['cannot_tell_rate'])}) the reader "
+                "cannot tell what the change did; they are not judged."
+            )
+        return [*lines, reader_words(self.tables)]
+
+    def metrics(self) -> dict[str, float]:
+        """Return error, net and miss rates by operator, and costs."""
+        found: dict[str, float] = {}
+        for row in rows_of(self.tables.errors, rule=STRICT, against="source"):
+            if row["kind"] in ("entities", "relations") and row["cases"]:
+                found[f"error_{row['kind']}/{row['relation']}"] = float(row["rate"])
+        for row in rows_of(self.tables.net, rule=STRICT):
+            if row["kind"] in ("entities", "relations"):
+                found[f"net_{row['kind']}/{row['relation']}"] = float(row["net"])
+        for row in rows_of(self.tables.misses, rule=STRICT):
+            found[f"miss_{row['kind']}/{row['relation']}"] = float(row["miss"])
+        total = self._total()
+        costs = {f"cost/{name}": float(total[name]) for name in _COSTS if name in total and total[name] == total[name]}
+        return {**found, **costs}
+
+    def sources(self, seeds: pd.DataFrame, trained_on: Sequence[str]) -> str:
+        """Return how many prompts there are, by data set."""
+        each = seeds["dataset"].astype(str).value_counts(sort=False)
+        return f"{len(seeds):,}: {', '.join(f'{name} {count:,}' for name, count in each.items())}; a case is a prompt"
+
+    def _strongest(self) -> Mapping[Any, Any]:
+        rows = rows_of(self.tables.net, rule=STRICT, kind=WHOLE)
+        return max(rows, key=lambda row: float(row["net"]), default={})
+
+    def _missed(self, kind: str) -> Mapping[Any, Any]:
+        rows = rows_of(self.tables.misses, rule=STRICT, kind=kind)
+        return next((row for row in rows if row["relation"] == OVERALL), next(iter(rows), {}))
+
+    def _refused(self) -> Mapping[Any, Any]:
+        rows = rows_of(self.tables.refusals)
+        return next((row for row in rows if row["relation"] == OVERALL), next(iter(rows), {}))
+
+    def _total(self) -> Mapping[Any, Any]:
+        return next(iter(rows_of(self.tables.costs, by=ALL)), {})
+
+
+def named(relation: object) -> str:
+    """Return a relation as the paper writes it."""
+    known = {"ec": "EC", "er_r": "ER_R", "er_a": "ER_A", "ss": "SS", "ec_er_r": "EC+ER_R", "ec_er_a": "EC+ER_A"}
+    return known.get(str(relation), str(relation).replace("_", " "))
