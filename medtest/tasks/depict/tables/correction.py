@@ -4,8 +4,8 @@ A rate p that a test with sensitivity Se and specificity Sp shows comes from a t
 (W. J. Rogan and B. Gladen, American Journal of Epidemiology 107, 1978). Of misses that is exact, class by class: how
 often a class is seen among the pictures whose prompt says it, corrected by the class's own card. Of errors a case is
 the test. Its false alarms and its hits follow from the card if the reader errs about each class of each picture on its
-own: a right pair passes where everything that is compared is read alike, and an error is found as often as one that is of
-one thing alone.
+own: a right pair passes where everything that is compared is read alike, and an error is found as often as one that is
+of one thing alone.
 
 Intervals carry both uncertainties: draws of the rate (normal, by the width of its own interval) and of the card's
 counts (Beta, with Jeffreys' prior), as G. Rogan and B. Gladen's variance adds them.
