@@ -46,6 +46,7 @@ class RelationOutline:
         cases: Chosen cases in all, for one system.
         per_cell: Chosen cases of the smallest cell (data set × severity), for one system.
         independent: Patients, videos or seeds behind that cell: what its interval rests on.
+        published: Whether its parameters are drawn from published ranges, and not taken from levels.
     """
 
     id: str
@@ -58,6 +59,7 @@ class RelationOutline:
     frames: int = 1
     passes: int = 0
     gradients: bool = False
+    published: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +180,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
             independent=min((len(found) for cell, found in clusters.items() if cell[0] == name), default=0),
             passes=crafting.passes.get(name, 0),
             gradients=relation.needs is Need.GRADIENTS,
+            published=bool(relation.settings.drawn),
         )
         for name, relation in relations.items()
         if any(cell[0] == name for cell in cells)

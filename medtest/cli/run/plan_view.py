@@ -69,7 +69,7 @@ def _relations(found: Outline) -> Table:
         floor = " (floor)" if share.id == UNCHANGED else ""
         levels = " ".join(str(s) for s in share.severities)
         if share.severities == (0,):
-            levels = "" if share.id == UNCHANGED else "published"
+            levels = "published" if share.published else ""
         table.add_row(
             escape(share.id) + floor,
             escape(share.group),
@@ -128,7 +128,18 @@ _AGAINST = {
 }
 
 
+_SHOWN = {
+    "entities": "the entities in the picture",
+    "relations": "the relations in the picture",
+    "attributes": "the attributes in the picture",
+    "counts": "the numbers of things in the picture",
+}
 _CHANGED = {
+    **{
+        name: (f"{what} are not what its prompt says", f"{what} are not what the change of the prompt makes of them")
+        for name, what in _SHOWN.items()
+    },
+    "whole": ("the picture does not show its own prompt", "the pair of pictures does not differ as the prompts do"),
     "label": ("the label is wrong while it was right", "the label changes"),
     "exact": ("the answer is not what it was true to say", "the answer is not the same"),
     "answer": ("the answer is wrong while it was right", "the answer flips, or is not what the relation made true"),
