@@ -72,8 +72,12 @@ class Vocabulary:
     @cached_property
     def further_classes(self) -> tuple[str, ...]:
         """The classes beyond Visual Genome's 150, in alphabetical order."""
-        own = {self.merged_classes.get(one, one) for one in self.classes}
-        return tuple(one for one in self.names if one not in own)
+        return tuple(one for one in self.names if one not in self.own_classes)
+
+    @cached_property
+    def own_classes(self) -> frozenset[str]:
+        """Visual Genome's 150 by the names that pools use: those that are merged are one."""
+        return frozenset(self.merged_classes.get(one, one) for one in self.classes)
 
     @cached_property
     def relations(self) -> tuple[str, ...]:

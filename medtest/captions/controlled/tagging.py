@@ -32,10 +32,10 @@ class Tagger:
 
     def _one(self, at: int) -> int:
         words, told = self.words, self.told
-        for phrase in told.skip_phrases:
-            if tuple(words[at : at + len(phrase)]) == phrase and self._may_skip(at, phrase):
-                return len(phrase)
         word = words[at]
+        for phrase in told.skip_phrases:
+            if phrase[0] == word and tuple(words[at : at + len(phrase)]) == phrase and self._may_skip(at, phrase):
+                return len(phrase)
         following = words[at + 1] if at + 1 < len(words) else STOP
         if f"{word}_{following}" in told["compounds"] and self._last() is not Tag.NOUN:
             self._add(word, Tag.NOUN)

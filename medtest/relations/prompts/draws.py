@@ -9,7 +9,7 @@ import numpy as np
 
 from medtest.captions.vocabulary import vg150
 from medtest.errors import NotApplicable
-from medtest.relations.prompts.worlds import World, parts, postures, related, unrelated
+from medtest.relations.prompts.worlds import World, of_a_kind, parts, postures, related, unrelated
 from medtest.scenes import NamedTriple, Pool
 
 
@@ -21,7 +21,8 @@ class Exchange:
         entity: Its index.
         name: The new class.
         attested: ``triples``: each of its triples is attested of the new class; ``predicates``: of each of them the
-            predicate is, on the same side; ``no``: there is no such class, or none was looked for.
+            predicate is, on the same side; ``kind``: of none, but the new class is of a kind with the old one; ``no``:
+            there is no such class, or none was looked for.
     """
 
     entity: int
@@ -50,7 +51,7 @@ def draw_exchange(pool: Pool, world: World, rng: np.random.Generator, *, plausib
     """Draw an entity and another class for it.
 
     Entities are equally likely; of the classes that a pool has room for, those stand to choose whose triples are
-    attested, else those whose predicates are, else all.
+    attested, else those whose predicates are, else those of a kind with the old one, else all.
 
     Args:
         pool: The pool.
@@ -62,13 +63,14 @@ def draw_exchange(pool: Pool, world: World, rng: np.random.Generator, *, plausib
         NotApplicable: No entity has a class that another may take the place of.
     """
     known = vg150()
-    free = [one for one in world.classes if unrelated(one, pool)]
+    free = unrelated(world.classes, pool)
+    of_sort = {sort: [one for one in free if known.counted(one) == sort] for sort in (True, False)}
     changeable = [
         (at, names)
         for at, entity in enumerate(pool.entities)
         if known.class_of(entity.name) is not None
         and entity.name not in parts()
-        and (names := [one for one in free if known.counted(one) == known.counted(entity.name)])
+        and (names := of_sort[known.counted(entity.name)])
     ]
     if not changeable:
         raise NotApplicable("no entity of the prompt has a class that another could take the place of")
@@ -99,7 +101,8 @@ def _plausible(pool: Pool, world: World, at: int, names: list[str]) -> tuple[str
         found = [name for name in names if all(test(name, one) for one in range(len(held)))]
         if found:
             return attested, found
-    return "no", names
+    found = [name for name in names if of_a_kind(name, ends[at])]
+    return ("kind", found) if found else ("no", names)
 
 
 def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: Sequence[str] = ()) -> Addition:
@@ -118,15 +121,7 @@ def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: 
         NotApplicable: None is attested.
     """
     known = vg150()
-    there = frozenset(world.classes)
-    free: dict[str, bool] = {}
-
-    def may(name: str) -> bool:
-        if name not in free:
-            fit = name in there and name not in parts() and unrelated(name, pool)
-            free[name] = fit and not any(related(name, one) for one in never)
-        return free[name]
-
+    free = {one for one in unrelated(world.classes, pool) if not any(related(one, other) for other in never)} - parts()
     posed = {one.subject for one in pool.triples if one.predicate in postures()}
     found: list[list[Addition]] = []
     for at, entity in enumerate(pool.entities):
@@ -136,7 +131,7 @@ def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: 
             for one in world.around.get(own, ())
             for is_subject in (False, True)
             if one[2 if is_subject else 0] == own
-            and may(one[0] if is_subject else one[2])
+            and (one[0] if is_subject else one[2]) in free
             and (is_subject or at not in posed or one[1] not in postures())
         ]
         if of_it:

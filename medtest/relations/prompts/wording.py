@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from medtest.captions import inflection
 from medtest.captions.render import Unsayable, render
@@ -21,15 +22,23 @@ def said(pool: Pool, source: Prompt) -> str:
     Raises:
         NotApplicable: The pool cannot be said.
     """
-    try:
-        text = render(pool)
-    except Unsayable as error:
-        raise NotApplicable(f"no template says the changed pool: {error}") from error
+    text, why = _by_templates(pool)
+    if why:
+        raise NotApplicable(f"no template says the changed pool: {why}")
     lead = _LEAD.match(source.text)
     if lead is None or text.startswith(_THERE) or text.count(".") != 1:
         return text
     stop = "." if source.text.rstrip().endswith(".") else ""
     return f"{lead.group()}{text[:1].lower()}{text[1:-1]}{stop}"
+
+
+@lru_cache(maxsize=1024)
+def _by_templates(pool: Pool) -> tuple[str, str]:
+    """Return the words of a pool, or why there are none; drawing a case and making it both ask."""
+    try:
+        return render(pool), ""
+    except Unsayable as error:
+        return "", str(error)
 
 
 def reworded(source: Prompt, words: Mapping[str, str]) -> str:
@@ -70,6 +79,7 @@ def _replaced(text: str, name: str, word: str) -> str:
     return _pattern(name).sub(put, text)
 
 
+@lru_cache(maxsize=4096)
 def _pattern(name: str) -> re.Pattern[str]:
     words = _words(name)
     forms = sorted({form for one in words for form in (one, vg150().plural(one))}, key=len, reverse=True)

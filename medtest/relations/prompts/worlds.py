@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import yaml
 
-from medtest.captions.vocabulary import Vocabulary, vg150
+from medtest.captions.vocabulary import vg150
 from medtest.scenes import NamedTriple, Pool
 
 WorldName: TypeAlias = Literal["photographs", "drawn"]
@@ -60,9 +60,11 @@ class World:
 
     def among(self, names: Sequence[str]) -> World:
         """Return the world of some of its classes as what may be named anew; all of them where none is named."""
-        if not names:
-            return self
-        return World(classes=tuple(one for one in self.classes if one in set(names)), triples=self.triples)
+        return (
+            self
+            if not names
+            else World(classes=tuple(one for one in self.classes if one in set(names)), triples=self.triples)
+        )
 
 
 @cache
@@ -73,10 +75,9 @@ def world_of(name: WorldName) -> World:
 
 def _photographs() -> World:
     known = vg150()
-    own = {known.merged_classes.get(one, one) for one in known.classes}
     said = set(known.relations) - {"and"}
     triples = sorted(one for one in known.attested_triples if one[1] in said and one[0] != one[2])
-    return World(classes=tuple(sorted(own - parts())), triples=tuple(triples))
+    return World(classes=tuple(sorted(known.own_classes - parts())), triples=tuple(triples))
 
 
 def _drawn() -> World:
@@ -121,21 +122,41 @@ def parts() -> frozenset[str]:
     return _told("parts") | {one for one in known.names if any(known.is_a(one, kind) for kind in kinds)}
 
 
-def related(one: str, other: str, known: Vocabulary | None = None) -> bool:
+@lru_cache(maxsize=1 << 16)
+def related(one: str, other: str) -> bool:
     """Say whether a thing of one class may be one of another: the same word, a synonym, one a kind of the other, alike.
 
     Args:
         one: A class, or another noun.
         other: A class, or another noun.
-        known: The vocabulary; the one that ships where None.
     """
-    known = known or vg150()
-    first, second = known.class_of(one) or one, known.class_of(other) or other
-    if first == second or known.is_a(first, second) or known.is_a(second, first):
+    (first, kinds), (second, others) = _kinds(one), _kinds(other)
+    if first in others or second in kinds:
         return True
     return any(first in group and second in group for group in _alike())
 
 
-def unrelated(name: str, pool: Pool) -> bool:
-    """Say whether a class is related to none of a pool's."""
-    return not any(related(name, entity.name) for entity in pool.entities)
+@lru_cache(maxsize=1 << 14)
+def _kinds(name: str) -> tuple[str, frozenset[str]]:
+    """Return the class of a name, and it with all that it is a kind of."""
+    known = vg150()
+    own = known.class_of(name) or name
+    found, waiting = {own}, [own]
+    while waiting:
+        fresh = [one for one in known.hypernyms(waiting.pop()) if one not in found]
+        found.update(fresh)
+        waiting += fresh
+    return own, frozenset(found)
+
+
+@lru_cache(maxsize=1 << 14)
+def of_a_kind(one: str, other: str) -> bool:
+    """Say whether two classes are kinds of the same thing (a horse and a dog are animals)."""
+    known = vg150()
+    return not set(known.hypernyms(one)).isdisjoint(known.hypernyms(other))
+
+
+def unrelated(names: Iterable[str], pool: Pool) -> list[str]:
+    """Return the classes of some that are related to none of a pool's."""
+    there = {entity.name for entity in pool.entities}
+    return [name for name in names if not any(related(name, one) for one in there)]

@@ -97,6 +97,7 @@ class PromptSource(SeedSource):
 
     def __init__(self, *, dataset: str, settings: Any, root: Path | None, suite_seed: int) -> None:
         super().__init__(dataset=dataset, settings=settings, root=root, suite_seed=suite_seed)
+        self._said: dict[Pool, str | None] = {}
         self._found: tuple[tuple[SeedRef, ...], Prompts] | None = None
 
     # ------------------------------------------------------------------------------------------------- interface
@@ -145,6 +146,7 @@ class PromptSource(SeedSource):
             found = Prompts()
             self._look(found)
             self._found = (self._drawn(found), found)
+            self._said.clear()
         return self._found
 
     def _drawn(self, found: Prompts) -> tuple[SeedRef, ...]:
@@ -177,8 +179,17 @@ class PromptSource(SeedSource):
 
     def _words(self, one: Candidate) -> str | None:
         """Return what a prompt is asked with; None where no template says its pool, as follow-ups have to."""
-        said = said_by_templates(one.pool)
+        said = self._by_templates(one.pool)
         return one.text if said and self.settings.words == "own" and one.text else said
+
+    def _by_templates(self, pool: Pool) -> str | None:
+        """Return the words of a pool, which takes a while; None where no template says it."""
+        if pool not in self._said:
+            try:
+                self._said[pool] = render(pool)
+            except Unsayable:
+                self._said[pool] = None
+        return self._said[pool]
 
     def _draw(self, names: Sequence[str], levels: Sequence[int]) -> Draw:
         settings, seed = self.settings, self.suite_seed
@@ -217,11 +228,3 @@ class PromptSource(SeedSource):
             allowed="prompts with entities and relations",
             fix="lower min_triples, or name another file",
         ).as_error()
-
-
-def said_by_templates(pool: Pool) -> str | None:
-    """Return the words of a pool; None where no template says it."""
-    try:
-        return render(pool)
-    except Unsayable:
-        return None

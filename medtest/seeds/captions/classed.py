@@ -21,7 +21,7 @@ def in_classes(pool: Pool, allowed: Allowed, known: Vocabulary) -> Pool:
     Returns:
         The pool; triples of entities that do not stay are gone with them, and so is "and", which relates nothing.
     """
-    own = {known.merged_classes.get(one, one) for one in known.classes}
+    own = known.own_classes if allowed == "vg150" else frozenset()
     names = [known.class_of(entity.name) for entity in pool.entities]
     kept = [at for at, name in enumerate(names) if allowed == "any" or (name in own if allowed == "vg150" else name)]
     place = {old: new for new, old in enumerate(kept)}

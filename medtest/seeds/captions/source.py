@@ -14,7 +14,7 @@ from medtest.errors import Mistake, UserMistakes
 from medtest.plugins import PartSettings
 from medtest.scenes import Pool
 from medtest.seeds.base import SeedProblem
-from medtest.seeds.captions.base import Candidate, Prompts, PromptSettings, PromptSource, said_by_templates
+from medtest.seeds.captions.base import Candidate, Prompts, PromptSettings, PromptSource
 from medtest.seeds.captions.classed import Allowed, in_classes
 from medtest.seeds.captions.files import BadRow, CaptionRow, read, short
 from medtest.seeds.folders.files import data_root, distinct_ids, table_below
@@ -160,7 +160,7 @@ class Captions(FiledPrompts):
             for row, pool in parsed:
                 if best is None or len(pool.triples) > len(best[1].triples):
                     best = (row, pool)
-                if len(pool.triples) >= settings.min_triples and said_by_templates(pool):
+                if len(pool.triples) >= settings.min_triples and self._by_templates(pool):
                     return [(row, pool)]
             return [best] if best else []
         if settings.caption == "relations":
