@@ -21,7 +21,7 @@ from medtest.results.cube.rates import decimals
 from medtest.results.fidelity.cases import PICTURE, DrawnCases
 from medtest.results.fidelity.duplicates import Alike, Index, Near, cosine_of, representatives
 from medtest.results.fidelity.embedded import EmbeddedRun
-from medtest.results.fidelity.shares import share_of
+from medtest.results.fidelity.shares import shares_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,12 +167,12 @@ def _shares(cases: DrawnCases, kind: str, looked: Any, hit: Any, owner: Any, siz
     made = []
     for group in cases.groups:
         inside = np.ones(len(cases), bool) if group == ALL else cases.texts("dataset") == group
-        for relation in (*cases.relations, ALL):
-            here = inside if relation == ALL else inside & (cases.texts("relation") == relation)
-            rows = np.flatnonzero(here & looked)
-            if not rows.size:
-                continue
-            share = share_of(cases, rows, hit[rows])
+        every = {relation: inside & (cases.texts("relation") == relation) for relation in cases.relations}
+        found = [(name, np.flatnonzero(here & looked)) for name, here in {**every, ALL: inside}.items()]
+        cells = [(name, rows) for name, rows in found if rows.size]
+        shares = shares_of(cases, [(rows, hit[rows]) for _, rows in cells])
+        for (relation, rows), share in zip(cells, shares, strict=True):
+            percent, low, high = decimals([100 * share.rate, 100 * share.low, 100 * share.high]).tolist()
             made.append(
                 {
                     "kind": kind,
@@ -180,9 +180,9 @@ def _shares(cases: DrawnCases, kind: str, looked: Any, hit: Any, owner: Any, siz
                     "relation": relation,
                     "pictures": len(rows),
                     "near_duplicates": int(hit[rows].sum()),
-                    "percent": float(decimals([100 * share.rate])[0]),
-                    "ci_low": float(decimals([100 * share.low])[0]),
-                    "ci_high": float(decimals([100 * share.high])[0]),
+                    "percent": percent,
+                    "ci_low": low,
+                    "ci_high": high,
                     "ci_method": share.method,
                     "groups": len(set(owner[rows][hit[rows]].tolist())),
                     "largest_group": int(size[rows].max(initial=0)),

@@ -29,7 +29,7 @@ from medtest.results.fidelity.inception_score import fit_temperature, inception_
 from medtest.results.fidelity.kernel_distance import kernel_distance
 from medtest.results.fidelity.retrieval import DISTRACTORS, Fits, cosine, r_precision
 from medtest.results.fidelity.settings import FigureSettings
-from medtest.results.fidelity.shares import share_of
+from medtest.results.fidelity.shares import shares_of
 from medtest.results.fidelity.structure import StructuralFit
 
 if TYPE_CHECKING:
@@ -240,33 +240,32 @@ def _precision_rows(
     cases: DrawnCases, group: str, won: Floats, against: Integers, asked: _Asked, settings: FigureSettings
 ) -> list[dict[str, Any]]:
     judged = ~np.isnan(won)
+    every = [(relation, finding) for relation in cases.relations for finding in cases.findings(relation)]
+    found = [(one, np.flatnonzero(cases.chosen(group, *one) & judged)) for one in every]
+    cells = [(one, rows) for one, rows in found if rows.size]
     made = []
-    for relation in cases.relations:
-        for finding in cases.findings(relation):
-            rows = np.flatnonzero(cases.chosen(group, relation, finding) & judged)
-            if not rows.size:
-                continue
-            share = share_of(cases, rows, won[rows])
-            fewest = int(against[rows].min())
-            note = "" if fewest == DISTRACTORS else f"{fewest} other captions, not {DISTRACTORS}: it is easier"
-            made.append(
-                {
-                    "dataset": group,
-                    "relation": relation,
-                    "finding": finding,
-                    "figure": asked.figure,
-                    "value": _rounded(100 * share.rate),
-                    "ci_low": _rounded(100 * share.low),
-                    "ci_high": _rounded(100 * share.high),
-                    "ci_method": share.method,
-                    "pictures": len(rows),
-                    "clusters": share.clusters,
-                    "reference": "",
-                    "net": asked.net,
-                    "dimension": asked.dimension,
-                    "captions": settings.captions,
-                    "distractors": fewest,
-                    "note": note,
-                }
-            )
+    shares = shares_of(cases, [(rows, won[rows]) for _, rows in cells])
+    for ((relation, finding), rows), share in zip(cells, shares, strict=True):
+        fewest = int(against[rows].min())
+        note = "" if fewest == DISTRACTORS else f"{fewest} other captions, not {DISTRACTORS}: it is easier"
+        made.append(
+            {
+                "dataset": group,
+                "relation": relation,
+                "finding": finding,
+                "figure": asked.figure,
+                "value": _rounded(100 * share.rate),
+                "ci_low": _rounded(100 * share.low),
+                "ci_high": _rounded(100 * share.high),
+                "ci_method": share.method,
+                "pictures": len(rows),
+                "clusters": share.clusters,
+                "reference": "",
+                "net": asked.net,
+                "dimension": asked.dimension,
+                "captions": settings.captions,
+                "distractors": fewest,
+                "note": note,
+            }
+        )
     return made

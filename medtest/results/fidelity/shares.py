@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,21 +54,27 @@ def places_of(cases: DrawnCases, rows: Integers, cell: Integers, shape: tuple[in
     return Places(shape=shape, dataset=dataset, cell=cell, cluster=number, resamplers=tuple(resamplers))
 
 
-def share_of(cases: DrawnCases, rows: Integers, values: ArrayLike) -> Share:
-    """Return the mean of values in [0, 1] over some cases, at least one.
+def shares_of(cases: DrawnCases, cells: Sequence[tuple[Integers, ArrayLike]]) -> list[Share]:
+    """Return means of values in [0, 1] over sets of cases, which may overlap; all are resampled together.
 
     Args:
         cases: All cases.
-        rows: int64 n; which ones.
-        values: n numbers.
+        cells: Of each set which cases, int64 n of at least one, and n numbers.
     """
-    place = places_of(cases, rows, np.zeros(len(rows), np.int64), (1, 1))
+    if not cells:
+        return []
+    rows = np.concatenate([rows for rows, _ in cells])
+    values = np.concatenate([np.asarray(values, np.float64) for _, values in cells])
+    cell = np.repeat(np.arange(len(cells)), [len(rows) for rows, _ in cells])
+    place = places_of(cases, rows, cell, (len(cells), 1))
     found = rates(place, values, np.ones(len(rows)), independent=True)
-    at = (-1, 0, -1)
-    return Share(
-        float(found.rate[at]),
-        float(found.low[at]),
-        float(found.high[at]),
-        str(found.method[at]),
-        int(found.clusters[at]),
-    )
+    return [
+        Share(
+            float(found.rate[-1, at, -1]),
+            float(found.low[-1, at, -1]),
+            float(found.high[-1, at, -1]),
+            str(found.method[-1, at, -1]),
+            int(found.clusters[-1, at, -1]),
+        )
+        for at in range(len(cells))
+    ]

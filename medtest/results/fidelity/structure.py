@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from medtest.results.fidelity.features import Floats, Integers
 from medtest.results.fidelity.retrieval import Fits
-from medtest.scenes import Pool, Scene, Tells
+from medtest.scenes import Pool, Tells
 
 _MOST_OF_A_CLASS: Final = 20
 """A class counts so often at most."""
@@ -40,11 +39,23 @@ def pool_terms(pool: Pool, tells: Tells = _EVERYTHING) -> Counter[Hashable]:
     return found
 
 
-def scene_terms(scene: Scene) -> Counter[Hashable]:
-    """Return what a scene shows, in the terms of :func:`pool_terms`."""
-    found: Counter[Hashable] = Counter(_each(scene.names()))
-    found.update({("is", one.name, said) for one in scene.entities for said in one.attributes})
-    found.update({("does", *triple) for triple in scene.named()})
+def scene_terms(scene: Any) -> set[Hashable]:
+    """Return what a scene shows, in the terms of :func:`pool_terms`.
+
+    Args:
+        scene: As :meth:`medtest.scenes.Scene.as_json` gives it; there are many, and no objects are made of them.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    try:
+        entities = scene["entities"]
+        names = [str(one[0]) for one in entities]
+        found = set(_each(Counter(names)))
+        found.update(("is", str(one[0]), str(said)) for one in entities for said in one[3])
+        found.update(("does", names[one[0]], str(one[1]), names[one[2]]) for one in scene["triples"])
+    except (TypeError, KeyError, IndexError) as error:
+        raise ValueError(f"no scene of entities and triples ({error})") from None
     return found
 
 
@@ -79,7 +90,7 @@ class StructuralFit:
         for at, (row, captions) in enumerate(zip(rows, asked, strict=True)):
             numbers, terms, weights = self._captions(self._tells[row])
             seen = np.zeros(len(numbers) + 1)  # the last stands for no term
-            for term in scene_terms(_scene(self._scenes[row])):
+            for term in scene_terms(json.loads(self._scenes[row])):
                 if term in numbers:
                     seen[numbers[term]] = 1.0
             found[at] = (seen[terms[captions]] * weights[captions]).sum(1)
@@ -102,8 +113,3 @@ class StructuralFit:
                 weights[row, : len(terms)] = 1 / np.sqrt(max(1, len(terms)))
             self._known[tells] = numbers, places, weights
         return self._known[tells]
-
-
-@lru_cache(maxsize=4096)
-def _scene(text: str) -> Scene:
-    return Scene.of_json(json.loads(text))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -83,3 +85,37 @@ def test_float32_rows_are_widened_before_they_are_added() -> None:
 def test_rows_that_are_not_finite_are_refused() -> None:
     with pytest.raises(ValueError, match="NaN or infinity"):
         Moments(2).add(np.array([[0.0, np.nan]]))
+
+
+class _Drawn:
+    """Features that are drawn again whenever they are asked for: what is held is what figures hold of them."""
+
+    dimension = 64
+
+    def __init__(self, count: int, shift: float) -> None:
+        self.count, self._shift = count, shift
+
+    def rows(self, numbers: np.ndarray) -> np.ndarray:
+        seed = np.asarray(numbers, np.float64)[:, None]
+        return np.abs(np.sin(seed * (np.arange(self.dimension) + 1.7) * 12.9898)) + self._shift
+
+    def chunks(self) -> Iterator[np.ndarray]:
+        for start in range(0, self.count, 1024):
+            yield self.rows(np.arange(start, min(start + 1024, self.count)))
+
+
+def _peak(count: int) -> int:
+    tracemalloc.start()
+    one, two = _Drawn(count, 0.0), _Drawn(count, 0.1)
+    frechet(one, Reference(two, range(count)), range(count))
+    inception_score(one)
+    kernel_distance(one, two, subsets=2, size=200)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_memory_does_not_grow_with_features() -> None:
+    small, large = _peak(2_000), _peak(20_000)
+    features = 18_000 * 64 * 8
+    assert large - small < features / 2  # a few numbers a picture: its cluster, its influence, its split
