@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
+from difflib import get_close_matches
+from typing import Any, ClassVar
 
+from medtest.errors import MedtestError
 from medtest.scenes import Pool
 
 
@@ -32,15 +35,38 @@ class CaptionParser(ABC):
         return map(self.parse, texts)
 
 
-def parser_of(name: str) -> CaptionParser:
+PARSERS: dict[str, tuple[str, str]] = {
+    "controlled": ("medtest.captions.controlled.parser", "ControlledParser"),
+    "spacy": ("medtest.captions.dependencies.spacy_parser", "SpacyParser"),
+    "stanza": ("medtest.captions.dependencies.stanza_parser", "StanzaParser"),
+    "language_model": ("medtest.captions.language_model", "LanguageModelParser"),
+}
+"""Parsers by name: the module and the class; what they need is loaded when one is made."""
+
+
+class NoParser(MedtestError):  # noqa: N818 - what is not there, as the user reads it
+    """A parser of captions is unknown, or what it needs is not installed."""
+
+
+def parser_of(name: str, **settings: Any) -> CaptionParser:
     """Return a parser by name, made.
 
+    Args:
+        name: One of :data:`PARSERS`.
+        settings: Its class's arguments.
+
     Raises:
-        KeyError: There is none of that name; the message lists those there are.
+        NoParser: There is none of that name, what it needs is not installed, or it takes no such settings.
     """
-    modules = {"controlled": ("medtest.captions.controlled.parser", "ControlledParser")}
-    if name not in modules:
-        raise KeyError(f"no parser {name!r}; there are {', '.join(sorted(modules))}")
-    module, attribute = modules[name]
-    made: CaptionParser = getattr(importlib.import_module(module), attribute)()
+    if name not in PARSERS:
+        nearest = next(iter(get_close_matches(name, PARSERS)), None)
+        hint = f" Did you mean {nearest!r}?" if nearest else ""
+        raise NoParser(f"no parser of captions is called {name!r}; there are {', '.join(PARSERS)}.{hint}")
+    module, attribute = PARSERS[name]
+    kind = getattr(importlib.import_module(module), attribute)
+    try:
+        inspect.signature(kind).bind(**settings)
+    except TypeError as error:
+        raise NoParser(f"parser {name}: {error}") from None
+    made: CaptionParser = kind(**settings)
     return made

@@ -9,7 +9,7 @@ from medtest.captions.controlled.lexicon import ing, lexicon
 from medtest.captions.controlled.tags import OPENS_NOUN, Tag, Token
 
 VERBS = frozenset((Tag.ING, Tag.PARTICIPLE, Tag.FINITE, Tag.BASE))
-_WITH = {
+WITH = {
     "sit": {"on": "sitting on"},
     "seat": {"on": "sitting on"},
     "stand": {"on": "standing on"},
@@ -38,7 +38,7 @@ _WITH = {
     "fill": {"of": "with"},
 }
 """Verb, the preposition's predicate, and the relation that the two say."""
-_TRANSITIVE = {"have": "has", "show": "has", "say": "says", "examine": "looking at", "cross": "across", "enter": "in"}
+TRANSITIVE = {"have": "has", "show": "has", "say": "says", "examine": "looking at", "cross": "across", "enter": "in"}
 _PARTICLES = {
     "show": ("off",),
     "pick": ("up",),
@@ -119,7 +119,7 @@ def predicate_of_verb(tokens: Sequence[Token], at: int) -> Predicate:
     if following.tag is Tag.PREPOSITION:
         if not following.base:
             return Predicate(predicate="", end=end)
-        said = _WITH.get(base, {}).get(following.base, "")
+        said = WITH.get(base, {}).get(following.base, "")
         if base == "make" and token.tag is not Tag.PARTICIPLE:
             said = ""
         if base == "cover" and token.tag is not Tag.PARTICIPLE:
@@ -132,7 +132,7 @@ def predicate_of_verb(tokens: Sequence[Token], at: int) -> Predicate:
     if following.tag in OPENS_NOUN or following.tag is Tag.PRONOUN:
         if token.tag is Tag.PARTICIPLE or base in _NO_OBJECT:
             return Predicate(predicate="", end=end, drops=True)
-        return Predicate(predicate=_TRANSITIVE.get(base) or ing_of(token), end=end)
+        return Predicate(predicate=TRANSITIVE.get(base) or ing_of(token), end=end)
     return Predicate(predicate="", end=end)
 
 

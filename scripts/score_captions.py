@@ -1,0 +1,80 @@
+"""Score parsers of captions on labelled ones, and count how many captions have triples enough for ER_R.
+
+    python scripts/score_captions.py --labels tests/data/captions/development.json
+    python scripts/score_captions.py --parser spacy --labels tests/data/captions/development.json
+    python scripts/score_captions.py --count captions_val2017.json
+
+``--count`` takes a JSON object of image ids with lists of captions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from medtest.captions.parsers import CaptionParser, parser_of
+from medtest.captions.scoring import labelled, score
+from medtest.errors import MedtestError
+from medtest.scenes import Pool, Triple
+
+
+def main() -> int:
+    """Print what is asked for."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--parser", default="controlled")
+    options.add_argument("--model", default=None, help="pipeline or folder of the parser, where it takes one")
+    options.add_argument("--labels", type=Path, nargs="*", default=[])
+    options.add_argument("--count", type=Path, default=None)
+    given = options.parse_args()
+    try:
+        parser = parser_of(given.parser, **({} if given.model is None else {"model": given.model}))
+    except MedtestError as error:
+        print(error)
+        return 2
+    for path in given.labels:
+        _score(path, parser)
+    if given.count is not None:
+        _count(given.count, parser)
+    return 0
+
+
+def _score(path: Path, parser: CaptionParser) -> None:
+    found = score(labelled(path), parser)
+    entities, triples = found.entities, found.triples
+    print(f"{path.name}: {found.captions} captions, parser {parser.name}")
+    print(f"  entities  F1 {entities.f1:.3f}  precision {entities.precision:.3f}  recall {entities.recall:.3f}")
+    print(f"  triples   F1 {triples.f1:.3f}  precision {triples.precision:.3f}  recall {triples.recall:.3f}")
+    print(f"  captions wholly right: {found.whole}")
+
+
+def _count(path: Path, parser: CaptionParser) -> None:
+    captions: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
+    flat = [(image, text) for image, texts in captions.items() for text in texts]
+    began = time.perf_counter()
+    pools = list(parser.parse_all(text for _, text in flat))
+    seconds = time.perf_counter() - began
+    print(f"{len(flat)} captions of {len(captions)} images, parser {parser.name}: {len(flat) / seconds:.0f} a second")
+    for words, read in (
+        ("triples as read", pools),
+        ("with coordination read as `with`", [_with(one) for one in pools]),
+    ):
+        for least in (1, 2, 3):
+            kept = [image for (image, _), one in zip(flat, read, strict=True) if len(one.triples) >= least]
+            print(f"  {words}: {len(kept)} captions of {len(set(kept))} images have {least} or more")
+
+
+def _with(pool: Pool) -> Pool:
+    """Return a pool with one more triple for each thing that is related to nothing: "A and B" as "A with B"."""
+    related = {end for one in pool.triples for end in (one.subject, one.object)}
+    more = [index for index in range(1, len(pool.entities)) if index not in related]
+    said = tuple(Triple(subject=at - 1, predicate="with", object=at) for at in more)
+    return Pool(entities=pool.entities, triples=(*pool.triples, *said))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
