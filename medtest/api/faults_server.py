@@ -99,7 +99,9 @@ def _drawn(draws: PictureEndpoint, body: Mapping[str, Any], fault: str) -> bytes
 
 
 def _schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    found = (body.get("response_format") or {}).get("json_schema") or (body.get("text") or {}).get("format")
+    asked = body.get("response_format")  # of pictures it is a word
+    shape = asked if isinstance(asked, dict) else {}
+    found = shape.get("json_schema") or (body.get("text") or {}).get("format")
     return found.get("schema") if isinstance(found, Mapping) else None
 
 
