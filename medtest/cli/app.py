@@ -226,6 +226,7 @@ def _mount() -> None:
     from medtest.cli.data import app as data
     from medtest.cli.followups import app as followups
     from medtest.cli.objects import app as objects
+    from medtest.cli.readers import app as readers
     from medtest.cli.study import app as study
     from medtest.cli.training.commands import app as train
     from medtest.cli.weights import app as weights
@@ -233,6 +234,7 @@ def _mount() -> None:
     for name, room, heading, words in (
         ("weights", weights, MODELS, "Checkpoints: what is in them, and old ones converted."),
         ("train", train, MODELS, "Train the bundled networks again, or others; evaluate them."),
+        ("readers", readers, MODELS, "Readers of pictures: their cards, sensitivity and specificity per class."),
         ("study", study, MAKE, "The human study: make, serve, report."),
         ("data", data, MAKE, "Data sets: what is there, is it whole, and how to run on it."),
         ("followups", followups, MAKE, "Keep follow-ups: make, verify, export."),

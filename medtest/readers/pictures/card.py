@@ -13,14 +13,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from medtest.errors import MedtestError
-from medtest.scenes import Scene, Tells, dumped
+from medtest.scenes import NamedTriple, Scene, Tells, dumped
 
 Kind: TypeAlias = Literal["class", "predicate", "attribute"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -216,9 +216,18 @@ class Counts:
     predicates: frozenset[str] = frozenset()
     attributes: frozenset[str] = frozenset()
     pictures: int = 0
-    _counts: Counter[tuple[Kind, str, int]] = field(default_factory=Counter)
+    _counts: Counter[tuple[Kind, str, tuple[str, ...], int]] = field(default_factory=Counter)
 
-    def add(self, truth: Scene, seen: Scene, tells: Tells, *, doubtful: Iterable[str] = ()) -> None:
+    def add(
+        self,
+        truth: Scene,
+        seen: Scene,
+        tells: Tells,
+        *,
+        doubtful: Iterable[str] = (),
+        asked: Collection[NamedTriple] | None = None,
+        asked_attributes: Collection[tuple[str, str]] | None = None,
+    ) -> None:
         """Count a picture.
 
         Predicates are counted over ordered pairs of different classes that are both there, from end to end: a relation
@@ -229,49 +238,65 @@ class Counts:
             seen: What the reader sees.
             tells: What the reader tells of such pictures; names beyond it have no rows.
             doubtful: Classes of which the labels say neither, as things too small to count; they are left out.
+            asked: Relations about which the reader was asked; None for a reader that looks for all.
+            asked_attributes: Classes and attributes of them about which it was asked; None likewise.
         """
         self.pictures += 1
         there, found, left_out = truth.names(), seen.names(), set(doubtful)
         for name in self.classes - left_out:
             if tells.names(name):
-                self._add("class", name, name in there, name in found)
+                self._add("class", name, (), name in there, name in found)
         named = sorted(there.keys() - left_out)
-        self._relations(named, set(truth.named()), set(seen.named()), tells)
+        self._relations(named, set(truth.named()), set(seen.named()), tells, asked)
         has, sees = _described(truth), _described(seen)
         for attribute in self.attributes:
             if tells.describes(attribute):
-                for name in (one for one in named if tells.names(one)):
-                    self._add("attribute", attribute, (name, attribute) in has, (name, attribute) in sees)
+                for pair in ((one, attribute) for one in named if tells.names(one)):
+                    if asked_attributes is None or pair in asked_attributes:
+                        self._add("attribute", attribute, pair[:1], pair in has, pair in sees)
 
     def _relations(
-        self, named: Sequence[str], true: set[tuple[str, str, str]], seen: set[tuple[str, str, str]], tells: Tells
+        self,
+        named: Sequence[str],
+        true: set[NamedTriple],
+        seen: set[NamedTriple],
+        tells: Tells,
+        asked: Collection[NamedTriple] | None,
     ) -> None:
         for one in named:
             for two in named:
                 for predicate in self.predicates if one != two else ():
                     triple = (one, predicate, two)
-                    if tells.relates(triple):
-                        self._add("predicate", predicate, triple in true, triple in seen)
+                    if tells.relates(triple) and (asked is None or triple in asked):
+                        self._add("predicate", predicate, (one, two), triple in true, triple in seen)
 
-    def _add(self, kind: Kind, name: str, there: bool, seen: bool) -> None:
-        self._counts[kind, name, 0 if there else 2] += 1
-        self._counts[kind, name, 1 if there else 3] += seen
+    def _add(self, kind: Kind, name: str, ends: tuple[str, ...], there: bool, seen: bool) -> None:
+        self._counts[kind, name, ends, 0 if there else 2] += 1
+        self._counts[kind, name, ends, 1 if there else 3] += seen
+
+    def _rows(self, kind: Kind, ends: frozenset[str]) -> Iterator[CardRow]:
+        """Yield the rows of a kind, counted over these classes."""
+        total: Counter[tuple[str, int]] = Counter()
+        for (other, name, its, place), count in self._counts.items():
+            if other == kind and ends.issuperset(its):
+                total[name, place] += count
+        for name in sorted({name for name, _ in total}):
+            present, seen, absent, spurious = (total[name, place] for place in range(4))
+            yield CardRow(kind=kind, name=name, present=present, seen=seen, absent=absent, spurious=spurious)
 
     def card(self, *, data: str = "", reader: str = "") -> Card:
         """Return the card of what was counted.
+
+        Predicates and attributes are those of classes that the reader can tell: of others nothing is judged anyway.
 
         Args:
             data: The pictures, in words.
             reader: Hash of the reader's fingerprint.
         """
-        names = sorted({(KINDS.index(kind), name) for kind, name, _ in self._counts})
-        rows = []
-        for index, name in names:
-            present, seen, absent, spurious = (self._counts[KINDS[index], name, place] for place in range(4))
-            rows.append(
-                CardRow(kind=KINDS[index], name=name, present=present, seen=seen, absent=absent, spurious=spurious)
-            )
-        return Card(rows=tuple(rows), pictures=self.pictures, data=data, reader=reader)
+        classes = list(self._rows("class", frozenset()))
+        told = frozenset(row.name for row in classes if row.told)
+        rest = [row for kind in KINDS[1:] for row in self._rows(kind, told)]
+        return Card(rows=(*classes, *rest), pictures=self.pictures, data=data, reader=reader)
 
 
 def _described(scene: Scene) -> set[tuple[str, str]]:

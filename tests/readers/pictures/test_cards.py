@@ -52,6 +52,10 @@ def test_relations_are_counted_end_to_end_over_what_is_there() -> None:
     counts.add(truth, truth, tells)
     counts.add(truth, _scene("dog"), tells)  # the cat is missed, and with it what lies on it
     counts.add(_scene("dog", "cat"), _scene("dog", "cat", triples=[(1, "on", 0)]), tells)
+    assert counts.card().of_kind("predicate") == ()  # nothing shows that it can tell either class
+    for _ in range(5):
+        counts.add(_scene("dog"), _scene("dog"), tells)
+        counts.add(_scene("cat"), _scene("cat"), tells)
     on = counts.card().row("predicate", "on")
     # six ordered pairs of different classes: two of which it holds, one of these seen
     assert on is not None
@@ -59,9 +63,22 @@ def test_relations_are_counted_end_to_end_over_what_is_there() -> None:
     assert counts.card().row("predicate", "near") is None
 
 
+def test_relations_with_what_cannot_be_told_are_not_counted() -> None:
+    counts = Counts(classes=frozenset({"dog", "cat", "owl"}), predicates=frozenset({"on"}))
+    truth = _scene("dog", "cat", "owl", triples=[(0, "on", 1), (2, "on", 1)])
+    seen = _scene("dog", "cat", triples=[(0, "on", 1)])
+    for picture in (truth, _scene("dog"), _scene("cat")):
+        counts.add(picture, seen if picture is truth else picture, Tells())
+    on = counts.card().row("predicate", "on")
+    assert on is not None
+    assert on.counts == (1, 1, 1, 0)  # dog and cat alone: the owl is never seen
+
+
 def test_attributes_are_counted_over_classes_that_are_there() -> None:
     counts = Counts(classes=frozenset({"dog", "cat"}), attributes=frozenset({"red"}))
     counts.add(_scene("dog", "cat", dog=("red",)), _scene("dog", "cat", cat=("red",)), Tells())
+    counts.add(_scene("dog"), _scene("dog"), Tells(attributes=frozenset()))
+    counts.add(_scene("cat"), _scene("cat"), Tells(attributes=frozenset()))
     red = counts.card().row("attribute", "red")
     assert red is not None
     assert red.counts == (1, 0, 1, 1)

@@ -1,0 +1,190 @@
+"""``medtest readers card``: cards of labelled photographs and of drawn pictures, and what may be typed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from medtest.cli.app import run_app
+from medtest.errors import MedtestError, UserMistakes
+from medtest.readers.pictures.card import Card
+from medtest.readers.pictures.labelled import coco_pictures
+from medtest.results.cards import card_rows
+
+SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared")) / "data"
+PHOTOS, YOLOX = SHARED / "photos", SHARED / "detector" / "yolox_nano.onnx"
+
+
+def _photographs(folder: Path) -> Path:
+    (folder / "images").mkdir(parents=True)
+    for name in ("a", "b"):
+        cv2.imwrite(str(folder / "images" / f"{name}.png"), np.full((100, 200, 3), 90, np.uint8))
+    return folder
+
+
+LISTED: Any = [
+    {
+        "file": "a.png",
+        "width": 200,
+        "height": 100,
+        "objects": [
+            {"class": "dog", "box_xywh": [0, 0, 50, 50]},
+            {"class": "bicycle", "box_xywh": [100, 0, 60, 60]},
+            {"class": "cat", "box_xywh": [100, 0, 10, 10]},
+        ],
+    },
+    {"file": "b.png", "width": 200, "height": 100, "objects": []},
+]
+COCO: Any = {
+    "images": [{"id": 7, "file_name": "a.png", "width": 200, "height": 100}, {"id": 9, "file_name": "b.png"}],
+    "categories": [
+        {"id": 1, "name": "dog"},
+        {"id": 5, "name": "bicycle"},
+        {"id": 9, "name": "cat"},
+        {"id": 8, "name": "cow"},
+    ],
+    "annotations": [
+        {"image_id": 7, "category_id": 1, "bbox": [0, 0, 50, 50]},
+        {"image_id": 7, "category_id": 5, "bbox": [100, 0, 60, 60], "iscrowd": 1},
+        {"image_id": 7, "category_id": 9, "bbox": [100, 0, 10, 10]},
+    ],
+}
+COCO["images"][1] |= {"width": 200, "height": 100}
+
+
+def test_labels_in_both_layouts_say_what_pictures_show(tmp_path: Path) -> None:
+    folder = _photographs(tmp_path / "one")
+    (folder / "annotations.json").write_text(json.dumps(LISTED))
+    found = coco_pictures(folder)
+    first, second = found.pictures
+    assert found.classes == {"dog", "bike", "cat"}
+    assert [(one.name, one.box) for one in first.truth.entities] == [
+        ("dog", (0.0, 0.0, 0.25, 0.5)),
+        ("bike", (0.5, 0.0, 0.8, 0.6)),
+    ]
+    assert ("dog", "left of", "bike") in first.truth.named()
+    assert first.doubtful == ("cat",)  # too small to count, neither there nor not
+    assert second.truth.entities == ()
+    assert first.pixels().shape == (100, 200, 3)
+    other = _photographs(tmp_path / "two")
+    (other / "annotations").mkdir()
+    (other / "annotations" / "instances_val2017.json").write_text(json.dumps(COCO))
+    as_coco = coco_pictures(other)
+    assert as_coco.classes == {"dog", "bike", "cat", "cow"}
+    assert [(one.name, one.box is None) for one in as_coco.pictures[0].truth.entities] == [
+        ("dog", False),
+        ("bike", True),
+    ]
+    assert len(coco_pictures(other, limit=1).pictures) == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ("{", "no labels as COCO's"),
+        ("[]", "names no picture"),
+        ('[{"file": "a.png", "width": 0, "height": 9, "objects": []}]', "has no size"),
+        ('[{"file": "c.png", "width": 9, "height": 9, "objects": []}]', "c.png is missing"),
+        ('[{"file": "../a.png", "width": 9, "height": 9, "objects": []}]', "does not lie below"),
+        (
+            '[{"file": "a.png", "width": 9, "height": 9, "objects": [{"class": "a", "box_xywh": [0, 0, -1, 1]}]}]',
+            "no box",
+        ),
+        ('{"images": 3}', "no labels as COCO's"),
+    ],
+)
+def test_labels_that_cannot_be_read_are_told_in_one_sentence(tmp_path: Path, labels: str, words: str) -> None:
+    folder = _photographs(tmp_path / "one")
+    (folder / "annotations.json").write_text(labels)
+    with pytest.raises(MedtestError, match=words):
+        coco_pictures(folder)
+
+
+@pytest.mark.slow
+def test_a_segmenter_is_no_reader_of_polyps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The bundled PraNet at one half marks something in most pictures, with polyps or without: its card says so."""
+    target = tmp_path / "pranet.card.json"
+    assert run_app(["readers", "card", "reader=segments", "questions=60", "seed=1", f"card={target}"]) == 0
+    card = Card.read(target)
+    polyp = card.row("class", "polyp")
+    assert polyp is not None
+    assert polyp.counts == (24, 22, 36, 27)
+    assert not polyp.told
+    assert "cannot tell" in capsys.readouterr().out
+    (row,) = list(csv.DictReader((tmp_path / "pranet.card.csv").open(encoding="utf-8")))
+    # Wilson's intervals of 22 of 24 and of 9 of 36, from statsmodels
+    from statsmodels.stats.proportion import proportion_confint
+
+    ends = [*proportion_confint(22, 24, method="wilson"), *proportion_confint(9, 36, method="wilson")]
+    names = [f"{one}_{end}" for one in ("sensitivity", "specificity") for end in ("low", "high")]
+    assert [float(row[name]) for name in names] == pytest.approx(ends, abs=1e-4)
+    assert row["told"] == "False"
+    # with that card the reader tells nothing of polyps
+    from medtest.readers.pictures.segments import Segments, SegmentsSettings
+
+    reader = Segments("segments", SegmentsSettings(card=str(target)))
+    assert reader.check() == []
+    assert reader.card == card
+    other = Segments("segments", SegmentsSettings(card=str(target), threshold=0.9))
+    assert "other settings" in other.check()[0].found
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["questions=3"], "reader=NAME"),
+        (["reader=segments"], "one of data=FOLDER, scenes=N, questions=N"),
+        (["reader=segments", "questions=60", "data=x"], "data and questions"),
+        (["reader=segments", "questions=many"], "a number up to"),
+        (["reader=segment", "questions=1"], "segments"),
+        (["reader=typed_answers", "questions=1"], "a reader of pictures"),
+        (["reader=segments", "questions=1"], "say card=FILE"),
+        (["reader=segments", "questions=1", "sytem=pranet"], "sytem"),
+        (["reader=segments", "questions=1", "system=gpt_5", "card=x.json"], "pranet"),
+        (["reader=segments", "questions=1", "settings.size=-3", "card=x.json"], "settings.size"),
+        (["reader=detector", "data=nowhere"], "add path=PATH"),
+        (["reader=segments", "data=nowhere", "card=x.json"], "a folder or a file of labels"),
+        (["reader=segments", "questions=1", "card=nowhere/x.json"], "in a folder that is there"),
+        (["segments"], "KEY=VALUE"),
+    ],
+)
+def test_what_is_typed_wrongly_is_one_message(typed: list[str], words: str) -> None:
+    with pytest.raises(UserMistakes, match=words):
+        run_app(["readers", "card", *typed])
+
+
+def test_a_card_without_pictures_of_a_name_says_so() -> None:
+    from medtest.readers.pictures.card import CardRow
+
+    (row,) = card_rows(Card(rows=(CardRow(kind="class", name="dog", present=0, seen=0, absent=4, spurious=0),)))
+    assert row["sensitivity"] is None
+    assert row["sensitivity_low"] is None
+    assert row["specificity"] == 1.0
+    assert row["told"] is False
+
+
+@pytest.mark.skipif(not (PHOTOS.is_dir() and YOLOX.is_file()), reason="the 60 photographs and YOLOX-nano are not here")
+def test_the_card_of_yolox_nano_lies_beside_it_and_is_taken(tmp_path: Path) -> None:
+    from medtest.readers.pictures.detector import Detector, DetectorSettings
+
+    graph = tmp_path / "yolox.onnx"
+    graph.write_bytes(YOLOX.read_bytes())
+    assert run_app(["readers", "card", "reader=detector", f"path={graph}", f"data={PHOTOS}"]) == 0
+    reader = Detector("detector", DetectorSettings(path=str(graph)))
+    assert reader.card is not None
+    rows = reader.card.of_kind("class")
+    assert sum(row.present for row in rows) == 177
+    assert sum(row.seen for row in rows) == pytest.approx(114, abs=2)
+    person, plant = reader.card.row("class", "person"), reader.card.row("class", "potted plant")
+    assert person is not None
+    assert person.told
+    assert plant is not None
+    assert not plant.told
+    assert Detector("detector", DetectorSettings(path=str(graph), score=0.4)).card is None  # made at 0.3
