@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from medtest.captions.controlled.lexicon import garment, lexicon, mass
+from medtest.captions.controlled.lexicon import animate, garment, lexicon, mass
 from medtest.captions.controlled.tags import Tag, Token
 from medtest.captions.inflection import PLURAL_ONLY, SAME, is_plural, singular
 
@@ -108,7 +108,8 @@ def phrase(tokens: Sequence[Token], at: int, *, first: bool = False) -> Phrase |
     made.attributes += [one.word for one in rest if one.word not in ("such",)]
     if len(nouns) > 1 and nouns[0] in ("couple", "dozen") and made.count == 1:
         nouns.pop(0)
-    if len(nouns) > 1 and nouns[0] in _OWNERS and not words[0].word.isdigit():
+    limb = len(nouns) == 2 and nouns[1] in told["body_parts"] and nouns[0].endswith("s") and animate(nouns[0])
+    if len(nouns) > 1 and (nouns[0] in _OWNERS or limb) and not words[0].word.isdigit():
         made.owner = Phrase(name=singular(nouns.pop(0)), count=1)
     head = nouns[-1]
     _count(made, head, words)
@@ -122,7 +123,7 @@ def phrase(tokens: Sequence[Token], at: int, *, first: bool = False) -> Phrase |
         made.picture = True
     elif bare and head in told["always_collections"] | told["region_nouns_alone"] | told["regions"]:
         made.collection = False
-    if _unseen(nouns, made, of):
+    if any(one.word == "no" for one in words) or _unseen(nouns, made, of):
         made.name = ""
         return made
     if not made.collection and not made.picture:

@@ -32,6 +32,7 @@ _FURTHER = {
     "up against": "against",
     "at": "at",
     "on the back of": "on back of",
+    "on the backs of": "on back of",
     "along with": "with",
     "together with": "with",
     "out of": "from",

@@ -76,6 +76,8 @@ class Reading:
 
     def _phrase(self, found: Phrase) -> None:
         state = self.clause
+        if found.picture and state.pending is not None and state.pending[0] == "taking":
+            state.pending, state.drops = None, True  # "taking a picture of a dog" is no relation of what is seen
         count = found.count
         through = found
         while through.collection or through.picture:
@@ -97,7 +99,7 @@ class Reading:
             count = inner.count
             through = inner
         self.at = through.end
-        photographed = state.pending is not None and state.pending[0] in ("taking", "for")
+        photographed = state.pending is not None and state.pending[0] in ("taking", "for", "in", "at")
         if photographed and through.name.rpartition(" ")[2] in lexicon()["picture_words"]:
             through.name = ""
         if not through.name:

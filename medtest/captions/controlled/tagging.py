@@ -37,7 +37,7 @@ class Tagger:
             if phrase[0] == word and tuple(words[at : at + len(phrase)]) == phrase and self._may_skip(at, phrase):
                 return len(phrase)
         following = words[at + 1] if at + 1 < len(words) else STOP
-        if f"{word}_{following}" in told["compounds"] and self._last() is not Tag.NOUN:
+        if f"{word}_{following}" in told["compounds"]:
             self._add(word, Tag.NOUN)
             self._add(following, Tag.NOUN)
             return 2
@@ -156,7 +156,8 @@ class Tagger:
         told = self.told
         inside, last = self._inside(), self._last()
         forms = told.verb(word)
-        if last is Tag.TO and "VB" in forms:
+        helped = bool(self.tokens) and self.tokens[-1].word in ("help", "helps", "helping", "lets")
+        if (last is Tag.TO or helped) and "VB" in forms:
             self._add(word, Tag.BASE, forms["VB"])
         elif (
             word in told["ing_nouns"]
@@ -245,12 +246,23 @@ class Tagger:
             self._add(word, Tag.PARTICIPLE, base)
         elif last is Tag.NOUN:
             before = self._last_noun()
-            many = is_plural(before) or before in PLURAL_ONLY or before in SAME or before in ("people", "cattle")
+            several = len(self.tokens) > 1 and Tag.AND in (
+                self.tokens[-2].tag,
+                self.tokens[max(-3, -len(self.tokens))].tag,
+            )
+            many = (
+                several
+                or is_plural(before)
+                or before in PLURAL_ONLY
+                or before in SAME
+                or before in ("people", "cattle")
+            )
             finite = "VZ" in forms
             agrees = (finite and not (is_plural(before) and word.endswith("s"))) or (not finite and many)
-            compound = noun and self._is_verb_only(following)
+            compound = noun and (self._is_verb_only(following) or following in (STOP, ","))
             opens = following in told["articles"] or following in told["definite"] or following in told["possessives"]
             beings = many and animate(before) and agrees and preposition(self.words, at + 1) is not None
+            beings = beings or (finite and animate(before) and following in ("up", "out", "off", "down"))
             if (sure and agrees and not compound) or (opens and agrees) or beings:
                 self._add(word, Tag.FINITE, base)
             elif "VN" in forms and not noun:
@@ -267,6 +279,8 @@ class Tagger:
     def _goes_on_acting(self, forms: Mapping[str, str], noun: bool, following: str) -> bool:
         """Say whether a form is one more verb of a subject: "a man sits and looks"."""
         last = self._last()
+        if "VZ" in forms and last is Tag.ADVERB and not noun:
+            return True
         if "VZ" in forms and last in (Tag.ADJECTIVE, Tag.PARTICIPLE, Tag.ING):
             return not noun or (last is not Tag.ING and not self._goes_on_listing(following))
         if "VB" in forms and last is Tag.AND:

@@ -31,6 +31,8 @@ _SPELLING = {
     "t shirt": "t-shirt",
     "t - shirt": "t-shirt",
     "in to": "into",
+    "holding on to": "holding onto",
+    "holds on to": "holds onto",
     "on to": "onto",
     "back ground": "background",
     "fore ground": "foreground",
@@ -49,6 +51,7 @@ _SPELLING = {
     "nite": "night",
 }
 STOP = "."
+_BEFORE_IT_IS = frozenset((STOP, ",", "that", "because", "so", "as", "like", "while", "and", "but", "when"))
 
 
 def words(text: str) -> list[str]:
@@ -60,7 +63,9 @@ def words(text: str) -> list[str]:
             lowered = re.sub(rf"(?<![\w-]){re.escape(wrong)}(?![\w-])", right, lowered)
     found: list[str] = []
     for one in _WORD.findall(lowered):
-        if one in _UNDONE:
+        if one == "it's" and found and found[-1] not in _BEFORE_IT_IS:
+            found.append("its")  # as it is written as often as not
+        elif one in _UNDONE:
             found += _UNDONE[one]
         elif one.endswith("'s") and len(one) > 2:
             found += [one[:-2], "'s"]

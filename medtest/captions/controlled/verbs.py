@@ -36,6 +36,7 @@ WITH = {
     "speak": {"on": "using"},
     "dress": {"in": "wearing"},
     "fill": {"of": "with"},
+    "hold": {"on": "holding"},
 }
 """Verb, the preposition's predicate, and the relation that the two say."""
 TRANSITIVE = {"have": "has", "show": "has", "say": "says", "examine": "looking at", "cross": "across", "enter": "in"}
@@ -54,6 +55,7 @@ _PARTICLES = {
     "try": ("on", "out"),
     "check": ("out",),
     "open": ("up",),
+    "stick": ("out",),
 }
 """Verbs whose particle leads to an object: "picking up a ball"."""
 _NO_OBJECT = frozenset(("be", "do", "get", "go", "seem", "appear", "become", "remain", "stay"))

@@ -134,7 +134,7 @@ def belongs_to(
     """
     word, predicate = token.word, token.base
     if predicate == "of":
-        return _indices(last)
+        return _indices(last[-1:])
     if role == "":
         mixed = len({one.animate for _, one in last}) > 1
         return _indices(last[-1:] if mixed and predicate == "with" else last)
