@@ -1,21 +1,15 @@
 """Embedding pictures in a process of its own: whoever makes tables loads no network and outlives one that dies.
 
-The process ends with the one that started it. What it embedded is kept as it goes, so that a call that was killed goes
-on where it stopped. Every picture is decoded once for all networks, and its perceptual hash is kept with them.
+What was embedded is kept as it goes, so that a call that was killed goes on where it stopped. Every picture is decoded
+once for all networks, and its perceptual hash is kept with them.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -28,7 +22,6 @@ from medtest.errors import MedtestError
 from medtest.files.by_content import PictureFiles
 from medtest.files.images import BadFileError, read_rgb
 
-_LINE: Final = "features: "
 _SAID: Final = 200
 
 
@@ -56,8 +49,13 @@ class EmbeddingJob:
         folder: Where those without a path lie by content; None where all have one.
         texts: Texts, by the names that their features are kept under; networks that read none leave them.
         device: ``cpu``, ``cuda:N``, or ``auto`` for a graphics card where there is one.
-        threads: Intra-op threads.
+        cores: Intra-op threads.
+
+    ``session`` and ``threads`` are what :class:`medtest.runner.pool.worker.Worker` asks of a job.
     """
+
+    session: ClassVar[str] = "medtest.embeddings.work:EmbeddingSession"
+    threads: ClassVar[int] = 1  # as most workers of runs have it, so that a process of theirs is forked
 
     store: str
     nets: Sequence[Mapping[str, Any]]
@@ -65,79 +63,30 @@ class EmbeddingJob:
     folder: str | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
     device: str = "cpu"
-    threads: int = 1
+    cores: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """What came of it.
+    """What came of a job.
 
     Attributes:
         made: Pictures and texts that were embedded now.
         failed: Pictures that could not be, with the reason.
+        problem: Why nothing was, in a sentence; "" where something was.
     """
 
-    made: int
-    failed: Mapping[str, str]
+    made: int = 0
+    failed: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
 
 
-def embed(job: EmbeddingJob, progress: Callable[[str], None] = lambda line: None) -> Embedding:
-    """Embed what is not kept yet, in a process of its own; none is started where all is.
+def lacking(job: EmbeddingJob) -> EmbeddingJob:
+    """Return the job without what every network has embedded before.
 
     Raises:
-        MedtestError: A network cannot be loaded, or the process died.
         OutputProblem: The file of features cannot be used.
     """
-    lacking = _lacking(job)
-    if not lacking.pictures and not lacking.texts:
-        return Embedding(0, {})
-    code = (
-        "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from medtest.embeddings.work import main;"
-        " sys.exit(main())"
-    )
-    child = subprocess.Popen(  # noqa: S603 - our own module
-        [sys.executable, "-c", code, json.dumps(sys.path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    )
-    inward, outward = cast(IO[str], child.stdin), cast(IO[str], child.stdout)
-    said: list[str] = []
-    reader = threading.Thread(target=lambda: said.extend(child.stderr or ()), daemon=True)
-    reader.start()
-    answer: dict[str, Any] | None = None
-    try:
-        with suppress(BrokenPipeError):
-            inward.write(json.dumps(_plain(lacking)) + "\n")
-            inward.flush()
-        for line in outward:
-            if line.startswith(_LINE):
-                told = json.loads(line.removeprefix(_LINE))
-                if "progress" in told:
-                    progress(str(told["progress"]))
-                else:
-                    answer = told
-        code_of_end = child.wait()
-    finally:
-        child.kill()
-        child.wait()
-        reader.join(timeout=1)
-        for pipe in (child.stdin, child.stdout, child.stderr):
-            with suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
-    if answer is None:
-        last = "".join(said).strip().splitlines()[-1:] or [f"it ended with code {code_of_end}"]
-        raise MedtestError(f"pictures cannot be embedded: {last[0][:_SAID]}")
-    if "error" in answer:
-        raise MedtestError(str(answer["error"]))
-    return Embedding(int(answer["made"]), dict(answer["failed"]))
-
-
-def _lacking(job: EmbeddingJob) -> EmbeddingJob:
-    """Return the job without what every network has embedded before."""
     names = list(dict.fromkeys(one.name for one in job.pictures))
     texts = list(job.texts)
     lacks: set[str] = set()
@@ -156,7 +105,7 @@ def _lacking(job: EmbeddingJob) -> EmbeddingJob:
         folder=job.folder,
         texts={name: text for name, text in job.texts.items() if name in lacks},
         device=job.device,
-        threads=job.threads,
+        cores=job.cores,
     )
 
 
@@ -164,50 +113,42 @@ def _reads_texts(network: Embedder) -> bool:
     return type(network).embed_texts is not Embedder.embed_texts
 
 
-def _plain(job: EmbeddingJob) -> dict[str, Any]:
-    values = {name: getattr(job, name) for name in ("store", "folder", "device", "threads")}
-    return {
-        **values,
-        "nets": [dict(net) for net in job.nets],
-        "pictures": [[one.name, one.path] for one in job.pictures],
-        "texts": dict(job.texts),
-    }
+class EmbeddingSession:
+    """Embeds in a worker process, as :mod:`medtest.runner.pool.child` runs it.
+
+    Args:
+        job: What is to be embedded.
+        send: Takes lines that say how far it is, and an :class:`Embedding` at the end.
+    """
+
+    def __init__(self, job: EmbeddingJob, send: Callable[[Any], None]) -> None:
+        self._job, self._send = job, send
+        self._networks: list[Embedder] = []
+
+    def open(self) -> bool:
+        """Load the networks; where one cannot be loaded, say so and end."""
+        self._networks = [embedder_of(net) for net in self._job.nets]
+        try:
+            for network in self._networks:
+                network.open(device=_device(self._job.device), threads=self._job.cores)
+        except MedtestError as error:
+            self._send(Embedding(problem=str(error)))
+            return False
+        return True
+
+    def run(self, task: Any) -> None:
+        """Embed all of the job."""
+        try:
+            self._send(_embed(self._job, self._networks, self._send))
+        except MedtestError as error:
+            self._send(Embedding(problem=str(error)))
+
+    def close(self) -> None:
+        """Nothing is to be freed: the process ends."""
 
 
-# --- in the process --------------------------------------------------------------------------------------------------
-
-
-def main() -> int:
-    """Embed the job that stands on standard input; what came of it is said on standard output."""
-    given = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    pictures = [Picture(name=name, path=path) for name, path in given.pop("pictures")]
-    try:
-        made, failed = _embed(EmbeddingJob(**given, pictures=pictures))
-    except MedtestError as error:
-        _say({"error": str(error)})
-        return 1
-    _say({"made": made, "failed": failed})
-    return 0
-
-
-def _end_with_parent() -> None:
-    """Wait until standard input is closed, which its owner does by ending."""
-    with suppress(OSError, ValueError):
-        sys.stdin.read()
-    os._exit(1)
-
-
-def _say(told: Mapping[str, Any]) -> None:
-    sys.stdout.write(f"{_LINE}{json.dumps(told)}\n")
-    sys.stdout.flush()
-
-
-def _embed(job: EmbeddingJob) -> tuple[int, dict[str, str]]:
-    networks = [embedder_of(net) for net in job.nets]
+def _embed(job: EmbeddingJob, networks: Sequence[Embedder], progress: Callable[[str], None]) -> Embedding:
     keys = [net_key(network.fingerprint()) for network in networks]
-    for network in networks:
-        network.open(device=_device(job.device), threads=job.threads)
     failed: dict[str, str] = {}
     made = pictures = 0
     size = min((network.at_once for network in networks), default=16)
@@ -229,8 +170,8 @@ def _embed(job: EmbeddingJob) -> tuple[int, dict[str, str]]:
                     store.keep(key, dict(zip(names, zip(found.features, found.scores, strict=True), strict=True)))
                 store.keep(HASH, {name: _hash(image) for name, image in zip(names, images, strict=True)})
             pictures += len(some)
-            _say({"progress": f"{pictures:,} of {len(job.pictures):,} pictures are embedded"})
-    return made + pictures - len(failed), failed
+            progress(f"{pictures:,} of {len(job.pictures):,} pictures are embedded")
+    return Embedding(made + pictures - len(failed), failed)
 
 
 def _device(chosen: str) -> str:

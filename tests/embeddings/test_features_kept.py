@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +14,11 @@ from medtest.cases import image_sha256
 from medtest.embeddings.bundled import Bundled
 from medtest.embeddings.hashes import HASH, perceptual_hash
 from medtest.embeddings.kept import FeatureFile, KeptFeatures, net_key
-from medtest.embeddings.work import EmbeddingJob, Picture, by_content, embed
+from medtest.embeddings.work import EmbeddingJob, Picture, by_content
 from medtest.errors import MedtestError
 from medtest.files.by_content import PictureFiles
 from medtest.records import PICTURES
+from medtest.results.fidelity.embedding import embed
 
 NET = net_key(Bundled().fingerprint())
 
@@ -88,7 +89,7 @@ def test_nothing_is_started_where_all_is_kept(tmp_path: Path, monkeypatch: pytes
     with FeatureFile(tmp_path / "features.sqlite") as file:
         for net in (NET, HASH):
             file.keep(net, {"a": (np.zeros(3, np.float32), np.zeros(1, np.float32))})
-    monkeypatch.setattr("medtest.embeddings.work.subprocess.Popen", None)
+    monkeypatch.setattr("medtest.results.fidelity.embedding.Worker", None)
     assert embed(_job(tmp_path, ["a"])).made == 0
 
 
@@ -105,10 +106,9 @@ def test_a_network_that_cannot_be_loaded_is_one_sentence(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(MedtestError, match="it ended with code 1"):
-        embed(_job(tmp_path, ["a"]))
+def test_a_process_that_dies_is_told_of(tmp_path: Path) -> None:
+    with pytest.raises(MedtestError, match="the process ended with exit code 1"):
+        embed(replace(_job(tmp_path, ["a"]), device="no such device"))
 
 
 def test_files_are_known_by_their_bytes(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from medtest.embeddings.choice import embedder_of
 from medtest.embeddings.hashes import HASH
 from medtest.embeddings.kept import FILE, FeatureFile, KeptFeatures, net_key
-from medtest.embeddings.work import EmbeddingJob, Picture, by_content, embed
+from medtest.embeddings.work import EmbeddingJob, Picture, by_content
 from medtest.errors import MedtestError
 from medtest.records import PICTURES
 from medtest.results.fidelity.cases import PICTURE, DrawnCases
+from medtest.results.fidelity.embedding import embed
 from medtest.results.fidelity.features import Chosen, Features, Integers
 from medtest.results.fidelity.settings import FOLDERS, FigureSettings
 
@@ -116,7 +117,7 @@ def embedded_run(
             folder=str(folder / PICTURES),
             texts=texts,
             device=settings.device,
-            threads=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+            cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         ),
         progress,
     )

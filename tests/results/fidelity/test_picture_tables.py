@@ -72,7 +72,7 @@ def test_tables_are_made_again_of_what_is_kept(
     made: tuple[Path, Records, PictureTables], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, found, before = made
-    monkeypatch.setattr("medtest.embeddings.work.subprocess.Popen", None)
+    monkeypatch.setattr("medtest.results.fidelity.embedding.Worker", None)
     again = picture_tables(found, FigureSettings(device="cpu"), folder=folder, shared=folder / "shared")
     for name in NAMES:
         pd.testing.assert_frame_equal(again.frames[name], before.frames[name])
