@@ -28,7 +28,7 @@ RELATIONS: tuple[str, ...] = (
 )
 """What is said of two things in a drawn scene."""
 MOST_ENTITIES = 8
-MOST_OF_ONE = 4
+MOST_OF_ONE = 3
 _UPON = ("in", "on")
 _COLOURED = 0.7
 _SEVERAL = 0.2

@@ -108,8 +108,8 @@ def _plausible(pool: Pool, world: World, at: int, names: list[str]) -> tuple[str
 def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: Sequence[str] = ()) -> Addition:
     """Draw an attested triple between an entity that is there and a class that is not.
 
-    Entities of which any is attested are equally likely, and of one entity its triples are. What has a posture
-    already (riding, sitting on) is given no other.
+    Entities of which any is attested are equally likely, and of one entity its triples are. What is in or
+    on something already, or rides it, is given nothing else to be in, on or riding.
 
     Args:
         pool: The pool.

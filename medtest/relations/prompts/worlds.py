@@ -110,7 +110,7 @@ def _alike() -> tuple[frozenset[str], ...]:
 
 
 def postures() -> frozenset[str]:
-    """Return the predicates of which a thing has one at a time (riding, sitting on)."""
+    """Return the predicates of which a thing has one at a time (in, on, riding)."""
     return _told("postures")
 
 
