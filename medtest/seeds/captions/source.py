@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
-from medtest.captions.parsers import CaptionParser, parser_of
+from medtest.captions.parsers import CaptionParser, NoParser, parser_of
 from medtest.captions.vocabulary import vg150
-from medtest.errors import Mistake, UserMistakes
-from medtest.plugins import PartSettings
+from medtest.errors import MedtestError, Mistake, UserMistakes
+from medtest.plugins import TRUSTED, PartSettings
 from medtest.scenes import Pool
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.captions.base import Candidate, Prompts, PromptSettings, PromptSource
@@ -22,6 +22,9 @@ from medtest.seeds.folders.layout import natural_key, shown
 from medtest.seeds.folders.settings import inside
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt")
+ASKED = "language_model"
+"""The parser that asks over an API."""
+Parsed: TypeAlias = tuple[CaptionRow, Pool]
 MOST_SHOWN = 10
 """Rows of one file that a report names."""
 
@@ -44,7 +47,8 @@ class CaptionSettings(FiledSettings):
     """What a suite may set.
 
     Attributes:
-        parser: Name of the parser that reads pools.
+        parser: Name of the parser that reads pools: ``controlled``, ``spacy``, ``stanza``, ``language_model``.
+        parser_options: Its own settings (a pipeline's name or folder, a server's address); not a suite's to say.
         caption: Which of an image's captions: ``first`` with as many relations as ``min_triples`` asks and a pool that
             templates say, ``longest``, ``relations`` (that with most), or ``all``.
         classes: Which entities pools keep: ``any``; ``known``: those of which medtest knows a class; ``vg150``: those
@@ -52,6 +56,7 @@ class CaptionSettings(FiledSettings):
     """
 
     parser: str = "controlled"
+    parser_options: dict[str, str | int | bool | None] = Field(default={}, json_schema_extra=TRUSTED)
     caption: Literal["first", "longest", "relations", "all"] = "first"
     classes: Allowed = "any"
     min_triples: int = Field(default=2, ge=0, le=20)
@@ -127,53 +132,80 @@ class Captions(FiledPrompts):
             by_image.setdefault(one.image or f"line-{number:06d}", []).append(one)
         images = sorted(by_image, key=natural_key)
         ids = dict(zip(images, distinct_ids(images), strict=True))
-        parser, unread = self._parser(), list[BadRow]()
+        unread: list[BadRow] = []
+        chosen = self._chosen(by_image, unread)
+        self._bad(unread, where, found)
         for image in images:
-            chosen = list(self._chosen(by_image[image], parser, unread))
-            several = len(chosen) > 1
-            for number, (row, pool) in enumerate(chosen, 1):
+            several = len(chosen[image]) > 1
+            for number, (row, pool) in enumerate(chosen[image], 1):
                 seed_id = f"{ids[image]}-{number}" if several else ids[image]
                 found.candidates.append(Candidate(seed_id=seed_id, text=row.text, pool=pool, cluster=ids[image]))
-        self._bad(unread, where, found)
 
     def _parser(self) -> CaptionParser:
-        try:
-            return parser_of(self.settings.parser)
-        except KeyError as error:
+        settings, key = self.settings, f"seeds.{self.dataset}.parser"
+        options = settings.parser_options
+        if settings.parser == ASKED and not options.get("folder"):
             raise Mistake(
                 where="suite",
-                key=f"seeds.{self.dataset}.parser",
-                found=self.settings.parser,
-                allowed=str(error.args[0]),
-            ).as_error() from error
+                key=key,
+                found=settings.parser,
+                allowed="with a folder that keeps its answers, for seeds are listed anew by every command",
+                fix=f"add seeds.{self.dataset}.parser_options.folder=FOLDER",
+            ).as_error()
+        try:
+            return parser_of(settings.parser, **options)
+        except NoParser as error:
+            raise Mistake(where="suite", key=key, found=settings.parser, fix=str(error)).as_error() from error
 
-    def _chosen(
-        self, rows: Sequence[CaptionRow], parser: CaptionParser, unread: list[BadRow]
-    ) -> Iterable[tuple[CaptionRow, Pool]]:
-        """Return the captions of an image that may be asked; as few are parsed as it takes, and what broke is noted."""
-        settings = self.settings
+    def _chosen(self, by_image: Mapping[str, Sequence[CaptionRow]], unread: list[BadRow]) -> dict[str, list[Parsed]]:
+        """Return the captions of each image that may be asked; as few are parsed as it takes, and what broke is noted.
+
+        They are parsed in rounds of one caption an image, for some parsers take many at once.
+        """
+        settings, parser = self.settings, self._parser()
+        waiting = {image: list(rows) for image, rows in by_image.items()}
         if settings.caption == "longest":
-            rows = [max(rows, key=lambda row: len(row.text))]
-        parsed = self._parsed(rows, parser, unread)
-        if settings.caption == "first":
-            best = None
-            for row, pool in parsed:
-                if best is None or len(pool.triples) > len(best[1].triples):
-                    best = (row, pool)
-                if len(pool.triples) >= settings.min_triples and self._by_templates(pool):
-                    return [(row, pool)]
-            return [best] if best else []
-        if settings.caption == "relations":
-            most = max(parsed, key=lambda one: len(one[1].triples), default=None)
-            return [most] if most else []
-        return parsed
+            waiting = {image: [max(rows, key=lambda row: len(row.text))] for image, rows in waiting.items()}
+        chosen: dict[str, list[Parsed]] = {image: [] for image in waiting}
+        while waiting:
+            now = [(image, rows.pop(0)) for image, rows in waiting.items()]
+            for (image, row), pool in zip(now, self._parsed([row for _, row in now], parser, unread), strict=True):
+                if pool is None:
+                    continue
+                chosen[image].append((row, pool))
+                if settings.caption == "first" and self._will_do(pool):
+                    chosen[image] = [(row, pool)]
+                    waiting[image].clear()
+            waiting = {image: rows for image, rows in waiting.items() if rows}
+        if settings.caption == "all":
+            return chosen
+        return {image: [max(pairs, key=_relations)] if pairs else [] for image, pairs in chosen.items()}
 
-    def _parsed(
-        self, rows: Iterable[CaptionRow], parser: CaptionParser, unread: list[BadRow]
-    ) -> Iterator[tuple[CaptionRow, Pool]]:
-        for row in rows:
-            try:
-                yield row, in_classes(parser.parse(row.text), self.settings.classes, vg150())
-            except Exception as error:  # noqa: BLE001 - a parser of others may break on a stranger's words
-                why = f"the parser {self.settings.parser} broke: {type(error).__name__}: {error}"
-                unread.append(BadRow(place=short(row.text), reason=why))
+    def _will_do(self, pool: Pool) -> bool:
+        return len(pool.triples) >= self.settings.min_triples and self._by_templates(pool) is not None
+
+    def _parsed(self, rows: Sequence[CaptionRow], parser: CaptionParser, unread: list[BadRow]) -> Iterator[Pool | None]:
+        """Yield the pools of captions in classes; None where the parser broke."""
+        known, allowed = vg150(), self.settings.classes
+        try:
+            pools: list[Pool | None] = [*parser.parse_all(row.text for row in rows)]
+        except MedtestError:
+            raise
+        except Exception:  # noqa: BLE001 - a parser of others may break on a stranger's words; then which?
+            pools = [self._parsed_alone(row, parser, unread) for row in rows]
+        for pool in pools:
+            yield None if pool is None else in_classes(pool, allowed, known)
+
+    def _parsed_alone(self, row: CaptionRow, parser: CaptionParser, unread: list[BadRow]) -> Pool | None:
+        try:
+            return parser.parse(row.text)
+        except MedtestError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            why = f"the parser {self.settings.parser} broke: {type(error).__name__}: {error}"
+            unread.append(BadRow(place=short(row.text), reason=why))
+            return None
+
+
+def _relations(one: Parsed) -> int:
+    return len(one[1].triples)

@@ -8,11 +8,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prompt_sources import CAPTIONS, as_coco, source
 
 from medtest.captions.density import level
+from medtest.captions.parsers import PARSERS, CaptionParser, parser_of
 from medtest.captions.render import render
 from medtest.errors import UserMistakes
 from medtest.scenes import Pool
@@ -213,3 +215,41 @@ def test_captions_of_coco_with_two_relations_or_more() -> None:
     made = source("captions", SHARED, file=COCO)
     refs = made.refs()
     assert len(refs) >= 4062 and len({ref.cluster for ref in refs}) == len(refs)
+
+
+class Breaks(CaptionParser):
+    """Reads what has no cat in it."""
+
+    name = "breaks"
+
+    def parse(self, text: str) -> Pool:
+        if "cat" in text.lower():
+            raise RuntimeError("no cats")
+        return parser_of("controlled").parse(text)
+
+
+def test_a_parser_that_breaks_is_told_and_only_its_caption_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PARSERS, "breaks", (__name__, "Breaks"))
+    (tmp_path / "captions.json").write_text(json.dumps(CAPTIONS), encoding="utf-8")
+    with pytest.raises(UserMistakes) as caught:
+        source("captions", tmp_path, parser="breaks").refs()
+    assert "the parser breaks broke: RuntimeError: no cats" in str(caught.value) and "Two cats" in str(caught.value)
+    made = source("captions", tmp_path, parser="breaks", on_bad_seed="skip")
+    assert [ref.seed_id for ref in made.refs()] == ["139", "1000"] and len(made.problems()) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"parser": "controled"}, "Did you mean 'controlled'"),
+        ({"parser": "controlled", "parser_options": {"model": "x"}}, "parser controlled"),
+        ({"parser": "language_model"}, "parser_options.folder=FOLDER"),
+    ],
+)
+def test_parsers_that_are_none(given: dict[str, Any], told: str, tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("A dog on a bed.", encoding="utf-8")
+    with pytest.raises(UserMistakes) as caught:
+        source("captions", tmp_path, **given).refs()
+    assert told in str(caught.value)
