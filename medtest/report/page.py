@@ -132,6 +132,8 @@ def report_page(material: Material) -> dict[str, Any]:
         "own_template": "" if own.template is None else str(own.template),
         "own_sections": further,
         "brief": bool(own.first),
+        "brief_words": material.wanted.task.rate_words,
+        "case_input": material.wanted.task.case_input,
         "rate_words": own.rate_words,
     }
     page["first_page"] = first_page(page, next((card for card in page["cards"] if card.get("weakest")), None))
@@ -181,7 +183,9 @@ def _follow_ups(material: Material, rates: EfrRows) -> str:
     executed = sum(material.tables.counts.verdicts.values())
     floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
     again = 0 if floor is None else int(floor["generated"])
-    return f"{executed - again:,} executed" + (f", and {again:,} of the image left as it is" if again else "")
+    return f"{executed - again:,} executed" + (
+        f", and {again:,} of the {material.wanted.task.case_input} left as it is" if again else ""
+    )
 
 
 def _without_levels(material: Material) -> tuple[str, str]:
@@ -189,6 +193,8 @@ def _without_levels(material: Material) -> tuple[str, str]:
     groups = set(material.tables.efr["group"].astype(str))
     if MEASURED in groups:
         return "none: the property is measured on each seed", "as measured"
+    if material.wanted.task.prompts:
+        return "none: a change of words has no degrees", "as drawn"
     return "drawn from the published ranges", "published ranges"
 
 
@@ -219,7 +225,7 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) ->
     if floor is not None and int(floor["cases"]):
         cards.append(
             {
-                "name": "Floor: image unchanged",
+                "name": f"Floor: {material.wanted.task.case_input} unchanged",
                 "value": percent(floor["efr_percent"]),
                 "lines": [violations_of(floor)],
             }

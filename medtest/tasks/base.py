@@ -88,6 +88,7 @@ class Task(Part, ABC):
         folder: The system that reads answers from files under the names of exported follow-ups; "" where there is none.
         choose: How a system is chosen on the command line, for the message about a suite without one.
         seeds: What source cases are called in counts.
+        case_input: What a case's input is called.
         source_words: A source case as the terminal counts them, with {} for the plural's s.
         word_columns: Text columns of records that :meth:`words` reads.
         state_column: The one of them that says what became of a call; null where nothing was answered.
@@ -95,6 +96,7 @@ class Task(Part, ABC):
         table_names: Names of its own tables, which no package's may have; ``*`` stands for any ending.
         said_columns: Text columns of records that hold words of prompts.
         named_columns: Text columns of records that hold JSON in which things are named with such words.
+        rate_words: What the report says above rates of all relations, where sections of the task's own stand first.
         strip_words: What the report says of its strips.
         measures: Further measures of :meth:`differences` by name: what their section is called, and all rows together.
     """
@@ -111,6 +113,7 @@ class Task(Part, ABC):
     folder: ClassVar[str] = ""
     choose: ClassVar[str] = "choose one with model=NAME"
     seeds: ClassVar[str] = "images"
+    case_input: ClassVar[str] = "image"
     source_words: ClassVar[str] = "source image{}"
     word_columns: ClassVar[tuple[str, ...]] = ()
     state_column: ClassVar[str] = "state"
@@ -118,6 +121,9 @@ class Task(Part, ABC):
     named_columns: ClassVar[tuple[str, ...]] = ()
     read_table: ClassVar[str] = ""
     table_names: ClassVar[tuple[str, ...]] = ()
+    rate_words: ClassVar[str] = (
+        "The rates of all questions together, as gates take them; which questions flipped stands above."
+    )
     strip_words: ClassVar[str] = "Green outlines what was expected, magenta what the system answered."
     measures: ClassVar[Mapping[str, tuple[str, str]]] = {}
 

@@ -21,6 +21,10 @@ class DepictTask(Task):
 
     name: ClassVar[str] = "depiction"
     output: ClassVar[type[Output]] = PictureOutput
+    case_input: ClassVar[str] = "prompt"
+    rate_words: ClassVar[str] = (
+        "The rates of all relations, as gates take them; what went wrong in pictures stands above."
+    )
     takes: ClassVar[str] = PROMPT
     stream: ClassVar[bool] = True
     oracle: ClassVar[str] = "scenes"
