@@ -120,7 +120,10 @@ def test_a_view_is_told_what_was_not_read_and_what_cannot_be_told(tmp_path: Path
 
 def test_readers_are_parts_and_an_oracle_rests_on_those_of_its_task() -> None:
     assert "readers" in FAMILIES and {"typed_answers", "judge"} <= set(parts("readers"))
-    assert [info.load().reads for info in parts("oracles").values() if info.load().reads] == ["typed_answers"]
+    assert [info.load().reads for info in parts("oracles").values() if info.load().reads] == [
+        "typed_answers",
+        "bundled",
+    ]
     own = load("medvqa")
     assert own.reader is None and own.suite.build_reader() is not None
     assert "reader" not in own.suite.composed["oracles"] and "reader" not in own.suite.judging()
