@@ -1,0 +1,203 @@
+"""The oracle of scenes: what a run scores is what its records say again, under any rules and as any reader sees."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from depict_records import drawn, oracle, records, right, rows, source_pool, without_last
+
+from medtest.cases import NO_IMAGE, AnswerOutput, Effect, PreparedSeed, SeedRef, Verdict
+from medtest.errors import BadOutput
+from medtest.oracles import criteria
+from medtest.readers.readings import Readings, content_key
+from medtest.results.records.records_io import Records
+from medtest.results.records.rejudging import rejudged_records
+from medtest.results.records.status import status
+from medtest.scenes import Pool, Scene, Tells, dumped
+from medtest.tasks.base import Case, CaseAnswer, SystemInput, task_of
+from medtest.tasks.depict.oracle import NOT_TOLD, SOURCE_WITHHELD, Scenes
+
+
+def faulty(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene | str:
+    """Draw without what was named last in a third of pictures, and refuse some."""
+    if rng.random() < 0.1:
+        return "content_filter"
+    return drawn(without_last(pool) if rng.random() < 0.33 else pool)
+
+
+@pytest.mark.parametrize("rules", ["strict", "paper", "released"])
+def test_records_are_judged_again_from_their_texts_alone(rules: str) -> None:
+    made = list(rows(12, faulty, rules="strict", seed=1))
+    direct = list(rows(12, faulty, rules=rules, seed=1))
+    judge = oracle(rules)
+    for row, wanted in zip(made, direct, strict=True):
+        again = {**row, **judge.judged_again({name: _none(value) for name, value in row.items()})}
+        for name in (*judge.scores, *(f"self_{one}" for one in judge.self_scores), "verdict", "reason"):
+            assert _none(again[name]) == _none(wanted[name]), (name, row["relation"])
+        for name in judge.scores:
+            assert _none(again[f"source_{name}"]) == _none(wanted[f"source_{name}"]), (name, row["relation"])
+
+
+def _none(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def test_rules_are_what_digests_and_views_know() -> None:
+    assert oracle().judging() != oracle("paper").judging()
+    assert oracle().judging()["rules"] == "strict"
+    with pytest.raises(ValueError, match="rules"):
+        Scenes.Settings(rules="lenient")  # type: ignore[call-arg]
+
+
+def test_refused_where_the_source_was_drawn_fails_and_counts_apart() -> None:
+    def draw(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene | str:
+        if prompt.endswith(" ec") or prompt == "prompt 1":
+            return "content_filter"
+        return drawn(pool)
+
+    for against in ("source", "truth"):
+        judge = oracle(against=against)
+        for row in rows(2, draw):
+            verdict, reason = judge.verdict(row)
+            if row["relation"] == "source":
+                continue
+            if row["seed_id"] == "00000":
+                assert verdict == (Verdict.FAIL if row["relation"] == "ec" else Verdict.PASS)
+            elif against == "source" or row["answer_state"] != "answered":
+                assert verdict == Verdict.SKIP
+                again = judge.rejudged({name: _none(value) for name, value in row.items()})
+                assert again["why"] == SOURCE_WITHHELD == reason or against == "truth"
+    made = next(row for row in rows(1, draw) if row["relation"] == "ec")
+    assert (made["drawn"], made["self_whole"], made["whole"], made["answer_why"]) == (
+        0.0,
+        0.0,
+        0.0,
+        "the service said no",
+    )
+
+
+def test_a_case_that_cannot_be_told_says_why() -> None:
+    def blind(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
+        return drawn(pool, Tells(classes=frozenset()))
+
+    for row in rows(1, blind):
+        if row["relation"] in ("ec", "er_r", "er_a"):
+            assert (row["verdict"], row["reason"]) == ("SKIP", NOT_TOLD)
+
+    def colours(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
+        return drawn(pool, Tells(predicates=frozenset()))
+
+    found = {row["relation"]: row for row in rows(1, colours)}
+    assert found["ec"]["verdict"] == "PASS" and found["ec"]["self_relations"] is None
+    assert found["er_a"]["verdict"] == "SKIP" and found["er_a"]["self_entities"] == 1.0
+
+
+def test_rates_and_verdicts_agree_on_every_case() -> None:
+    made = Records.of(pd.DataFrame(list(rows(30, faulty, seed=2))))
+    for against in ("source", "truth"):
+        judge = oracle(against=against)
+        again = rejudged_records(made, judge)
+        found = status(again, score="whole", threshold=0.0, against=against)
+        verdicts = again.followups["verdict"].astype(str)
+        assert (verdicts == "FAIL").to_numpy().tolist() == found.violated.tolist()
+        assert (verdicts == "PASS").to_numpy().tolist() == (found.case & ~found.violated).tolist()
+        assert (verdicts == "SKIP").to_numpy().tolist() == (~found.case).tolist()
+
+
+def test_against_the_truth_a_wrong_source_makes_no_difference() -> None:
+    row = {"whole": 0.0, "source_whole": 0.0}
+    assert criteria.verdict(row, score="whole", threshold=0.0, against="truth") == (Verdict.FAIL, "")
+    assert criteria.columns_needed("entities", "truth") == ("entities",)
+    empty = list(rows(3, lambda pool, rng, prompt: Scene()))
+    judge = oracle(against="truth")
+    assert {judge.verdict(one)[0] for one in empty if one["relation"] != "source"} == {Verdict.FAIL}
+    again = {one["relation"]: one["verdict"] for one in empty}
+    assert again == {
+        **dict.fromkeys(("ec", "er_r", "er_a", "ec_er_r", "ec_er_a"), "FAIL"),
+        "source": "PASS",
+        "ss": "PASS",
+        "unchanged": "PASS",
+    }
+
+
+def test_another_readers_scenes_are_judged_for_follow_ups_and_their_sources() -> None:
+    made = Records.of(pd.DataFrame(list(rows(4, right))).assign(picture=lambda one: one["seed_id"] + one["relation"]))
+    empty = {"scene": dumped(Scene().as_json()), "tells": dumped(Tells().as_json())}
+    pictures = [*made.sources["picture"], *made.followups["picture"]]
+    readings = Readings(
+        reader="blind",
+        recorded=lambda row: row.get("picture"),
+        columns={content_key(one): empty for one in pictures},
+        about={"name": "blind"},
+    )
+    again = rejudged_records(made, oracle(), readings)
+    assert set(again.followups["source_scene"]) == {empty["scene"]} and again.reader == {"name": "blind"}
+    by = dict(zip(again.followups["relation"], again.followups["verdict"], strict=True))
+    assert (by["ss"], by["unchanged"], by["ec"], by["er_r"]) == ("PASS", "PASS", "FAIL", "FAIL")
+    assert (again.followups["source_whole"] == 0).all()
+
+
+def test_what_a_record_holds_is_shown_with_boxes_and_the_broken_triple() -> None:
+    task = task_of("depiction")
+    made = {row["relation"]: row for row in rows(1, lambda pool, rng, prompt: drawn(source_pool(0)))}
+    source, follow = task.recorded(made["source"]), task.recorded(made["er_a"])
+    assert follow is not None and source is not None and isinstance(follow.facts, Scene)
+    words = dict(task.words(made["er_a"], made["source"]))
+    assert words["source"] == "prompt 0" and words["follow-up"] == "prompt 0 er_a"
+    assert (
+        words["change"].startswith("+ ")
+        and "was added and is not in the picture" in words["against the source (strict)"]
+    )
+    assert "(" in words["against its own prompt"]
+    picture = np.full((8, 8, 3), 200, np.uint8)
+    case = Case(
+        seed=PreparedSeed(
+            ref=SeedRef(dataset="captions", seed_id="0"),
+            image=NO_IMAGE,
+            mask=None,
+            original_mask=None,
+            frame=np.zeros((0, 0), bool),
+            grey=np.zeros((0, 0), np.float32),
+        ),
+        image=NO_IMAGE,
+        before=CaseAnswer(output=source),
+        after=CaseAnswer(output=follow),
+        words=tuple(words.items()),
+        pixels=lambda sha256: picture if sha256 == "ab" * 32 else None,
+    )
+    panels = task.panels(case).panels
+    assert [one.name.split("\n") for one in panels[:2]] == [["source", "prompt 0"], ["follow-up", "prompt 0 er_a"]]
+    assert panels[0].image is picture and len(panels[1].boxes) == len(follow.facts.entities)
+    assert panels[1].boxes[0][1].endswith(follow.facts.entities[0].name) and panels[2].lines == case.words
+    gone = task.panels(Case(seed=case.seed, image=NO_IMAGE, before=case.before, after=CaseAnswer(reason="not asked")))
+    assert [one.words for one in gone.panels] == ["the picture is no longer kept", "not asked"]
+
+
+def test_a_refusal_is_shown_with_its_reason() -> None:
+    made = {row["relation"]: row for row in rows(1, lambda pool, rng, prompt: "content_filter")}
+    assert dict(task_of("depiction").words(made["ec"], None))["no picture"] == "content filter: the service said no"
+
+
+def test_only_pictures_are_answers() -> None:
+    task = task_of("depiction")
+    with pytest.raises(BadOutput, match="where a picture is expected"):
+        task.check("a dog", SystemInput(image=NO_IMAGE), None)  # type: ignore[arg-type]
+    words = AnswerOutput(address=task.recorded(next(iter(rows(1)))).address, text="a dog")  # type: ignore[union-attr]
+    with pytest.raises(TypeError, match="kind answer"):
+        oracle().score(answer=words, source=None, seed=None, effect=Effect())  # type: ignore[arg-type]
+
+
+def test_records_hold_json_that_anybody_reads() -> None:
+    made = records(1)
+    row = made.followups[made.followups["relation"] == "ec"].iloc[0]
+    effect = json.loads(row["effect"])
+    assert set(effect) == {"removed", "added"} and len(effect["removed"]["entities"]) == len(
+        effect["added"]["entities"]
+    )
+    assert json.loads(row["pool"])["entities"] and json.loads(row["source_pool"])["triples"]
+    assert json.loads(row["tells"]) == {"attributes": None, "classes": None, "counts": True, "predicates": None}
