@@ -86,12 +86,8 @@ def change_words(change: Change) -> str:
     if change.removed and change.added and pairs:
         parts.append(f"{_listed(change.removed)} \N{RIGHTWARDS ARROW} {_listed(change.added)}")
     elif change.removed or change.added:
-        parts += [
-            f"{sign} {_listed(names)}"
-            for sign, names in (("\N{MINUS SIGN}", change.removed), ("+", change.added))
-            if names
-        ]
-    parts += [f"\N{MINUS SIGN} {_triples(gone)}"] if gone else []
+        parts += [f"{sign} {_listed(names)}" for sign, names in (("-", change.removed), ("+", change.added)) if names]
+    parts += [f"- {_triples(gone)}"] if gone else []
     parts += [f"+ {_triples(new)}"] if new else []
     return "; ".join(parts)
 
