@@ -1,0 +1,253 @@
+"""Questions made from pools, what their answers say, and a system that is asked over a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from medtest.api.faults import Faults
+from medtest.api.faults_server import serving
+from medtest.cases import image_sha256
+from medtest.errors import MedtestError
+from medtest.readers.pictures.ask import Asker, AskSettings
+from medtest.readers.pictures.base import PictureContent
+from medtest.readers.pictures.labelled import LabelledPicture, LabelledPictures, make_card
+from medtest.readers.pictures.pool_questions import following, presence, questions_of, scene_of
+from medtest.scenes import Entity, Pool, Scene, SeenEntity, Triple, dumped, pool_of
+from medtest.vqa.answers.parse import parse
+from medtest.vqa.values import Kind
+
+POOL = pool_of(
+    [
+        Entity(name="dog", count=2, attributes=("brown",)),
+        Entity(name="table", attributes=("wooden",)),
+        Entity(name="snow", count=None),
+    ],
+    [(0, "left of", 1)],
+)
+SOURCE = pool_of([Entity(name="cat"), Entity(name="table")], [(0, "on", 1)])
+THERE = {
+    "Is there a dog in the picture?": "Yes",
+    "Is there a table in the picture?": "Yes.",
+    "Is there any snow in the picture?": "No",
+    "Is there a cat in the picture?": "No.",
+    "How many dogs are in the picture?": "2",
+    "How many tables are in the picture?": "one",
+    "What colour is the dog in the picture?": "brown; white",
+    "Is the table in the picture wooden?": "no",
+    "Is a dog to the left of a table in the picture?": "yes",
+}
+
+
+def _scene(said: Mapping[str, str], *pools: Pool) -> Scene:
+    """Return what answers say; a question that is not among them fails the test."""
+    asked = questions_of(pools)
+    first = {key: parse(said[ask.text], Kind(ask.kind)) for key, ask in presence(asked)}
+    there = frozenset(name for name in asked.classes if str(first[name]) == "yes")
+    rest = {key: parse(said[ask.text], Kind(ask.kind)) for key, ask in following(asked, there)}
+    return scene_of(asked, {**first, **rest})
+
+
+def test_what_both_pools_name_is_asked_for_and_void_where_its_parent_is_not_there() -> None:
+    scene = _scene(THERE, POOL, SOURCE)  # nothing is asked of the cat that is not there, nor of what it is on
+    assert scene.names() == {"dog": 2, "table": 1}
+    assert {one.attributes for one in scene.entities if one.name == "dog"} == {("brown", "white")}
+    assert scene.named() == (("dog", "left of", "table"),)
+    tells = scene.tells
+    assert tells.classes == {"cat", "dog", "snow", "table"}
+    assert tells.predicates == {"left of", "on"}  # "on" is void: it does not hold
+    assert tells.attributes == {"brown", "white", "wooden"}
+    assert tells.counts
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "lost"),
+    [
+        (
+            "Is there a dog in the picture?",
+            "cannot tell",
+            {"classes": "dog", "predicates": "left of", "attributes": "brown"},
+        ),
+        ("Is there a dog in the picture?", "probably yes", {"classes": "dog"}),
+        ("Is there a dog in the picture?", "not relevant", {"classes": "dog"}),
+        ("Is there a cat in the picture?", "I cannot answer this question.", {"classes": "cat", "predicates": "on"}),
+        ("How many dogs are in the picture?", "several", {"counts": ""}),
+        ("How many dogs are in the picture?", "about 2", {"counts": ""}),
+        ("How many dogs are in the picture?", "0", {"classes": "dog", "counts": ""}),
+        ("What colour is the dog in the picture?", "hm", {"attributes": "brown"}),
+        ("Is the table in the picture wooden?", "I don't know", {"attributes": "wooden"}),
+        ("Is a dog to the left of a table in the picture?", "beside it", {"predicates": "left of"}),
+    ],
+)
+def test_what_is_not_answered_clearly_cannot_be_told(question: str, said: str, lost: dict[str, str]) -> None:
+    plain, scene = _scene(THERE, POOL, SOURCE), _scene({**THERE, question: said}, POOL, SOURCE)
+    for kind, name in lost.items():
+        if kind == "counts":
+            assert plain.tells.counts
+            assert not scene.tells.counts
+        else:
+            assert name in getattr(plain.tells, kind)
+            assert name not in getattr(scene.tells, kind)
+    if "classes" not in lost:
+        assert scene.tells.classes == plain.tells.classes
+
+
+def test_questions_are_english() -> None:
+    pool = pool_of(
+        [
+            Entity(name="man"),
+            Entity(name="jeans"),
+            Entity(name="umbrella"),
+            Entity(name="man"),
+            Entity(name="glass", count=3),
+        ],
+        [(0, "wearing", 1), (0, "has", 2), (0, "behind", 3)],
+    )
+    asked = questions_of([pool])
+    texts = [ask.text for _, ask in presence(asked)]
+    assert texts == [
+        "Is there a glass in the picture?",
+        "Are there any jeans in the picture?",
+        "Is there a man in the picture?",
+        "Is there an umbrella in the picture?",
+    ]
+    more = [ask.text for _, ask in following(asked, frozenset(asked.classes))]
+    assert "How many glasses are in the picture?" in more
+    assert "How many men are in the picture?" in more
+    assert "Is a man wearing jeans in the picture?" in more
+    assert "Does a man have an umbrella in the picture?" in more
+    assert "Is a man behind another man in the picture?" in more
+
+
+def test_a_thing_is_related_to_another_of_its_class() -> None:
+    pool = pool_of([Entity(name="dog"), Entity(name="dog")], [(0, "behind", 1)])
+    said = {
+        "Is there a dog in the picture?": "yes",
+        "How many dogs are in the picture?": "2",
+        "Is a dog behind another dog in the picture?": "yes",
+    }
+    (triple,) = _scene(said, pool).triples
+    assert triple == Triple(subject=0, predicate="behind", object=1)
+
+
+# ------------------------------------------------------------------------------------------------------- over a server
+
+
+def _question(body: Mapping[str, Any]) -> str:
+    parts = body["messages"][-1]["content"]
+    assert any(part["type"] == "image_url" for part in parts)
+    return next(str(part["text"]) for part in parts if part["type"] == "text")
+
+
+@contextmanager
+def _asker(answer: Callable[[Mapping[str, Any]], str], **more: Any) -> Iterator[Asker]:
+    with serving(Faults(), answer=answer) as server:
+        settings = {"base_url": server.base_url, "model": "eyes", "structured": "never", "attempts": 1}
+        reader = Asker("ask", AskSettings(settings=settings, **more))
+        assert reader.check() == []
+        try:
+            yield reader
+        finally:
+            reader.close()
+
+
+def _content(image: np.ndarray[Any, Any], *pools: Pool) -> PictureContent:
+    return PictureContent(image_sha256(image), tuple(dumped(pool.as_json()) for pool in pools))
+
+
+IMAGE = np.full((24, 32, 3), 120, np.uint8)
+
+
+def test_a_system_over_a_server_is_asked_and_nothing_twice(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def answer(body: Mapping[str, Any]) -> str:
+        asked.append(_question(body))
+        assert "picture" in body["messages"][0]["content"]
+        return THERE[asked[-1]]
+
+    with _asker(answer) as reader:
+        reader.keep_in([tmp_path])
+        reader.open(device="cpu", threads=1)
+        (scene,) = reader.look([IMAGE], [_content(IMAGE, POOL, SOURCE)])
+        assert scene == _scene(THERE, POOL, SOURCE)
+        assert sorted(asked) == sorted(THERE)
+        reader.close()
+        reader.open(device="cpu", threads=1)
+        assert reader.look([IMAGE], [_content(IMAGE, POOL, SOURCE)]) == [scene]
+        assert len(asked) == len(THERE)  # all stand in its ledger
+        assert "has no card" in reader.notice()
+        printed = json.dumps(reader.fingerprint())
+        assert "127.0.0.1" not in printed
+        assert "eyes" in printed
+
+
+def test_two_processes_of_a_reader_have_folders_of_their_own(tmp_path: Path) -> None:
+    with _asker(lambda body: "no") as one, _asker(lambda body: "no") as two:
+        for reader in (one, two):
+            reader.keep_in([tmp_path])
+            reader.open(device="cpu", threads=1)
+        assert two.look([IMAGE], [_content(IMAGE, POOL)])[0].tells.classes == {"dog", "snow", "table"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["reader-ask-0", "reader-ask-1"]
+
+
+def test_a_server_that_fails_is_no_answer() -> None:
+    def answer(body: Mapping[str, Any]) -> str:
+        raise RuntimeError("no such model")
+
+    with _asker(answer) as reader:
+        reader.open(device="cpu", threads=1)
+        with pytest.raises(MedtestError, match="gave no answer to"):
+            reader.look([IMAGE], [_content(IMAGE, POOL)])
+
+
+def test_what_is_asked_of_other_machines_needs_leave() -> None:
+    reader = Asker("ask", AskSettings(settings={"base_url": "https://eyes.invalid/v1", "model": "eyes"}))
+    assert any("send_images" in one.key + one.fix for one in reader.check())
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [({"system": "pranet"}, "system"), ({"settings": {"modle": "x"}}, "settings.modle"), ({"system": "gpt"}, "system")],
+)
+def test_a_system_that_is_none_is_a_mistake(settings: dict[str, Any], key: str) -> None:
+    assert key in [one.key for one in Asker("ask", AskSettings(**settings)).check()]
+
+
+def test_its_card_is_made_of_what_is_there_and_what_is_not() -> None:
+    """One that says yes to all: it sees whatever it is asked for."""
+
+    def yes(body: Mapping[str, Any]) -> str:
+        text = _question(body)
+        return "1" if text.startswith("How many") else "red" if text.startswith("What") else "yes"
+
+    def pictures(count: int) -> list[LabelledPicture]:
+        red = (SeenEntity(name="dog", attributes=("red",)), SeenEntity(name="cat", attributes=("blue",)))
+        told = (Triple(subject=0, predicate="on", object=1),)
+        truths = [Scene(entities=red, triples=told), Scene(entities=(SeenEntity(name="owl"),))]
+        return [
+            LabelledPicture(name=str(n), pixels=lambda n=n: np.full((8, 8, 3), n, np.uint8), truth=truths[n % 2])
+            for n in range(count)
+        ]
+
+    labelled = LabelledPictures(
+        pictures=pictures(6),
+        classes=frozenset({"dog", "cat", "owl"}),
+        predicates=frozenset({"on"}),
+        attributes=frozenset({"red", "blue"}),
+    )
+    with _asker(yes) as reader:
+        reader.open(device="cpu", threads=1)
+        card = make_card(reader, labelled)
+    dog = card.row("class", "dog")
+    assert dog is not None
+    assert dog.counts == (3, 3, 3, 3)
+    assert not dog.told
+    assert card.of_kind("predicate") == ()  # of classes that it cannot tell
+    assert card.reader == reader.print_without_card
