@@ -19,6 +19,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "memory": ["--cases", "20", "40", "--workers=1", "--size=128"],
     "networks": ["ssformer-compact", "pranet", "--threads=1", "--batch=1"],
     "phantoms": ["--images=1", "--rounds=1"],
+    "pictures": ["--pictures=12", "--passes=1", "--size=64", "--kinds=4"],
     "preparation": ["--pairs=4", "--sizes=1"],
     "relations": ["--seeds=1", "--passes=1"],
     "results": ["--records", "300", "600"],
