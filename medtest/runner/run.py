@@ -161,9 +161,11 @@ class _Run:
         )
 
     def announce(self, announce: Callable[[str], None] | None) -> None:
-        """Pass on what the systems say of themselves, before any of them is handed an image."""
-        of_systems = [system.notice() for system in self.prepared.systems if system.notice()]
-        for said in [*processor_notices(), *of_systems]:
+        """Pass on what systems and reader say of themselves, before any of them is handed an image."""
+        reader = self.prepared.suite.build_reader()
+        of_parts = [system.notice() for system in self.prepared.systems]
+        of_parts += [] if reader is None else [reader.notice()]
+        for said in [*processor_notices(), *filter(None, of_parts)]:
             self.notices.append(said)
             if announce is not None:
                 announce(said)

@@ -28,6 +28,7 @@ from medtest.readers.pictures.named_system import named_system, print_of
 from medtest.readers.pictures.pool_questions import following, presence, questions_of, said_yes, scene_of
 from medtest.readers.typed import read_answer
 from medtest.scenes import Scene
+from medtest.systems.api_system import ApiSystem
 from medtest.systems.asking import Asking, AskingSystem, BudgetLimits
 from medtest.vqa.answers.answer import Answer
 
@@ -46,12 +47,15 @@ class AskSettings(PictureSettings):
         system: Name of the system (``medtest list systems``): ``qwen_vl``, ``openai_compatible``, ``chat_images``…
         settings: Its settings, as ``{base_url: …, model: …, send_images: true}``; its ``system_prompt`` is
             :data:`SYSTEM_PROMPT` unless they say another.
+        send_prompts: Questions, which are made of prompts, may be sent to a host that is not this machine; pictures
+            may where ``settings`` say ``send_images``.
         max_calls: Most calls of one reading process; null for no limit.
         max_usd: The same in US dollars.
     """
 
     system: str = "openai_compatible"
     settings: dict[str, Any] = Field(default={}, json_schema_extra=TRUSTED)
+    send_prompts: bool = Field(default=False, json_schema_extra=TRUSTED)
     max_calls: int | None = Field(default=None, ge=1, json_schema_extra=TRUSTED)
     max_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False, json_schema_extra=TRUSTED)
 
@@ -107,7 +111,14 @@ class Asker(PictureReader):
     def check(self) -> list[Mistake]:
         """Return what is wrong with the system that is named, or its settings."""
         found = self._named()
-        return found if isinstance(found, list) else [*found.check(), *super().check()]
+        if isinstance(found, list):
+            return found
+        away = isinstance(found, ApiSystem) and not found.endpoint().loopback
+        refused = []
+        if away and not self.settings.send_prompts:
+            fix = "say send_prompts=true if what the prompts name may be sent there: it may be clinical"
+            refused = [Mistake(where=self.name, key="send_prompts", found="false", fix=fix, needed="send_prompts=true")]
+        return [*found.check(), *refused, *super().check()]
 
     def without_card(self) -> dict[str, Json]:
         """Return what its scenes depend on: the system with all that shapes its answers."""

@@ -208,8 +208,10 @@ def test_a_server_that_fails_is_no_answer() -> None:
 
 
 def test_what_is_asked_of_other_machines_needs_leave() -> None:
-    reader = Asker("ask", AskSettings(settings={"base_url": "https://eyes.invalid/v1", "model": "eyes"}))
-    assert any("send_images" in one.key + one.fix for one in reader.check())
+    there = {"base_url": "https://eyes.invalid/v1", "model": "eyes"}
+    assert {one.key for one in Asker("ask", AskSettings(settings=there)).check()} == {"send_images", "send_prompts"}
+    sent = AskSettings(settings={**there, "send_images": True}, send_prompts=True)
+    assert Asker("ask", sent).check() == []
 
 
 @pytest.mark.parametrize(
