@@ -1,8 +1,8 @@
 """Words that a masked language model adds to a caption without changing what it says.
 
-ACTesting (section 3.3) lets a masked language model smooth the sentences of its templates. A word that it adds can name a
-thing, describe one or change a relation, so that the words no longer say the pool. Here a word is added only where the
-parser reads the very same pool from the longer caption: in practice adverbs and words of quantity ("a dog quietly …").
+ACTesting (section 3.2, "Text Synthesizing") lets BERT enhance the sentences of its templates. A word that it adds can
+name a thing, describe one or change a relation, so that the words no longer say the pool. Here a word is added only
+where the parser reads the very same pool from the longer caption: in practice adverbs ("a man slowly riding a horse").
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A pool in English: templates with articles, agreement, counts and attributes, which the controlled parser reads back.
 
-ACTesting (section 3.3) fills templates with the words of a pool. These say each entity and each relation once, in the
+ACTesting (section 3.2) fills templates with the words of a pool. These say each entity and each relation once, in the
 pool's order, so that what is read back is the pool itself::
 
     A man riding a horse and wearing a red hat. The horse is near two trees. There is a lamp.

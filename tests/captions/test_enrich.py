@@ -10,6 +10,7 @@ from medtest.captions.enrich import Enricher
 from medtest.captions.parsers import parser_of
 from medtest.errors import UserMistakes
 
+pytestmark = pytest.mark.slow  # transformers loads
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 CAPTION = "A man is riding a horse on a beach."
 SAID = ["a", "man", "is", "riding", "a", "horse", "on", "a", "beach", "."]

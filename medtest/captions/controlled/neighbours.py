@@ -91,8 +91,10 @@ class Neighbours:
         if not known_noun(following):
             return True
         last = self._last()
-        if self.tokens and self.tokens[-1].word in self.told["wanting"] and self._goes_on(at + 2):
-            return True
+        if self.tokens and self.tokens[-1].word in self.told["wanting"]:
+            opens = any(after in self.told[name] for name in ("articles", "definite", "possessives"))
+            if opens or self._goes_on(at + 2):
+                return True
         if last in (Tag.NOUN, Tag.ADJECTIVE, Tag.FINITE, Tag.ING, Tag.PARTICIPLE, Tag.PRONOUN):
             return (
                 after in self.told["articles"]
@@ -133,6 +135,8 @@ class Neighbours:
 
     def _is_adverb_here(self, at: int, word: str, following: str) -> bool:
         """Say whether a preposition of one word has no noun after it: "walking around in", "hanging up"."""
+        if word == "about" and following == "to":
+            return True
         if word not in PARTICLES:
             return False
         if following in (STOP, ",", "and", "while", "as", "or", "with", "but"):

@@ -165,9 +165,9 @@ def _count(made: Phrase, head: str, words: Sequence[Token]) -> None:
     numbers = [one.word for one in words if one.tag is Tag.NUMBER]
     if numbers:
         told = lexicon().numbers
-        made.count = int(numbers[-1]) if numbers[-1].isdigit() else told[numbers[-1]]
-        if numbers[-1].isdigit() and len(numbers[-1]) > 4:
-            made.count = None
+        figures = numbers[-1][:7]  # a longer one counts nothing that could be seen
+        count = int(figures) if figures.isdigit() else told[numbers[-1]]
+        made.count = count if 0 < count < 100_000 else None
     elif any(one.word in ("dozen", "dozens") for one in words[:-1]):
         made.count = 12 if any(one.word in ("a", "one") for one in words) else None
     elif head in PLURAL_ONLY or is_plural(head):

@@ -1,4 +1,4 @@
-"""The parser ``stanza``: Stanza's English models in a folder, as ACTesting used them (section 4.1)."""
+"""The parser ``stanza``: Stanza's English models in a folder, as ACTesting used them (section 4.2)."""
 
 from __future__ import annotations
 
