@@ -158,6 +158,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _write_labelled(home / "data")
     _write_questions(home / "data" / "medvqa")
     _write_networks(home / "nets")
+    _write_photographs(home)
     _write_filters(home / "filters")
     _write_families(home / "nets")
     (home / "suites").mkdir()
@@ -265,6 +266,27 @@ def _write_networks(folder: Path) -> None:
         dynamic_axes={"image": {0: "n", 2: "h", 3: "w"}, "map": {0: "n", 2: "h", 3: "w"}},
         dynamo=False,
     )
+
+
+def _write_photographs(home: Path) -> None:
+    """Write two labelled photographs, and a detector that finds one thing in any of them."""
+    import json
+
+    import numpy as np
+    from PIL import Image
+
+    sys.path.insert(0, str(ROOT / "tests" / "readers" / "pictures"))
+    from picture_graphs import save_graph
+
+    (home / "data" / "photos" / "images").mkdir(parents=True)
+    labels = []
+    for name, things in (("a", [{"class": "dog", "box_xywh": [0, 0, 60, 60]}]), ("b", [])):
+        Image.new("RGB", (80, 64)).save(home / "data" / "photos" / "images" / f"{name}.png")
+        labels.append({"file": f"{name}.png", "width": 80, "height": 64, "objects": things})
+    (home / "data" / "photos" / "annotations.json").write_text(json.dumps(labels), encoding="utf-8")
+    cells = np.zeros((1, 84, 85), np.float32)
+    cells[0, 10, [4, 5 + 16]] = 1.0
+    save_graph(home / "nets" / "detector.onnx", {"output": cells})
 
 
 def _write_families(folder: Path) -> None:
