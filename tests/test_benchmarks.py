@@ -15,6 +15,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "adversarial": ["--steps=2", "--batch", "1", "--rounds=1", "--cases", "4"],
     "api": ["--calls=40", "--passes=1", "--limited=12", "--slow=4", "--faulty=60", "--flat=200", "--in-flight=8"],
     "corruptions": ["--passes=1"],
+    "drawing": ["--campaigns=2", "--prompts=25", "--workers=1", "--only", "sides_swapped"],
     "followups": ["--share=0.0005", "--workers=1", "--passes=1"],
     "memory": ["--cases", "20", "40", "--workers=1", "--size=128"],
     "networks": ["ssformer-compact", "pranet", "--threads=1", "--batch=1"],
@@ -30,7 +31,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "startup": ["--runs=1", "--commands=2"],
     "training": ["pranet", "--steps=6", "--batch=2", "--side=64"],
 }
-MAY_FIND = {"simlab"}
+MAY_FIND = {"drawing", "simlab"}
 """What ends with 1 where its figure misses a bound, as a handful of campaigns may."""
 SCRIPTS: dict[str, list[str]] = {
     "corruption_sheets": ["--side=24", "--out=OUT"],

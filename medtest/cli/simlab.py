@@ -17,9 +17,12 @@ from medtest.cli.terminal import say
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.simlab.config import MODEL, Config, engine_of
 from medtest.simlab.defects import Defects
+from medtest.simlab.drawing.defects import RATES, DrawingDefects
 
 WHERE = "medtest simlab"
 _KEY = "key"
+DRAWS = "drawing."
+"""How the names of defects begin that pictures have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +44,10 @@ def config_of(options: SimlabOptions) -> Config:
         UserMistakes: A name is not known, or a value is out of its bounds.
     """
     mistakes: list[Mistake] = []
-    defects: dict[str, Any] = _read(options.defects, asdict(Defects()), "--defect", mistakes)
+    drawing = {f"{DRAWS}{name}": rate for name, rate in asdict(DrawingDefects()).items() if not isinstance(rate, tuple)}
+    said: dict[str, Any] = _read(options.defects, asdict(Defects()) | drawing, "--defect", mistakes)
+    defects = {name: value for name, value in said.items() if name not in drawing}
+    drawn = {name.removeprefix(DRAWS): value for name, value in said.items() if name in drawing}
     known = {name: value for name, value in asdict(Faults()).items() if name != _KEY}
     faults: dict[str, Any] = _read(options.faults, known, "--fault", mistakes)
     if options.ocr not in ("edges", "rapidocr", "auto"):
@@ -58,6 +64,7 @@ def config_of(options: SimlabOptions) -> Config:
     return Config(
         seed=options.seed,
         defects=replace(Defects(), **defects),
+        drawing=replace(DrawingDefects(), **drawn),
         faults=replace(Faults(), **faults, key=key),
         ocr=engine_of(options.ocr),
         port=options.port,
@@ -91,6 +98,8 @@ def _read(given: Sequence[str], known: dict[str, Any], option: str, mistakes: li
 
 
 def _is_share(name: str) -> bool:
+    if name.startswith(DRAWS):
+        return name.removeprefix(DRAWS) in RATES
     return name in SHARES or (name in {field.name for field in fields(Defects)} and name != "cap")
 
 

@@ -34,11 +34,13 @@ class Truth:
 
     Attributes:
         things: Class, colour and box of each.
-        sides: All that lie somehow to another: index, side, index.
+        sides: All that lie somehow to another, meant or not: index, side, index.
+        held: Those that were laid out so.
     """
 
     things: tuple[tuple[str, str, tuple[float, float, float, float]], ...] = ()
     sides: tuple[tuple[int, str, int], ...] = ()
+    held: tuple[tuple[int, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,7 @@ class Drawing:
             for side in SIDES
             if lies(side, boxes[a], boxes[b])
         )
-        return Truth(things, sides)
+        return Truth(things, sides, self.layout.held)
 
 
 class Drawings:

@@ -42,10 +42,12 @@ class Layout:
     Attributes:
         things: What stands where; the later ones are painted over the earlier ones.
         unmet: Indices of links that could not be met.
+        held: What was made to lie somehow to another: index of a thing, side, index of the other.
     """
 
     things: tuple[Standing, ...] = ()
     unmet: tuple[int, ...] = ()
+    held: tuple[tuple[int, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +85,13 @@ def laid_out(wanted: WishList, draw: Random) -> Layout:
             boxes = _placed(things, bonds, draw, lax=lax)
             if boxes is not None:
                 colours = _coloured(wanted, things, bonds, draw)
-                standing = [
-                    Standing(things[at].name, colours[at], _rounded(boxes[at]), things[at].wish)
-                    for at in _order(len(things), bonds)
-                ]
-                return Layout(tuple(standing), tuple(sorted(set(range(len(wanted.links))) - set(links))))
+                order = _order(len(things), bonds)
+                place = {at: number for number, at in enumerate(order)}
+                return Layout(
+                    tuple(Standing(things[at].name, colours[at], _rounded(boxes[at]), things[at].wish) for at in order),
+                    tuple(sorted(set(range(len(wanted.links))) - set(links))),
+                    tuple((place[one], side, place[other]) for one, side, other in bonds),
+                )
         if links:
             links.pop()
         else:

@@ -1,0 +1,64 @@
+"""Acceptance of the oracle of pictures: intervals cover what set defects imply, and do not cover what they do not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+PROMPTS = 50
+
+
+@pytest.fixture(scope="module")
+def method() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(FOLDER))
+    try:
+        import drawing
+
+        yield drawing
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+def test_without_defects_no_rule_finds_anything_net_of_asking_again(method: ModuleType) -> None:
+    for operator in ("er_r", "er_a"):
+        found = method.cells(method.pairs_of(operator, 12), [method.Artist(kept=method.SHARED)])
+        assert {name: cell.mean for name, cell in found.items()} == dict.fromkeys(method.COLUMNS, 0.0)
+
+
+def test_two_steady_swaps_differ_with_2p_1_minus_p_and_drawn_anew_they_cancel(method: ModuleType) -> None:
+    swaps = next(one for one in method.EXPERIMENTS if one.defect == "sides_swapped")
+    steady = {one.what: one for one in method.coverage(swaps, 0.3, anew=False, campaigns=20, prompts=40)}
+    anew = {one.what: one for one in method.coverage(swaps, 0.3, anew=True, campaigns=20, prompts=40)}
+    assert steady["net"].implied == pytest.approx(2 * 0.3 * 0.7)
+    assert anew["net"].implied == 0
+    for one in (*steady.values(), *anew.values()):
+        assert one.covered >= 14, one  # at 95 % fewer happen once in thirty thousand
+    # The comparison can fail: a net of p is not covered by a net of 2p(1 - p).
+    wrong = replace(swaps, pair=lambda _, p: p / 2)
+    net = method.coverage(wrong, 0.3, anew=False, campaigns=20, prompts=40)[1]
+    assert net.covered < 13
+    assert net.p() < 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_defect_is_covered_and_found(method: ModuleType) -> None:
+    found = []
+    for experiment in method.EXPERIMENTS:
+        for anew in (False, True):
+            found += method.coverage(experiment, 0.3, anew=anew, campaigns=20, prompts=PROMPTS)
+    lines, accepted = method.coverage_table([replace(one, rate=method.RATES[0]) for one in found])
+    assert accepted, "\n".join(lines)
+    operators = {one.defect: one.operator for one in method.EXPERIMENTS}
+    assert set(operators) == set(method.DEFECTS)
+    for defect, operator in operators.items():
+        defects = method.DrawingDefects(**{defect: method.FOUND_AT}, most_entities=method.MOST, cap=method.CAP)
+        artists = [method.Artist(number, defects, method.SHARED) for number in range(5)]
+        cells = method.cells(method.pairs_of(operator, PROMPTS), artists)
+        assert max(cell.found for cell in cells.values()) >= method.FOUND_IN, (defect, cells)
