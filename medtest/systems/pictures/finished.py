@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from medtest.api.drawn.kept import pixels_of
+from medtest.api.drawn.store import pixels_of
 from medtest.cases import Image, Json
 from medtest.errors import MedtestError, Mistake
 from medtest.files.images import BadFileError, read_bytes

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from medtest.api.drawn.kept import KeptPictures, is_blank
+from medtest.api.drawn.kept import KeptPictures
+from medtest.api.drawn.store import is_blank
 from medtest.api.redact import reason_of
 from medtest.cases import Image, PictureOutput, image_sha256
 from medtest.errors import MedtestError, OutputProblem

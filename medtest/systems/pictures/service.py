@@ -18,6 +18,7 @@ from medtest.records import PICTURES
 from medtest.systems.api_system import ApiSystem, EndpointSettings
 from medtest.systems.asking import Asked, Asking
 from medtest.systems.pictures.base import DrawingSystem, depicted, prompt_of
+from medtest.systems.pictures.keepers import Keepers
 
 
 class PicturePrices(BaseModel):
@@ -154,7 +155,9 @@ class DrawingService(DrawingSystem, ApiSystem):
     def drawn(self, folder: Path, shared: Path) -> KeptPictures:
         """Return where pictures are kept: in the run's folder, and beside the cache where that is used."""
         beside = None if self._cache_mode == CacheMode.OFF else shared / PICTURES
-        return KeptPictures(folder / PICTURES, beside, size=self.settings.kept_size, threads=self.threads)
+        size = self.settings.kept_size
+        helpers = Keepers(folder / PICTURES, size=size, most=self.threads)
+        return KeptPictures(folder / PICTURES, beside, size=size, threads=self.threads, helpers=helpers)
 
     def asked(self, call: Asking, outcome: Outcome) -> Asked:
         """Return the answer of a call's prompt."""

@@ -1,0 +1,39 @@
+"""A process that decodes pictures, hashes them and writes them to disk, for a service that draws faster than one can.
+
+``python -m medtest.api.drawn.keeper FOLDER SIZE`` reads pictures from standard input, each after its length in four
+bytes, and answers each with a line of JSON on standard output. It ends with its input, hence with whoever started it.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+from medtest.api.drawn.store import Store
+from medtest.errors import OutputProblem
+
+
+def main() -> None:
+    """Keep what comes until nothing comes any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides when it ends
+    folder, size = Path(sys.argv[1]), int(sys.argv[2])
+    store = Store(folder, size=size or None)
+    incoming, said = sys.stdin.buffer, sys.stdout
+    while len(head := incoming.read(4)) == 4:
+        length = int.from_bytes(head, "big")
+        content = incoming.read(length)
+        if len(content) != length:
+            return
+        try:
+            found = store.keep(content)
+            answer = {"picture": found.picture, "state": str(found.state), "reason": found.reason}
+        except OutputProblem as error:
+            answer = {"problem": str(error)}
+        said.write(json.dumps(answer) + "\n")
+        said.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""One picture of a service's: decoded within bounds, named by its pixels, written to a folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import cv2
+import numpy as np
+
+from medtest.api.request import CallState
+from medtest.cases import Image, image_sha256
+from medtest.errors import OutputProblem
+from medtest.files.by_content import PictureFiles, encode, without_metadata
+from medtest.files.images import BadFileError, decode_rgb
+
+MOST_PIXELS = 40_000_000
+"""Largest picture of a service's that is decoded."""
+KIND: Final = "images"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPicture:
+    """What became of a file that a service sent.
+
+    Attributes:
+        picture: SHA-256 of its pixels; "" where it is not kept.
+        state: ANSWERED; MALFORMED where it is no picture, CONTENT_FILTER where it is of one colour.
+        reason: Why it is not kept.
+    """
+
+    picture: str = ""
+    state: CallState = CallState.ANSWERED
+    reason: str = ""
+
+
+def pixels_of(content: bytes, size: int | None = None) -> Image:
+    """Return a service's picture as uint8 RGB H×W×3.
+
+    Args:
+        content: The file, in any format of :mod:`medtest.files.images`.
+        size: Longer side that it is resized to; None keeps its own.
+
+    Raises:
+        BadFileError: It is no readable picture of at most :data:`MOST_PIXELS`.
+    """
+    pixels = decode_rgb(content, max_pixels=MOST_PIXELS)
+    longer = max(pixels.shape[:2])
+    if size is None or longer == size:
+        return pixels
+    height, width = (max(1, round(side * size / longer)) for side in pixels.shape[:2])
+    way = cv2.INTER_AREA if longer > size else cv2.INTER_CUBIC
+    resized: Image = cv2.resize(pixels, (width, height), interpolation=way)
+    return resized
+
+
+def is_blank(pixels: Image) -> bool:
+    """Say whether a picture is of one colour: some services answer so to what they will not draw."""
+    first = pixels[:1, :1]
+    return bool(np.array_equal(pixels[0], np.broadcast_to(first[0], pixels[0].shape)) and (pixels == first).all())
+
+
+class Store:
+    """Pictures of one folder, each forced to disk before it has its name.
+
+    Args:
+        folder: The folder.
+        size: Longer side to which pictures are made before they are kept; None keeps theirs.
+    """
+
+    def __init__(self, folder: Path, *, size: int | None = None) -> None:
+        self.files, self.size = PictureFiles(folder, durable=True), size
+
+    def keep(self, content: bytes) -> KeptPicture:
+        """Keep a file that a service sent.
+
+        Raises:
+            OutputProblem: The folder cannot be written.
+        """
+        try:
+            pixels = pixels_of(content, self.size)
+        except BadFileError as error:
+            return KeptPicture(state=CallState.MALFORMED, reason=f"what came {error}")
+        if is_blank(pixels):
+            return KeptPicture(state=CallState.CONTENT_FILTER, reason="the picture is of one colour")
+        sha256 = image_sha256(pixels)
+        self.put(sha256, pixels, content)
+        return KeptPicture(sha256)
+
+    def put(self, sha256: str, pixels: Image, content: bytes = b"") -> None:
+        """Keep a picture.
+
+        Args:
+            sha256: Its name.
+            pixels: uint8 H×W×3.
+            content: The file that they were read from, which is kept without its metadata where it is of the same
+                kind; else they are encoded.
+
+        Raises:
+            OutputProblem: The folder cannot be written.
+        """
+        plain = None if self.size is not None else without_metadata(content)
+        try:
+            self.files.put_bytes(KIND, sha256, encode(KIND, pixels) if plain is None else plain)
+        except OSError as error:
+            raise OutputProblem(
+                f"the picture that was drawn cannot be kept in {self.files.folder} ({error.strerror}): make room, and"
+                " run the same command to go on"
+            ) from None
