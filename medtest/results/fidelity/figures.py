@@ -25,7 +25,7 @@ from medtest.results.fidelity.embedded import EmbeddedRun, text_name
 from medtest.results.fidelity.estimates import Estimate
 from medtest.results.fidelity.features import Floats, Integers
 from medtest.results.fidelity.frechet import Reference, frechet
-from medtest.results.fidelity.inception_score import fit_temperature, inception_score
+from medtest.results.fidelity.inception_score import SPLITS, fit_temperature, inception_score
 from medtest.results.fidelity.kernel_distance import kernel_distance
 from medtest.results.fidelity.retrieval import DISTRACTORS, Fits, cosine, r_precision
 from medtest.results.fidelity.settings import FigureSettings
@@ -39,6 +39,8 @@ COLUMNS = columns_in(__file__, "fidelity")
 STRUCTURAL = "RP-struct"
 SOURCES, REAL = "sources", "real"
 _NO_NET = "structure"
+_SPLIT_FROM = 100
+"""Pictures from which on scores are means over splits: of fewer a split holds next to none, and its score is 1."""
 
 
 def fidelity_table(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRun | None) -> pd.DataFrame:
@@ -93,7 +95,9 @@ def _distances(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRu
                     )
                     found.append((names.kernel, kernel))
                 scores = embedded.of(chosen, scores=True)
-                found.append((names.score, inception_score(scores, temperature=temperature, clusters=own)))
+                splits = SPLITS if scores.count >= _SPLIT_FROM else 1
+                score = inception_score(scores, temperature=temperature, splits=splits, clusters=own)
+                found.append((names.score, score))
                 for name, estimate in found:
                     to = compared if name != names.score else None
                     yield {

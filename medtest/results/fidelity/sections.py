@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN_PAIRS: Final = 30
+_BY_DIMENSION: Final = ("FI", "FD", "IS")
+"""How figures begin that need more pictures than features, or than classes."""
 _DISTANCE_WORDS: Final = (
     "Each figure stands with its number of pictures, for it depends on that: distances fall and scores rise as pictures"
-    " grow more. Compare rows of like numbers alone, and none with a figure published for another number."
+    " grow more. Compare rows of like numbers alone, and none with a figure published for another number. N < D marks"
+    " fewer pictures than features, or than classes: such a figure compares with sets of that size alone."
 )
 _OWN_WORDS: Final = (
     " The names with -embed and -struct say that these are not FID, KID, IS and RP: they are made with the network and"
@@ -45,38 +48,52 @@ def sections(frames: Mapping[str, pd.DataFrame], notices: Sequence[str] = ()) ->
 def _figures(frame: pd.DataFrame, notices: Sequence[str]) -> Section | None:
     if frame.empty and not notices:
         return None
-    words = _DISTANCE_WORDS
-    names = set(frame["figure"])
-    words += _OWN_WORDS if any("-" in str(name) for name in names) else ""
-    words += _SOURCE_WORDS if (frame["reference"] == "sources").any() and (frame["relation"] == UNCHANGED).any() else ""
-    words += _STRUCTURE_WORDS if "RP-struct" in names else ""
-    temperatures = frame["temperature"].dropna().unique()
-    if len(temperatures):
-        words += f" Scores are divided by T = {float(temperatures[0]):g} before the softmax."
-    words = " ".join([words, *(_sentence(one) for one in notices)])
+    names = list(dict.fromkeys(str(name) for name in frame["figure"]))
     several = frame["dataset"].nunique() > 1
-    rows = [
-        (
-            *((str(row["dataset"]),) if several else ()),
-            str(row["relation"]),
-            str(row["finding"]),
-            str(row["figure"]),
-            _number(row["value"], str(row["figure"])),
-            _interval(row),
-            f"{int(row['pictures']):,}",
-            _reference(row),
-            str(row["note"] or ""),
-        )
-        for row in frame.to_dict("records")
-    ]
-    head = ("relation", "cases", "figure", "value", "95 % interval", "pictures", "compared with", "note")
+    rows = []
+    for (dataset, relation, finding), cells in frame.groupby(["dataset", "relation", "finding"], sort=False):
+        found = {str(row["figure"]): row for row in cells.to_dict("records")}
+        usual = max(int(row["pictures"]) for row in found.values())
+        head = (*((str(dataset),) if several else ()), str(relation), str(finding), f"{usual:,}")
+        rows.append((*head, *(_cell(found.get(name), usual) for name in names)))
+    head = (*(("data set",) if several else ()), "relation", "cases", "pictures")
     return Section(
         name="picture-figures",
         title="Figures of pictures",
-        words=words,
-        columns=(*(("data set",) if several else ()), *head),
+        words=_figure_words(frame, notices),
+        columns=(*head, *names),
         rows=rows,
     )
+
+
+def _figure_words(frame: pd.DataFrame, notices: Sequence[str]) -> str:
+    words = _DISTANCE_WORDS
+    names = set(frame["figure"])
+    words += _OWN_WORDS if any("-" in str(name) for name in names) else ""
+    real = frame.loc[frame["reference"] == "real", "reference_pictures"]
+    words += f" Distances are to {int(real.iloc[0]):,} real pictures." if len(real) else ""
+    words += _SOURCE_WORDS if (frame["reference"] == "sources").any() and (frame["relation"] == UNCHANGED).any() else ""
+    words += _STRUCTURE_WORDS if "RP-struct" in names else ""
+    fewest = frame.loc[frame["distractors"].notna(), "distractors"]
+    words += (
+        f" Captions stood against {int(fewest.min())} others at least." if len(fewest) and fewest.min() < 99 else ""
+    )
+    temperatures = frame["temperature"].dropna().unique()
+    words += f" Scores are divided by T = {float(temperatures[0]):g} before the softmax." if len(temperatures) else ""
+    return " ".join([words, *(_sentence(one) for one in notices)])
+
+
+def _cell(row: Mapping[Any, Any] | None, usual: int) -> str:
+    """Return a figure with its interval, and what to know of it: few pictures, another number of them than usual."""
+    if row is None or row["value"] != row["value"]:
+        return ""
+    interval = _interval(row)
+    said = _number(row["value"], str(row["figure"])) + (f" [{interval}]" if interval else "")
+    count = int(row["pictures"])
+    said += "" if count == usual else f", {count:,} pictures"
+    smallest = count if not row["reference"] else min(count, int(row["reference_pictures"]))
+    few = row["dimension"] == row["dimension"] and row["dimension"] is not None and smallest < row["dimension"]
+    return f"{said}, N < {int(row['dimension'])}" if few and str(row["figure"])[:2] in _BY_DIMENSION else said
 
 
 def _geneval(frame: pd.DataFrame) -> Section | None:
@@ -149,14 +166,6 @@ def _number(value: float, figure: str) -> str:
 def _interval(row: Mapping[Any, Any]) -> str:
     low, high = row["ci_low"], row["ci_high"]
     return f"{low:.4g} to {high:.4g}" if low == low and high == high else ""
-
-
-def _reference(row: Mapping[Any, Any]) -> str:
-    if row["reference"]:
-        return f"{row['reference']} ({int(row['reference_pictures']):,})"
-    if row["distractors"] == row["distractors"] and row["distractors"] is not None:
-        return f"{int(row['distractors'])} other captions ({row['captions']})"
-    return ""
 
 
 def _sentence(text: str) -> str:

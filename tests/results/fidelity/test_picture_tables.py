@@ -55,6 +55,13 @@ def test_figures_stand_with_numbers_intervals_and_names_of_their_own(
     assert not ((frame["relation"] == "source") & (frame["figure"] == "FD-embed")).any()
     score = _cell(frame, relation="source", figure="IS-embed")
     assert score["temperature"] > 0
+    assert (score["value"] > 1.0) and (score["spread"] == 0.0)  # one split of so few
+    section = next(one for one in made[2].sections() if one.name == "picture-figures")
+    assert section.columns == ("relation", "cases", "pictures", "IS-embed", "RP-struct", "FD-embed", "KD-embed")
+    assert len(section.rows) == 6  # the source; unchanged and what of it holds; ec, what violates it, what holds
+    changed_cells = next(cells for cells in section.rows if cells[:2] == ("ec", "all"))
+    assert ", N < " in changed_cells[5] and "[" in changed_cells[5]
+    assert f"T = {score['temperature']:g}" in section.words
 
 
 @pytest.mark.slow

@@ -1,0 +1,107 @@
+"""Seconds and memory of figures of pictures from kept features: ``python benchmarks/fidelity.py``.
+
+Features are drawn from a seed and kept as a run keeps them; each number of pictures is measured in a process of its
+own. Memory is what the process holds at most beyond its imports: it does not grow with the number of pictures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SIZES = (10_000, 40_000)
+DIMENSION, CLASSES = 2048, 1008
+HASHED = 100_000
+
+
+def main() -> None:
+    """Measure every size and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pictures", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--dimension", type=int, default=DIMENSION)
+    parser.add_argument("--classes", type=int, default=CLASSES)
+    parser.add_argument("--hashed", type=int, default=HASHED)
+    given = parser.parse_args()
+    heads = ("pictures", "FID", "KID", "IS", "peak MB", "duplicates")
+    print("  ".join(f"{head:>10}" for head in heads) + f"   (seconds; {given.dimension} features)")
+    for size in given.pictures:
+        with tempfile.TemporaryDirectory() as folder:
+            sizes = [str(one) for one in (size, given.dimension, given.classes, given.hashed)]
+            command = [sys.executable, str(Path(__file__).resolve()), "measure", folder, *sizes]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found = json.loads(done.stdout)
+        times = "  ".join(f"{found[name]:>10.1f}" for name in ("fid", "kid", "is", "memory", "duplicates"))
+        print(f"{size:>10,}  {times}")
+    print(f"duplicates: hashes of {given.hashed:,} pictures, a tenth of them copies, grouped")
+
+
+def _measure(folder: Path, pictures: int, dimension: int, classes: int, hashed: int) -> None:
+    from medtest.embeddings import kept
+    from medtest.results.fidelity.frechet import Reference, frechet
+    from medtest.results.fidelity.inception_score import inception_score
+    from medtest.results.fidelity.kernel_distance import kernel_distance
+
+    kept._HELD = 0  # what would be held below a bound: here nothing is
+    names = [f"{number:064x}" for number in range(pictures)]
+    with kept.FeatureFile(folder / "features.sqlite") as file:
+        _keep(file, names, dimension, classes)
+        before = _peak()
+        half = pictures // 2
+        one, two = (kept.KeptFeatures(file, "net", some) for some in (names[:half], names[half:]))
+        scores = kept.KeptFeatures(file, "net", names, scores=True)
+        found = {"fid": _seconds(lambda: frechet(one, Reference(two)))}
+        found["kid"] = _seconds(lambda: kernel_distance(one, two))
+        found["is"] = _seconds(lambda: inception_score(scores))
+        found["memory"] = _peak() - before
+    found["duplicates"] = _seconds(lambda: _group(hashed))
+    print(json.dumps(found))
+
+
+def _keep(file: object, names: list[str], dimension: int, classes: int) -> None:
+    import numpy as np
+
+    rng = np.random.default_rng(1)
+    for start in range(0, len(names), 1000):
+        some = names[start : start + 1000]
+        rows = np.maximum(rng.standard_normal((len(some), dimension), np.float32) + 0.3, 0)
+        scores = rng.standard_normal((len(some), classes), np.float32)
+        file.keep("net", dict(zip(some, zip(rows, scores, strict=True), strict=True)))  # type: ignore[attr-defined]
+
+
+def _group(count: int) -> None:
+    import numpy as np
+
+    from medtest.results.fidelity.duplicates import representatives
+
+    rng = np.random.default_rng(2)
+    hashes = rng.integers(0, 256, (count, 32), dtype=np.uint8)
+    copies = count // 10
+    hashes[-copies:] = hashes[:copies]
+    hashes[-copies:, 0] ^= 1
+    groups = representatives([one.tobytes() for one in hashes], None, 0.0)
+    if sum(one.number != number for number, one in enumerate(groups)) != copies:
+        raise RuntimeError("copies were missed")
+
+
+def _seconds(work: object) -> float:
+    began = time.perf_counter()
+    work()  # type: ignore[operator]
+    return time.perf_counter() - began
+
+
+def _peak() -> float:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["measure"]:
+        _measure(Path(sys.argv[2]), *map(int, sys.argv[3:]))
+    else:
+        main()
