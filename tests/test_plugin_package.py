@@ -5,6 +5,7 @@ They are written from the code blocks of docs/add-a-relation.md and docs/add-a-t
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -26,6 +27,36 @@ relations:
   nudge: {}
 systems: {redness: {threshold: 50}}
 oracles: {primary: {score: dice, threshold: 0.25, against: source}}
+"""
+
+
+PROMPTS = """\
+name: foreign_prompts
+version: "1"
+description: A relation of prompts of another package.
+seed: 5
+seeds: {made: {source: caption_phantoms, count: 6}}
+relations: {recolour: {repeats: 2}}
+systems: {simlab_images: {size: 128x128}}
+oracles:
+  oracle: scenes
+  primary: {score: whole, against: source}
+  reader: {use: nothing}
+  figures: {pictures: none}
+"""
+
+
+SEES_NOTHING = """\
+from medtest.readers.pictures.base import PictureReader
+from medtest.scenes import Scene
+
+
+class Nothing(PictureReader):
+    def open(self, *, device, threads):
+        pass
+
+    def look(self, images, contents):
+        return [Scene() for _ in images]
 """
 
 
@@ -51,13 +82,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = source / "medtest_vignette"
     package.mkdir()
     (package / "__init__.py").touch()
-    relation, moving, crafted, _, system = _blocks("python")
+    relation, moving, prompts, crafted, _, system = _blocks("python")
     (package / "nudge.py").write_text(crafted, encoding="utf-8")
     (package / "vignette.py").write_text(relation, encoding="utf-8")
     (package / "mirror.py").write_text(moving, encoding="utf-8")
     (package / "redness.py").write_text(system, encoding="utf-8")
     (package / "vignette.yaml").write_text(_blocks("yaml")[0], encoding="utf-8")
+    (package / "recolour.py").write_text(prompts, encoding="utf-8")
+    (package / "recolour.yaml").write_text(_blocks("yaml")[1], encoding="utf-8")
+    (package / "nothing.py").write_text(SEES_NOTHING, encoding="utf-8")
     entry = '\n[project.entry-points."medtest.systems"]\nredness = "medtest_vignette.redness:Redness"\n'
+    entry += '\n[project.entry-points."medtest.readers"]\nnothing = "medtest_vignette.nothing:Nothing"\n'
     (source / "pyproject.toml").write_text(_blocks("toml")[0] + entry, encoding="utf-8")
     tables = tmp_path_factory.mktemp("medtest-light")
     package = tables / "medtest_light"
@@ -111,7 +146,7 @@ def test_foreign_parts_are_listed(site: Path, tmp_path: Path) -> None:
 
 
 def test_its_own_test_of_the_page_passes(site: Path, tmp_path: Path) -> None:
-    (tmp_path / "test_vignette.py").write_text(_blocks("python")[3], encoding="utf-8")
+    (tmp_path / "test_vignette.py").write_text(_blocks("python")[4], encoding="utf-8")
     asked = """
 import sys, pytest
 code = pytest.main(["-q", "-p", "no:cacheprovider", "test_vignette.py"])
@@ -170,6 +205,35 @@ def test_foreign_parts_run(site: Path, tmp_path: Path) -> None:
     _run(site, tmp_path, "run", "suite=foreign_parts", f"suite_dir={suites}", *view)
     (viewed,) = (folder / "views").glob("*/tables/light.csv")
     assert viewed.read_bytes() == light
+
+
+PROMISES = """
+from medtest.testing import check_relation, load_relation, synthetic_prompt
+made = [one for number in range(3) for one in check_relation(load_relation("recolour"), synthetic_prompt(number))]
+assert len(made) == 6
+for one in made:
+    assert one.prompt.text.count(one.params["new"]) == 1 and one.params["old"] not in one.prompt.text
+"""
+
+
+@pytest.mark.slow
+def test_a_foreign_relation_of_prompts_runs(site: Path, tmp_path: Path) -> None:
+    import pandas as pd
+
+    environment = {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"}
+    subprocess.run([sys.executable, "-c", PROMISES], check=True, cwd=tmp_path, env=environment)
+    (tmp_path / "foreign_prompts.yaml").write_text(PROMPTS, encoding="utf-8")
+    done = _run(site, tmp_path, "run", "suite=foreign_prompts", f"suite_dir={tmp_path}", "track=false")
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    (records,) = tmp_path.glob("outputs/foreign_prompts/*/*/records.parquet")
+    table = pd.read_parquet(records)
+    changed = table[table["relation"] == "recolour"]
+    assert len(changed) == 12 and set(changed["verdict"]) <= {"PASS", "FAIL", "SKIP"}
+    said = changed[changed["verdict"] != "SKIP"]
+    assert len(said) and (said["prompt"] != "").all()
+    for one in said.itertuples():
+        params = json.loads(one.params)
+        assert params["new"] in one.prompt and params["old"] != params["new"]
 
 
 @pytest.mark.parametrize(("relation", "there"), [("vignette", "1, 2, 3, 4, 5"), ("mirror", "1")])

@@ -12,8 +12,9 @@ from scipy.stats import binom
 
 from medtest.captions.density import LEVELS, draw_by_density, draw_uniform, level
 from medtest.phantoms.prompts import make
-from medtest.results.cube.intervals import wilson_ends
-from medtest.results.cube.weighted import weighted_rate
+from medtest.results.cube.axes import Places
+from medtest.results.cube.rates import rates
+from medtest.results.cube.resampling import Resampler
 from medtest.scenes import Entity, Pool, pool_of
 
 EQUAL = dict.fromkeys(LEVELS, 1.0)
@@ -81,64 +82,39 @@ def test_a_larger_sample_holds_a_smaller_one() -> None:
     assert draw_uniform(names, 999, 7).chosen == tuple(range(200))
 
 
+def interval(failed: np.ndarray, weights: tuple[float, ...], name: str) -> tuple[float, float]:
+    """The ends that tables give weighted cases, each a cluster of its own."""
+    count, weight = len(failed), np.asarray(weights)
+    alone = np.arange(count)
+    place = Places(
+        shape=(1, 1), dataset=0 * alone, cell=0 * alone, cluster=alone, resamplers=(Resampler(count, name, 400),)
+    )
+    made = rates(place, failed * weight, weight)
+    return float(made.low[0, 0, 0]), float(made.high[0, 0, 0])
+
+
 def test_both_samplings_cover_the_implied_rate_where_errors_grow_with_clutter() -> None:
-    # Errors of each level are drawn with its rate; the population's rate follows by arithmetic. Coverage may not be
-    # below 95 %: one-sided binomial tests, by Holm over the two.
-    rates = dict(zip(LEVELS, (0.02, 0.06, 0.15, 0.35, 0.7), strict=True))
-    # many prompts say little: the sixth root of a uniform number is near its upper end
-    sizes = [1 + int(5 * (1 - ((at + 0.5) / 1200) ** (1 / 3))) for at in range(1200)]
-    levels = [level(make(at, 3, fewest=size, most=size)) for at, size in enumerate(sizes)]
-    implied = float(np.mean([rates[one] for one in levels]))
-    names, shares = [str(at) for at in range(len(levels))], {1: 1.0, 2: 1.0, 3: 2.0, 4: 2.0, 5: 3.0}
-    campaigns, count = 300, 200
-    covered, widths, plain = Counter(), Counter(), 0
+    # A service drops the last thing at 0.1 for each beyond the first; the population's rate follows by arithmetic.
+    # Coverage may not be below 95 %: one-sided binomial tests, by Holm over the two.
+    pools = [make(at, 3, most=6) for at in range(1200)]
+    levels = [level(pool) for pool in pools]
+    errs = np.array([0.1 * (len(pool.entities) - 1) for pool in pools])
+    implied = float(errs.mean())
+    names, shares = [str(at) for at in range(len(pools))], dict(zip(LEVELS, (1.0, 1.0, 2.0, 3.0, 6.0), strict=True))
+    campaigns, count = 200, 200
+    covered: Counter[str] = Counter()
     for campaign in range(campaigns):
         rng = np.random.default_rng([20, campaign])
         for sampling in ("uniform", "density"):
-            drawn = (
-                draw_uniform(names, count, campaign)
-                if sampling == "uniform"
-                else draw_by_density(names, levels, count, campaign, shares)
-            )
-            failed = rng.random(count) < [rates[levels[at]] for at in drawn.chosen]
-            found = weighted_rate(failed, drawn.weights)
-            covered[sampling] += found.low <= implied <= found.high
-            widths[sampling] += found.high - found.low
-        low, high = wilson_ends(int(failed.sum()), count)
-        plain += low <= implied <= high
+            if sampling == "uniform":
+                drawn = draw_uniform(names, count, campaign)
+            else:
+                drawn = draw_by_density(names, levels, count, campaign, shares)
+            failed = rng.random(count) < errs[list(drawn.chosen)]
+            low, high = interval(failed, drawn.weights, f"campaign {campaign}")
+            covered[sampling] += low <= implied <= high
+        low, high = interval(failed, (1.0,) * count, f"campaign {campaign}")
+        covered["density, plain"] += low <= implied <= high
     chances = sorted(float(binom.cdf(covered[one], campaigns, 0.95)) for one in ("uniform", "density"))
     assert chances[0] > 0.05 / 2 and chances[1] > 0.05, covered
-    assert plain < 0.5 * campaigns  # the control: without weights a sample by density does not tell the population's
-
-
-def test_weights_of_one_are_wilsons_interval() -> None:
-    found = weighted_rate([1] * 7 + [0] * 43, [1.0] * 50)
-    assert (found.rate, found.low, found.high) == pytest.approx((0.14, *wilson_ends(7, 50)))
-
-
-def test_two_strata_are_added_by_their_shares() -> None:
-    # 90 % of the population by 10 cases, 10 % by 30: Cochran's estimate, and Newcombe's square-and-add by hand
-    found = weighted_rate([1] + [0] * 9 + [1] * 20 + [0] * 10, [9.0] * 10 + [1 / 3] * 30)
-    assert found.rate == pytest.approx(0.9 * 0.1 + 0.1 * 2 / 3)
-    ends = [wilson_ends(1, 10), wilson_ends(20, 30)]
-    low = found.rate - np.hypot(0.9 * (0.1 - ends[0][0]), 0.1 * (2 / 3 - ends[1][0]))
-    high = found.rate + np.hypot(0.9 * (ends[0][1] - 0.1), 0.1 * (ends[1][1] - 2 / 3))
-    assert (found.low, found.high) == pytest.approx((low, high))
-
-
-def test_clusters_widen_and_scale_of_weights_does_not_matter() -> None:
-    rng = np.random.default_rng(0)
-    failed = np.repeat(rng.random(40) < 0.4, 5)
-    weights = np.repeat(rng.choice([0.5, 2.0], 40), 5)
-    clusters = np.repeat(np.arange(40), 5)
-    alone, together = weighted_rate(failed, weights), weighted_rate(failed, weights, clusters)
-    assert together.high - together.low > 1.8 * (alone.high - alone.low) and together.rate == alone.rate
-    scaled = weighted_rate(failed, 7 * weights, clusters)
-    assert (scaled.rate, scaled.low, scaled.high) == pytest.approx((together.rate, together.low, together.high))
-
-
-def test_rates_at_the_ends() -> None:
-    none = weighted_rate([0] * 30, [1.0] * 30)
-    assert none.rate == 0 and none.low == 0 and none.high == pytest.approx(wilson_ends(0, 30)[1])
-    assert weighted_rate([1, 1], [1.0, 3.0]).high == 1.0
-    assert np.isnan(weighted_rate([], []).rate)
+    assert covered["density, plain"] < 0.5 * campaigns, covered  # the control: without weights it is another rate

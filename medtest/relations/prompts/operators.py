@@ -7,13 +7,15 @@ templates (section 3.2, text synthesizing), and its effect is the difference of 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from medtest.captions.vocabulary import vg150
 from medtest.cases import Params, PreparedSeed, Prompt
-from medtest.errors import NotApplicable
+from medtest.errors import NotApplicable, nearest_name
+from medtest.plugins import wrong_at
 from medtest.relations.base import RelationSettings
 from medtest.relations.prompts import wording
 from medtest.relations.prompts.base import PromptRelation, prompt_of
@@ -48,6 +50,16 @@ class NewEntitySettings(OperatorSettings):
     world: WorldName = "photographs"
     among: list[str] = []
     plausible: bool = True
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        there = world_of(self.world).classes
+        unknown = [name for name in self.among if name not in there]
+        if unknown:
+            near = nearest_name(unknown[0], there)
+            hint = f"; did you mean {near}?" if near else ""
+            raise wrong_at("among", f"classes of the world {self.world}, not {unknown[0]!r}{hint}")
+        return self
 
     def chosen(self) -> World:
         """Return the world that these settings name."""

@@ -225,6 +225,15 @@ def test_classes_among_which_a_suite_chooses() -> None:
     assert names <= {"dog", "umbrella"} and names
 
 
+def test_classes_that_are_none_are_a_mistake() -> None:
+    with pytest.raises(ValueError, match="not 'umbrela'; did you mean umbrella"):
+        load_relation("ec", among=["dog", "umbrela"])
+    with pytest.raises(ValueError, match="world drawn"):
+        load_relation("er_a", world="drawn", among=["zebra"])
+    with pytest.raises(ValueError, match="severities"):
+        load_relation("er_r", severities=[1])
+
+
 @pytest.mark.parametrize("text", ["An old sofa stands by two armchairs.", "AN OLD SOFA", "Sofa, old"])
 def test_ss_changes_a_prompts_own_words(text: str) -> None:
     follow = made("ss", seed_of(pool_of([entity("couch", 1, "old")]), text), 0)
