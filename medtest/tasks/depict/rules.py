@@ -28,7 +28,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from medtest.scenes import NamedTriple, Tells
+from medtest.scenes import NamedTriple
+from medtest.tasks.depict.told import (
+    change_told,
+    entities_told,
+    predicates_untold,
+    told_by_both,
+    told_classes,
+    told_predicates,
+)
 from medtest.tasks.depict.views import (
     ADDITION,
     EXCHANGE,
@@ -99,12 +107,10 @@ class _Found:
         if not holds:
             self.broken.append(Broken(kind, tuple(what), words))
 
-    def of(self, kind: str) -> bool | None:
-        return None if kind not in self.judged else all(one.kind != kind for one in self.broken)
-
     def judgement(self, *, told: bool, unknown: Iterable[str] = ()) -> Judged:
         untold = set(unknown)
-        right = {kind: None if kind in untold else self.of(kind) for kind in KINDS}
+        wrong = {one.kind for one in self.broken}
+        right = {kind: None if kind in untold or kind not in self.judged else kind not in wrong for kind in KINDS}
         return Judged(right=right, told=told, broken=tuple(one for one in self.broken if one.kind not in untold))
 
 
@@ -149,7 +155,7 @@ def against_truth(after: Look, said: Said, change: Change = NO_CHANGE) -> Judged
         if tells.names(name) and after.names[name]:
             number, wanted = after.names[name], said.names[name]
             found.check(number == wanted, COUNTS, (name,), f"is there {_times(number)}, not {_times(wanted)}")
-    untold = {RELATIONS} if _predicates_untold(change, tells) else set()
+    untold = {RELATIONS} if predicates_untold(change, tells) else set()
     if any(not tells.names(name) for name in (*change.removed, *change.added)):
         untold |= {ENTITIES}
     return found.judgement(told=not untold, unknown=untold)
@@ -191,7 +197,7 @@ def missed(after: Look, said: Said, rule: str) -> tuple[int, int, int, int]:
 def _strict(before: Look, after: Look, said: Said, change: Change, shape: str) -> Judged:
     found = _Found()
     touched = change.removed.keys() | change.added.keys()
-    both = _both(before.tells, after.tells)
+    both = told_by_both(before.tells, after.tells)
     for name in touched:
         if after.tells.names(name):
             _changed(found, name, before, after, said, change)
@@ -212,9 +218,9 @@ def _strict(before: Look, after: Look, said: Said, change: Change, shape: str) -
             words = "came without being asked for" if is_ else "is gone"
             found.check(was == is_, ATTRIBUTES, (attribute, name), words)
     unknown = set(untold)
-    if not _entities_told(before, after, said, change):
+    if not entities_told(before, after, said, change):
         unknown |= {ENTITIES}
-    return found.judgement(told=_told(before, after, said, change), unknown=unknown)
+    return found.judgement(told=change_told(before, after, said, change), unknown=unknown)
 
 
 def _changed(found: _Found, name: str, before: Look, after: Look, said: Said, change: Change) -> None:
@@ -243,9 +249,9 @@ def _changed(found: _Found, name: str, before: Look, after: Look, said: Said, ch
 
 def _relations(found: _Found, before: Look, after: Look, said: Said, change: Change) -> set[str]:
     """Check relations that prompts say; return their kind where nothing can be told of them."""
-    pairs, gone, new = change.pairs()
-    changed = {triple for pair in pairs for triple in pair} | set(gone) | set(new)
-    pairs += [(triple, triple) for triple in said.triples if triple not in changed]
+    renamed, gone, new = change.pairs
+    changed = {triple for pair in renamed for triple in pair} | set(gone) | set(new)
+    pairs = [*renamed, *((triple, triple) for triple in said.triples if triple not in changed)]
     told = [one for one in pairs if before.tells.relates(one[0]) and after.tells.relates(one[1])]
     for was, is_ in told:
         words = "is not in the picture, as it was in the source's" if was in before.triples else "came, unlike before"
@@ -259,7 +265,7 @@ def _relations(found: _Found, before: Look, after: Look, said: Said, change: Cha
         if after.tells.relates(triple):
             found.check(triple in after.triples, RELATIONS, triple, "was added and is not in the picture")
     nothing = bool(pairs) and not told and not (gone or new)
-    if nothing or _predicates_untold(change, before.tells) or _predicates_untold(change, after.tells):
+    if nothing or predicates_untold(change, before.tells) or predicates_untold(change, after.tells):
         return {RELATIONS}
     found.judged.add(RELATIONS)
     return set()
@@ -269,8 +275,8 @@ def _relations(found: _Found, before: Look, after: Look, said: Said, change: Cha
 
 
 def _paper(before: Look, after: Look, said: Said, change: Change, shape: str) -> Judged:
-    s, a = (_classes(one.names, before.tells, after.tells) for one in (before, after))
-    sr, ar = (_related(one.predicates, before.tells, after.tells) for one in (before, after))
+    s, a = (told_classes(one.names, before.tells, after.tells) for one in (before, after))
+    sr, ar = (told_predicates(one.predicates, before.tells, after.tells) for one in (before, after))
     e1, e2 = set(change.removed), set(change.added)
     k, kr = s & a, sr & ar
     holds: dict[str, Callable[[], tuple[bool, bool]]] = {
@@ -286,9 +292,9 @@ def _paper(before: Look, after: Look, said: Said, change: Change, shape: str) ->
 
 
 def _released(before: Look, after: Look, said: Said, change: Change, shape: str) -> Judged:
-    s, a = (_classes(one.ranked[:_TOP], before.tells, after.tells) for one in (before, after))
+    s, a = (told_classes(one.ranked[:_TOP], before.tells, after.tells) for one in (before, after))
     most = _TOP_EXCHANGE if shape == EXCHANGE else _TOP
-    sr, ar = (_related(one.predicates, before.tells, after.tells, most) for one in (before, after))
+    sr, ar = (told_predicates(one.predicates, before.tells, after.tells, most) for one in (before, after))
     e1, e2 = set(change.removed), set(change.added)
     pool = {name for name in said.names if before.tells.names(name) and after.tells.names(name)}
     entities = {
@@ -310,7 +316,7 @@ def _released(before: Look, after: Look, said: Said, change: Change, shape: str)
 
 
 def _came(change: Change) -> Counter[NamedTriple]:
-    return change.pairs()[2]
+    return change.pairs[2]
 
 
 def _of_sets(
@@ -328,55 +334,12 @@ def _of_sets(
     found.check(entities, ENTITIES, sorted(classes[0] ^ classes[1]), words[0])
     found.check(relations, RELATIONS, sorted(predicates[0] ^ predicates[1]), words[1])
     unknown = set()
-    if not _entities_told(before, after, said, change):
+    if not entities_told(before, after, said, change):
         unknown |= {ENTITIES}
     mute = any(tells.predicates is not None and not tells.predicates for tells in (before.tells, after.tells))
-    if mute or any(_predicates_untold(change, tells) for tells in (before.tells, after.tells)):
+    if mute or any(predicates_untold(change, tells) for tells in (before.tells, after.tells)):
         unknown |= {RELATIONS}
-    return found.judgement(told=_told(before, after, said, change), unknown=unknown)
-
-
-def _classes(names: Iterable[str], *tells: Tells) -> set[str]:
-    return {name for name in names if all(one.names(name) for one in tells)}
-
-
-def _related(predicates: Iterable[str], one: Tells, two: Tells, most: int | None = None) -> set[str]:
-    kept = [
-        name
-        for name in predicates
-        if (one.predicates is None or name in one.predicates) and (two.predicates is None or name in two.predicates)
-    ]
-    return set(kept[:most])
-
-
-# ------------------------------------------------------------------------------------------- what can be told at all
-
-
-def _both(one: Tells, two: Tells) -> Callable[[str], bool]:
-    return lambda name: one.names(name) and two.names(name)
-
-
-def _entities_told(before: Look, after: Look, said: Said, change: Change) -> bool:
-    """Say whether the classes that a change took away or brought can be told, and by how many where that matters."""
-    both = _both(before.tells, after.tells)
-    if not all(both(name) for name in change.removed) or not all(after.tells.names(name) for name in change.added):
-        return False
-    if before.tells.counts and after.tells.counts:
-        return True
-    # without numbers a class that is said before and after stays, however many came or went
-    return not any(
-        said.names[name] - change.added[name] + change.removed[name] > 0 and said.names[name] > 0
-        for name in change.removed.keys() | change.added.keys()
-    )
-
-
-def _predicates_untold(change: Change, tells: Tells) -> bool:
-    return tells.predicates is not None and not change.predicates() <= tells.predicates
-
-
-def _told(before: Look, after: Look, said: Said, change: Change) -> bool:
-    untold = any(_predicates_untold(change, tells) for tells in (before.tells, after.tells))
-    return _entities_told(before, after, said, change) and not untold
+    return found.judgement(told=change_told(before, after, said, change), unknown=unknown)
 
 
 def _times(number: int) -> str:

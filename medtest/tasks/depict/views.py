@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from medtest.scenes import NamedTriple, Pool, Scene, Tells
@@ -81,7 +81,7 @@ class Said:
         return cls(names=names, stated=frozenset(names) - vague, triples=Counter(pool.named()), attributes=attributes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Change:
     """What a relation did to a prompt's pool, as multisets.
 
@@ -108,7 +108,7 @@ class Change:
             new=_triples(added.get("triples", ())),
         )
 
-    @property
+    @cached_property
     def shape(self) -> str:
         """One of :data:`SHAPES`."""
         gone, new = self.gone.total(), self.new.total()
@@ -118,8 +118,9 @@ class Change:
             return REMOVAL
         return ADDITION if self.added or new else SAME
 
-    def pairs(self) -> tuple[list[tuple[NamedTriple, NamedTriple]], Counter[NamedTriple], Counter[NamedTriple]]:
-        """Return relations that an exchange of classes renamed (before, after), and what else went and came."""
+    @cached_property
+    def pairs(self) -> tuple[Sequence[tuple[NamedTriple, NamedTriple]], Counter[NamedTriple], Counter[NamedTriple]]:
+        """Relations that an exchange of classes renamed (before, after), and what else went and came."""
         gone, new = self.gone.copy(), self.new.copy()
         found: list[tuple[NamedTriple, NamedTriple]] = []
         for one, predicate, two in list(self.gone.elements()):
@@ -130,11 +131,12 @@ class Change:
                 new[after] -= 1
         return found, +gone, +new
 
-    def predicates(self) -> set[str]:
-        """Return the predicates of which the prompt says more or less than before, names aside."""
+    @cached_property
+    def predicates(self) -> frozenset[str]:
+        """The predicates of which the prompt says more or less than before, names aside."""
         before = Counter(predicate for _, predicate, _ in self.gone.elements())
         after = Counter(predicate for _, predicate, _ in self.new.elements())
-        return set(before - after) | set(after - before)
+        return frozenset(before - after) | frozenset(after - before)
 
     def _renamed(self, one: str, predicate: str, two: str) -> Iterable[NamedTriple]:
         ends = [[name, *(sorted(self.added) if name in self.removed else ())] for name in (one, two)]

@@ -67,9 +67,11 @@ def look_in(record: Mapping[str, Any], prefix: str) -> Look | None:
 
 
 def broken_words(broken: Iterable[Broken]) -> str:
-    """Return what is wrong in a line: relations in brackets, as triples are written."""
+    """Return what is wrong in a line, something of each kind first: relations in brackets, as triples are written."""
     each = list(broken)
-    shown = [f"{named(one.what)} {one.words}" for one in each[:_MOST]]
+    first = {one.kind: one for one in reversed(each)}
+    order = [*(one for one in each if first[one.kind] is one), *(one for one in each if first[one.kind] is not one)]
+    shown = [f"{named(one.what)} {one.words}" for one in order[:_MOST]]
     more = [f"and {len(each) - _MOST} more"] if len(each) > _MOST else []
     return "; ".join([*shown, *more])
 
@@ -81,15 +83,23 @@ def named(what: tuple[str, ...]) -> str:
 
 def change_words(change: Change) -> str:
     """Return what became of a prompt's pool in a line."""
-    pairs, gone, new = change.pairs()
+    pairs, gone, new = change.pairs
+    removed, added = change.removed.copy(), change.added.copy()
     parts = []
-    if change.removed and change.added and pairs:
-        parts.append(f"{_listed(change.removed)} \N{RIGHTWARDS ARROW} {_listed(change.added)}")
-    elif change.removed or change.added:
-        parts += [f"{sign} {_listed(names)}" for sign, names in (("-", change.removed), ("+", change.added)) if names]
+    for was, is_ in dict.fromkeys((a, b) for one, two in pairs for a, b in zip(one, two, strict=True) if a != b):
+        parts.append(f"{_listed(_only(removed, was))} becomes {_listed(_only(added, is_))}")
+        del removed[was], added[is_]
+    if not pairs and removed and added:
+        parts.append(f"{_listed(removed)} becomes {_listed(added)}")
+    else:
+        parts += [f"{sign} {_listed(names)}" for sign, names in (("-", removed), ("+", added)) if names]
     parts += [f"- {_triples(gone)}"] if gone else []
     parts += [f"+ {_triples(new)}"] if new else []
     return "; ".join(parts)
+
+
+def _only(names: Counter[str], name: str) -> Counter[str]:
+    return Counter({name: names[name] or 1})
 
 
 def _listed(names: Counter[str]) -> str:

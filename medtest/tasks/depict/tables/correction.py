@@ -172,7 +172,7 @@ def _told(said: Said, change: Change, look: Look, names: Mapping[str, int], *, c
         groups = [known - removed - added, removed, added]
         places = [[names[name] for name in sorted(group)] for group in groups]
     else:
-        pairs, gone, new = change.pairs()
+        pairs, gone, new = change.pairs
         after = {triple for _, triple in pairs} | set(said.triples)
         named = (
             [triple for triple in sorted(after - set(new)) if tells.relates(triple)],
