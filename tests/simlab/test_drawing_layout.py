@@ -8,6 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
+from medtest.captions.render import render
+from medtest.phantoms.prompts import make
 from medtest.phantoms.scenes import CLASSES
 from medtest.readers.pictures.spatial import relations
 from medtest.simlab.drawing.artist import Artist, Drawing
@@ -54,6 +56,20 @@ def test_scenes_of_many_things_hold_what_is_asked() -> None:
             if not {one, other} & tied:
                 assert shared_area(boxes[one], boxes[other]) == 0
     assert unmet <= 0.02 * asked
+
+
+def test_what_prompts_of_phantoms_ask_is_large_enough_to_see_and_is_what_a_reader_calls_so() -> None:
+    artist, said, called, sizes = Artist(), 0, 0, []
+    for number in range(60):
+        drawing = artist.draw(render(make(number, 16)), seed=number)
+        assert len(drawing.layout.things) == sum(wish.count for wish in drawing.asked.wishes)
+        assert drawing.layout.unmet == ()
+        boxes = [one.box for one in drawing.layout.things]
+        sizes += [((box[2] - box[0]) * (box[3] - box[1])) ** 0.5 for box in boxes]
+        said += len(drawing.layout.held)
+        called += sum(side in relations(boxes[a], boxes[b]) for a, side, b in drawing.layout.held)
+    assert called >= 0.99 * said
+    assert np.mean(np.array(sizes) >= 0.14) >= 0.97
 
 
 def test_a_contradiction_gives_up_what_was_said_last() -> None:

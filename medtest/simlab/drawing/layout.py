@@ -12,10 +12,12 @@ from medtest.simlab.drawing.wishes import WishList
 
 MOST_THINGS = 14
 """Things in one picture; what is asked for beyond is left out."""
-_ROUNDS, _TRIES = 60, 40
-_EDGE, _APART = 0.015, 0.02
+_ROUNDS, _TRIES, _CHOICES = 60, 40, 16
+_EDGE, _APART = 0.015, 0.06
 _OVERLAP = frozenset(("in", "in front of", "behind"))
-_LARGEST, _ROOM, _SHRINK, _SMALLEST = 0.36, 0.78, 0.955, 0.095
+_LARGEST, _GOOD, _LEAST = 0.4, 0.22, 0.14
+"""Roots of areas: of the largest thing at most; of the smallest at which no other layout is looked for; of the smallest
+at which things need not lie closer than they were to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,9 @@ _Bond = tuple[int, str, int]
 def laid_out(wanted: WishList, draw: Random) -> Layout:
     """Return a layout of a wish list.
 
-    Every thing of one wish lies as asked to every thing of the other; where that has no room, at least one does to one;
-    where that has none either, or what is asked contradicts itself, the link that was said last is given up.
+    Every thing of one wish lies as asked to every thing of the other; where that leaves no room for things of
+    :data:`_LEAST`, at least one does to one; where there is none at all, or what is asked contradicts itself, the link
+    that was said last is given up.
 
     Args:
         wanted: What is asked for; wishes without a drawing are left out.
@@ -80,18 +83,24 @@ def laid_out(wanted: WishList, draw: Random) -> Layout:
         return Layout()
     links = list(range(len(wanted.links)))
     while True:
+        best: tuple[float, dict[int, Area], list[_Bond]] | None = None
         for every, lax in ((True, False), (True, True), (False, True)):
             bonds = _bonds(wanted, links, things, every=every)
-            boxes = _placed(things, bonds, draw, lax=lax)
-            if boxes is not None:
-                colours = _coloured(wanted, things, bonds, draw)
-                order = _order(len(things), bonds)
-                place = {at: number for number, at in enumerate(order)}
-                return Layout(
-                    tuple(Standing(things[at].name, colours[at], _rounded(boxes[at]), things[at].wish) for at in order),
-                    tuple(sorted(set(range(len(wanted.links))) - set(links))),
-                    tuple((place[one], side, place[other]) for one, side, other in bonds),
-                )
+            size, boxes = _placed(things, bonds, draw, lax=lax)
+            if boxes is not None and (best is None or size > best[0]):
+                best = size, boxes, bonds
+            if best is not None and best[0] >= _LEAST:
+                break
+        if best is not None:
+            _, boxes, bonds = best
+            colours = _coloured(wanted, things, bonds, draw)
+            order = _order(len(things), bonds)
+            place = {at: number for number, at in enumerate(order)}
+            return Layout(
+                tuple(Standing(things[at].name, colours[at], _rounded(boxes[at]), things[at].wish) for at in order),
+                tuple(sorted(set(range(len(wanted.links))) - set(links))),
+                tuple((place[one], side, place[other]) for one, side, other in bonds),
+            )
         if links:
             links.pop()
         else:
@@ -109,22 +118,35 @@ def _bonds(wanted: WishList, links: Sequence[int], things: Sequence[_Thing], *, 
     return found
 
 
-def _placed(things: Sequence[_Thing], bonds: Sequence[_Bond], draw: Random, *, lax: bool) -> dict[int, Area] | None:
-    """Return a box for each thing, or None where none were found.
+def _placed(
+    things: Sequence[_Thing], bonds: Sequence[_Bond], draw: Random, *, lax: bool
+) -> tuple[float, dict[int, Area] | None]:
+    """Return a box for each thing, of the layouts that were found the one in which the smallest thing is largest.
 
-    Where it is ``lax``, what has to do with a thing inside another may reach over that other.
+    Things are laid on an endless sheet, of which then as much is shown as they take: how they lie does not depend on
+    how large they are shown.
+
+    Args:
+        things: The things.
+        bonds: How they lie.
+        draw: Draws places.
+        lax: What has to do with a thing inside another may reach over that other.
+
+    Returns:
+        Root of the smallest thing's area, and the boxes; 0 and None where no layout was found.
     """
     if any((other, side, one) in bonds or one == other for one, side, other in bonds if side != "near"):
-        return None
+        return 0.0, None
     order = _walk(len(things), bonds)
     held: list[list[_Bond]] = [[bond for bond in bonds if at in (bond[0], bond[2])] for at in range(len(things))]
     overlapping = {frozenset((one, other)) for one, side, other in bonds if side in _OVERLAP}
     standing = {frozenset((one, other)) for one, side, other in bonds if side == "on"}
     if lax:
         overlapping |= _reaching(bonds)
-    side = min(_LARGEST, _ROOM / len(things) ** 0.5)
+    best: dict[int, Area] | None = None
+    largest, found = 0.0, 0
     for number in range(_ROUNDS):
-        sizes = _sizes(things, bonds, side, 0.85 if number < _ROUNDS // 3 else 0.45, draw)
+        sizes = _sizes(things, bonds, 0.85 if found or number < _ROUNDS // 3 else 0.45, draw)
         boxes: dict[int, Area] = {}
         for at in order:
             box = _one(at, sizes, boxes, held[at], overlapping, standing, draw)
@@ -132,9 +154,31 @@ def _placed(things: Sequence[_Thing], bonds: Sequence[_Bond], draw: Random, *, l
                 break
             boxes[at] = box
         else:
-            return boxes
-        side = max(_SMALLEST, side * _SHRINK)
-    return None
+            found += 1
+            shown = _shown(boxes, draw)
+            size = min(_root(box) for box in shown.values())
+            if size > largest:
+                best, largest = shown, size
+            if found >= _CHOICES or largest >= _GOOD:
+                break
+    return largest, best
+
+
+def _root(box: Area) -> float:
+    return float(((box[2] - box[0]) * (box[3] - box[1])) ** 0.5)
+
+
+def _shown(boxes: dict[int, Area], draw: Random) -> dict[int, Area]:
+    """Return boxes on a sheet as fractions of a picture that shows them all, as large as it may."""
+    left, top = (min(box[edge] for box in boxes.values()) for edge in (0, 1))
+    right, bottom = (max(box[edge] for box in boxes.values()) for edge in (2, 3))
+    scale = min((1 - 2 * _EDGE) / max(right - left, bottom - top), _LARGEST / max(map(_root, boxes.values())))
+    x = _EDGE + draw.random() * (1 - 2 * _EDGE - scale * (right - left)) - scale * left
+    y = _EDGE + draw.random() * (1 - 2 * _EDGE - scale * (bottom - top)) - scale * top
+    return {
+        at: (x + scale * box[0], y + scale * box[1], x + scale * box[2], y + scale * box[3])
+        for at, box in boxes.items()
+    }
 
 
 def _reaching(bonds: Sequence[_Bond]) -> set[frozenset[int]]:
@@ -169,21 +213,27 @@ def _one(
 ) -> Area | None:
     ready = [bond for bond in bonds if (bond[2] if bond[0] == at else bond[0]) in boxes]
     size = sizes[at]
-    for _ in range(_TRIES):
+    for number in range(_TRIES):
         if ready:
             one, side, other = ready[draw.randrange(len(ready))]
             centre = _towards(one == at, side, size, boxes[other if one == at else one], draw)
         else:
-            centre = (draw.uniform(size[0] / 2, 1 - size[0] / 2), draw.uniform(size[1] / 2, 1 - size[1] / 2))
+            wide = 0.6 * len(boxes) ** 0.5 * (1 + 2 * number / _TRIES)
+            centre = (_middle(boxes, 0) + draw.uniform(-wide, wide), _middle(boxes, 1) + draw.uniform(-wide, wide))
         box = around(size, centre)
-        if min(box) < _EDGE or max(box) > 1 - _EDGE:
-            continue
         here = {**boxes, at: box}
         if all(lies(side, here[one], here[other]) for one, side, other in ready) and all(
             _apart(box, its, frozenset((at, number)), overlapping, standing) for number, its in boxes.items()
         ):
             return box
     return None
+
+
+def _middle(boxes: dict[int, Area], axis: int) -> float:
+    """Return the middle of what is placed."""
+    if not boxes:
+        return 0.0
+    return (min(box[axis] for box in boxes.values()) + max(box[axis + 2] for box in boxes.values())) / 2
 
 
 def _towards(first: bool, side: str, size: tuple[float, float], other: Area, draw: Random) -> tuple[float, float]:
@@ -221,16 +271,13 @@ def _apart(
     return across <= 0 or min(abs(box[3] - other[1]), abs(other[3] - box[1])) > 0.07 * high
 
 
-def _sizes(
-    things: Sequence[_Thing], bonds: Sequence[_Bond], side: float, least: float, draw: Random
-) -> list[tuple[float, float]]:
+def _sizes(things: Sequence[_Thing], bonds: Sequence[_Bond], least: float, draw: Random) -> list[tuple[float, float]]:
     """Return width and height of each thing: of its natural proportions, small where it is to lie in another.
 
     Args:
         things: The things.
         bonds: How they lie.
-        side: Root of the area of a thing.
-        least: Share of that which a thing has at least.
+        least: Root of the area that a thing has at least; 1 is the most, but for what holds another.
         draw: Draws the share.
     """
     sizes = []
@@ -239,7 +286,7 @@ def _sizes(
     bearing = [(one, other) for one, how, other in bonds if how == "on"]
     for at, thing in enumerate(things):
         aspect = ASPECTS[thing.name]
-        large = side * draw.uniform(least, 1.0) * (1.5 if at in holders - inner else 1.0)
+        large = draw.uniform(least, 1.0) * (1.5 if at in holders - inner else 1.0)
         width = min(large * aspect**0.5, large * 1.35)
         sizes.append((width, width / aspect))
     for one, other in bearing:
