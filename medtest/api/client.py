@@ -148,6 +148,8 @@ class Caller:
         headers = received.headers
         try:
             found = self.wire.read(received, request, self.parameters, plain=plain)
+            if self.wire.draws and found.state == CallState.ANSWERED and not (found.drawn or found.url or found.task):
+                found = replace(found, state=CallState.CONTENT_FILTER, reason="the service answered with no picture")
         except TaskEnded as error:
             why = self._without_prompt(reason_of(error), request)
             return replace(self._broken(received, why, seconds), trouble=Trouble.STATUS), None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,7 @@ import cv2
 import numpy as np
 
 from medtest.api.request import CallState
+from medtest.api.wire.drawing import CODED
 from medtest.cases import Image, image_sha256
 from medtest.errors import OutputProblem
 from medtest.files.by_content import PictureFiles, encode, without_metadata
@@ -33,6 +35,26 @@ class KeptPicture:
     picture: str = ""
     state: CallState = CallState.ANSWERED
     reason: str = ""
+
+
+def file_of(content: bytes) -> bytes:
+    """Return the file of a picture that may still be base64 (:data:`medtest.api.wire.drawing.CODED`).
+
+    Raises:
+        BadFileError: It is no base64.
+    """
+    if not content.startswith(CODED):
+        return content
+    packed = content[len(CODED) :]
+    try:
+        return binascii.a2b_base64(packed, strict_mode=True)
+    except binascii.Error:
+        pass
+    packed = b"".join(packed.split())  # ends of lines, and what fills the last letters up
+    try:
+        return binascii.a2b_base64(packed + b"=" * (-len(packed) % 4), strict_mode=True)
+    except binascii.Error:
+        raise BadFileError("is no base64") from None
 
 
 def pixels_of(content: bytes, size: int | None = None) -> Image:
@@ -79,6 +101,7 @@ class Store:
             OutputProblem: The folder cannot be written.
         """
         try:
+            content = file_of(content)
             pixels = pixels_of(content, self.size)
         except BadFileError as error:
             return KeptPicture(state=CallState.MALFORMED, reason=f"what came {error}")

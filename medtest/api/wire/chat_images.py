@@ -13,7 +13,7 @@ from typing import Any
 from medtest.api.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, count_of, decoded, error_of
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import Drawing, asked, from_base64, mapping, nothing, seed_of, words
+from medtest.api.wire.drawing import Drawing, asked, coded, mapping, nothing, seed_of, words
 
 _FILTERED = frozenset(
     {"content_filter", "safety", "image_safety", "prohibited_content", "image_prohibited_content", "blocklist", "spii"}
@@ -71,7 +71,7 @@ class ChatImages(Drawing):
             if not found:
                 return nothing("the service answered with an empty picture", **common)
             if found.startswith("data:"):
-                return ReplyContent(state=CallState.ANSWERED, drawn=from_base64(found), **common)
+                return ReplyContent(state=CallState.ANSWERED, drawn=coded(found), **common)
             return ReplyContent(state=CallState.ANSWERED, url=found, **common)
         text = " ".join(_text(said.get("content")).split())
         why = f"the model answered in words alone: {text[:_MOST_WORDS]}" if text else "the model answered with nothing"

@@ -11,7 +11,7 @@ from typing import Any
 from medtest.api.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, error_of
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import Drawing, asked, from_base64, nothing, seed_of, words
+from medtest.api.wire.drawing import Drawing, asked, coded, nothing, seed_of, words
 
 _IN_JSON = ("image", "b64_json", "blob", "generated_image")
 
@@ -49,7 +49,7 @@ class HuggingFace(Drawing):
         if not isinstance(first, dict) or not any(name in first for name in _IN_JSON):
             message = error_of(body)[1]
             raise NotAnAnswer("the body has no image" + (f": {message}" if message else ""))
-        coded = next((words(first[name]) for name in _IN_JSON if name in first), "")
-        if not coded:
+        text = next((words(first[name]) for name in _IN_JSON if name in first), "")
+        if not text:
             return nothing("the service answered with an empty picture")
-        return ReplyContent(state=CallState.ANSWERED, drawn=from_base64(coded))
+        return ReplyContent(state=CallState.ANSWERED, drawn=coded(text))

@@ -12,7 +12,7 @@ from typing import Any
 from medtest.api.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, count_of, decoded, error_of
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import Drawing, asked, from_base64, mapping, nothing, seed_of, words
+from medtest.api.wire.drawing import Drawing, asked, coded, mapping, nothing, seed_of, words
 
 
 class Images(Drawing):
@@ -44,9 +44,9 @@ class Images(Drawing):
             return nothing("the service answered with an empty list", **common)
         first = mapping(data[0], "the picture")
         common["revised_prompt"] = words(first.get("revised_prompt"))
-        coded, url = words(first.get("b64_json")), words(first.get("url"))
-        if coded or url.startswith("data:"):
-            return ReplyContent(state=CallState.ANSWERED, drawn=from_base64(coded or url), **common)
+        text, url = words(first.get("b64_json")), words(first.get("url"))
+        if text or url.startswith("data:"):
+            return ReplyContent(state=CallState.ANSWERED, drawn=coded(text or url), **common)
         if url:
             return ReplyContent(state=CallState.ANSWERED, url=url, **common)
         return nothing("the service answered with an empty picture", **common)

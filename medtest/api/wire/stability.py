@@ -14,7 +14,7 @@ from typing import Any
 from medtest.api.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import Drawing, asked, from_base64, mapping, nothing, seed_of, words
+from medtest.api.wire.drawing import Drawing, asked, coded, mapping, nothing, seed_of, words
 
 _MOST_SEED = 4294967294
 _DONE = "success"
@@ -42,7 +42,7 @@ class Stability(Drawing):
         drawn, reason = received.content, received.headers.get("finish-reason", _DONE)
         if "json" in received.headers.get("content-type", ""):
             body = mapping(decoded(received.content), "the body")
-            drawn, reason = from_base64(words(body.get("image"))), words(body.get("finish_reason")) or _DONE
+            drawn, reason = coded(words(body.get("image"))), words(body.get("finish_reason")) or _DONE
         if reason.lower() == "content_filtered":
             return nothing(f"the service ended with finish_reason {reason}")
         if reason.lower() != _DONE:

@@ -60,6 +60,7 @@ def test_a_picture_comes_as_openai_sends_it(tmp_path: Path, monkeypatch: pytest.
         (one({"b64_json": ""}), "empty picture"),
         (one({"b64_json": None, "url": None}), "empty picture"),
         (one({"b64_json": "{BLANK}"}), "one colour"),
+        (one({"b64_json": "data:image/png;base64,"}), "no picture"),
         ([*one({"url": "{BASE}/files/a.png"}), served(name="BLANK")], "one colour"),
         (
             replying(
@@ -109,7 +110,7 @@ def test_what_is_no_picture_is_malformed(tmp_path: Path) -> None:
     assert output(found).state == "malformed" and "truncated" in output(found).why
     with playing(one({"b64_json": "%%%"})) as vendor:
         (found,) = asked(made(OpenAIImages, vendor, path="/v1"), tmp_path, run="other")
-    assert "no base64" in output(found)
+    assert output(found).state == "malformed" and "no base64" in output(found).why
 
 
 def test_an_address_is_fetched_at_once_and_the_rewritten_prompt_recorded(tmp_path: Path) -> None:
