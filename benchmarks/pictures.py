@@ -2,9 +2,9 @@
 
 ``python benchmarks/pictures.py`` starts a server of its own, as a process, that answers ``/v1/images/generations`` at
 once with one of a few PNG files in base64. The bare client decodes the JSON and the base64 and throws the picture away;
-ours also decodes the picture, hashes its pixels, writes the file to disk (fsync, rename) and both ledger and cache, with
-processes that help (:mod:`medtest.systems.pictures.keepers`). By turns, the best of each; the seconds of all processors
-stand beside.
+ours also decodes the picture, hashes its pixels, writes the file to disk (fsync, rename) and both ledger and cache,
+with processes that help (:mod:`medtest.systems.pictures.keepers`). By turns, the best of each; the seconds of all
+processors stand beside.
 """
 
 from __future__ import annotations
