@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "corruptions": ["--passes=1"],
     "drawing": ["--campaigns=2", "--prompts=25", "--workers=1", "--only", "sides_swapped"],
     "fidelity": ["--pictures", "300", "--dimension=16", "--classes=8", "--hashed=500"],
+    "depictions": ["--prompts=10"],
     "followups": ["--share=0.0005", "--workers=1", "--passes=1"],
     "memory": ["--cases", "20", "40", "--workers=1", "--size=128"],
     "networks": ["ssformer-compact", "pranet", "--threads=1", "--batch=1"],

@@ -8,7 +8,13 @@ from rich.console import Console
 from rich.table import Table
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.results.published import published_attacks, published_labels, reference, retraining
+from medtest.results.published import (
+    published_actesting,
+    published_attacks,
+    published_labels,
+    reference,
+    retraining,
+)
 from medtest.results.published.retraining import AVERAGE
 from medtest.seeds.datasets.facts import plain
 
@@ -22,9 +28,9 @@ def print_reference(*, model: str, dataset: str, threshold: float | None, consol
         UserMistakes: A network, data set or threshold of which nothing was published.
     """
     cells = reference.cells()
-    segmenting, classifying = reference.models(), label_models()
+    segmenting, classifying, drawing = reference.models(), label_models(), published_actesting.software()
     asked = label_names().get(model, model)
-    models = _chosen("--model", asked, (*segmenting, *classifying))
+    models = _chosen("--model", asked, (*segmenting, *classifying, *drawing))
     datasets = _chosen("--dataset", dataset, tuple(dict.fromkeys(c.dataset for c in cells)))
     thresholds = _thresholds(threshold, tuple(sorted({c.threshold for c in cells})))
     narrowed = bool(dataset) or threshold is not None
@@ -45,6 +51,7 @@ def print_reference(*, model: str, dataset: str, threshold: float | None, consol
     if chosen and not model:
         console.print()
     print_labels([name for name in models if name in classifying], console=console)
+    print_drawing([name for name in models if name in drawing], console=console)
 
 
 def _of_segmenters(model: str, option: str, found: str) -> UserMistakes:
@@ -104,6 +111,37 @@ def _unknown(option: str, found: str, known: Iterable[str]) -> UserMistakes:
 
 
 _FIGURE = len("100.00")
+
+
+def print_drawing(software: Sequence[str], *, console: Console) -> None:
+    """Print what ACTesting published of text-to-image software.
+
+    Args:
+        software: Of :func:`medtest.results.published.published_actesting.software`.
+        console: Where to.
+    """
+    value = published_actesting.value
+    for title, table, columns in (
+        ("error rates (figure 6)", "errors", {"error_e": "Error_e", "error_r": "Error_r"}),
+        ("miss rates (table 2)", "miss", {"miss_e": "Miss_e", "miss_r": "Miss_r"}),
+        ("pictures (table 1)", "fidelity", {"i_fid": "I-FID", "i_is": "I-IS", "rp_percent": "RP, %"}),
+    ):
+        operators = dict.fromkeys(one.operator for one in published_actesting.cells(table))
+        rows = [
+            (name, operator, *(f"{value(table, name, operator, column):.{_digits(column)}f}" for column in columns))
+            for name in software
+            for operator in operators
+            if value(table, name, operator, next(iter(columns))) is not None
+        ]
+        if rows:
+            console.print(_figures(title, ("software", "operator", *columns.values()), rows))
+            console.print()
+    if software:
+        console.print(f"Source: {published_actesting.PAPER}.", style="dim")
+
+
+def _digits(column: str) -> int:
+    return 2 if column in ("error_e", "error_r", "i_fid", "i_is", "rp_percent") else 4
 
 
 def label_models() -> tuple[str, ...]:

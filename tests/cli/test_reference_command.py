@@ -11,7 +11,7 @@ from rich.console import Console
 
 from medtest.cli.reference import print_reference
 from medtest.errors import UserMistakes
-from medtest.results.published import published_labels, reference
+from medtest.results.published import published_actesting, published_labels, reference
 
 
 def test_no_figure_is_cut_at_eighty_columns() -> None:
@@ -55,6 +55,15 @@ def test_flip_probabilities_are_printed() -> None:
     assert "VGG19" not in shown and "Inception" not in shown
     everything = shown_of("")
     assert all(name in everything for name in ("PraNet", "AGDN", "CheXNet", "ResNet152"))
+
+
+def test_every_figure_of_text_to_image_software_is_printed() -> None:
+    shown = shown_of("wan xiang")
+    for table, form in (("errors", ".2f"), ("miss", ".4f"), ("fidelity", ".2f")):
+        for cell in published_actesting.cells(table):
+            if cell.software == "Wan Xiang":
+                assert all(f"{value:{form}}" in shown for value in cell.values.values()), cell
+    assert "SD XL" not in shown and "ACTesting" in shown and "Real-Image" not in shown_of("")
 
 
 def test_data_sets_and_thresholds_are_of_polyps() -> None:
