@@ -82,6 +82,7 @@ class Context:
         judging: Settings of the oracle by name, JSON values.
         folder: The run's folder, for what records name by SHA-256; None where the records are of none.
         shared: The folder that all runs share, for what is kept by content; None likewise.
+        hashed: Whether names of files may tell of patients, so that no table shows them.
     """
 
     place: Axes
@@ -91,6 +92,7 @@ class Context:
     judging: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
     shared: Path | None = None
+    hashed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -309,6 +311,7 @@ def tables_of(
                 judging=wanted.judging,
                 folder=None if files is None else files[0],
                 shared=None if files is None else files[1],
+                hashed=wanted.hashed,
             ),
         ),
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,18 @@ class EmbeddedRun:
 
     def __post_init__(self) -> None:
         self._kept: dict[tuple[str, bool], KeptFeatures] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.store.close()
+
+    def without_names(self) -> EmbeddedRun:
+        """Return the same, its training pictures called by the SHA-256 of their files."""
+        return replace(self, training={name: name for name in self.training})
 
     def of(self, cases: NDArray[np.bool_] | Integers, *, net: str | None = None, scores: bool = False) -> Features:
         """Return features, or scores, of the pictures of cases that were embedded."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.errors import MedtestError
+from medtest.records import PICTURES
 from medtest.results.fidelity.cases import DrawnCases
 from medtest.results.fidelity.duplicate_tables import duplicate_tables
 from medtest.results.fidelity.embedded import EmbeddedRun, embedded_run
@@ -47,6 +48,7 @@ def picture_tables(
     *,
     folder: Path | None,
     shared: Path | None = None,
+    hashed: bool = False,
     progress: Callable[[str], None] = lambda line: None,
 ) -> PictureTables:
     """Return the tables on the pictures that the records of one system name.
@@ -59,21 +61,24 @@ def picture_tables(
         settings: What figures are made with.
         folder: The run's folder, which keeps the pictures; None makes what needs none.
         shared: The folder that all runs share, where features are kept; None for the run's own.
+        hashed: Show no names of files of the training folder.
         progress: Is told how far the embedding is.
     """
     cases = DrawnCases.of(records)
-    embedded, notices = None, []
+    notices: list[str] = []
     if folder is not None and settings.pictures == "embedded" and cases.drawn.any():
-        try:
-            embedded = embedded_run(cases, settings, folder=folder, shared=shared or folder, progress=progress)
-            notices = embedded.notices
-        except MedtestError as error:
-            notices = [f"figures that need a network of pictures are missing: {error}"]
-    try:
-        return PictureTables(frames=_frames(cases, settings, embedded), notices=tuple(notices))
-    finally:
-        if embedded is not None:
-            embedded.store.close()
+        if not (folder / PICTURES).is_dir():
+            notices = ["the run keeps no pictures, and so there is no figure that needs some"]
+        else:
+            try:
+                with embedded_run(
+                    cases, settings, folder=folder, shared=shared or folder, progress=progress
+                ) as embedded:
+                    made = _frames(cases, settings, embedded.without_names() if hashed else embedded)
+                    return PictureTables(frames=made, notices=tuple(embedded.notices))
+            except MedtestError as error:
+                notices = [f"figures that need a network of pictures are missing: {error}"]
+    return PictureTables(frames=_frames(cases, settings, None), notices=tuple(notices))
 
 
 def _frames(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRun | None) -> dict[str, Any]:

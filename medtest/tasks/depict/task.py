@@ -110,8 +110,14 @@ class DepictTask(Task):
         found = depict_tables(records, phantom=context.phantom)
         if found is None:
             return TaskResults()
-        settings = FigureSettings(**(context.judging.get("figures") or {}))
-        return DepictResults(found, picture_tables(records, settings, folder=context.folder, shared=context.shared))
+        drawn = picture_tables(
+            records,
+            FigureSettings.of(context.judging),
+            folder=context.folder,
+            shared=context.shared,
+            hashed=context.hashed,
+        )
+        return DepictResults(found, drawn)
 
 
 _NO_POOL = '{"entities":[],"triples":[]}'
