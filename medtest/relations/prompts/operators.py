@@ -7,15 +7,17 @@ templates (section 3.2, text synthesizing), and its effect is the difference of 
 from __future__ import annotations
 
 from abc import abstractmethod
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from medtest.captions.vocabulary import vg150
 from medtest.cases import Params, PreparedSeed, Prompt
-from medtest.errors import NotApplicable, nearest_name
-from medtest.plugins import wrong_at
+from medtest.errors import Mistake, NotApplicable, nearest_name
+from medtest.files import file_sha256
+from medtest.plugins import TRUSTED, wrong_at
 from medtest.relations.base import RelationSettings
 from medtest.relations.prompts import wording
 from medtest.relations.prompts.base import PromptRelation, prompt_of
@@ -24,17 +26,24 @@ from medtest.relations.prompts.pools import only_held_by, renamed, with_one_more
 from medtest.relations.prompts.worlds import World, WorldName, world_of
 from medtest.scenes import Entity, Pool
 
+TEXT = "text"
+"""Parameter that holds a follow-up's words where a model added some."""
+
 
 class OperatorSettings(RelationSettings):
     """What a suite may set of every operator.
 
     Attributes:
         severities: There is one, 0.
+        enrich: Folder of a masked language model that adds words to the templates'; "" for none. Not a suite's to say.
+        enrich_words: Most words that it adds to one prompt.
     """
 
     known_severities: ClassVar[tuple[int, ...]] = (0,)
 
     severities: list[int] = [0]
+    enrich: str = Field(default="", json_schema_extra=TRUSTED)
+    enrich_words: int = Field(default=1, ge=1, le=20)
 
 
 class NewEntitySettings(OperatorSettings):
@@ -79,13 +88,35 @@ class PoolOperator(PromptRelation):
         """
         prompt = prompt_of(seed)
         params = self.draw(prompt.pool, rng)
-        self.change(prompt, params)
+        made = self.change(prompt, params)
+        folder = self.settings.enrich
+        if folder:  # a model's arithmetic differs between machines: its words are kept, and replayed from there
+            model = wording.enricher(folder)
+            params[TEXT] = model.enrich(made.text, seed=int(rng.integers(2**31)), words=self.settings.enrich_words)
         return params
 
     def change(self, prompt: Prompt, params: Params) -> Prompt:
-        """Return the changed pool in the words of templates."""
+        """Return the changed pool in the words of templates, with those that a model added."""
         pool = self.changed(prompt.pool, params)
-        return Prompt(text=wording.said(pool, prompt), pool=pool)
+        given = params.get(TEXT)
+        return Prompt(text=wording.said(pool, prompt) if given is None else str(given), pool=pool)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the SHA-256 of every file of the folder of the model that adds words.
+
+        Raises:
+            UserMistakes: There is no such folder.
+        """
+        folder = self.settings.enrich
+        if not folder:
+            return {}
+        where = Path(folder).expanduser()
+        if not where.is_dir():
+            found = f"{folder} (there is no such folder)"
+            allowed = "a folder with a masked language model of transformers"
+            raise Mistake(where="relation", key="enrich", found=found, allowed=allowed).as_error()
+        files = sorted(path for path in where.iterdir() if path.is_file())
+        return {"enrich": {path.name: file_sha256(path) for path in files}}
 
     @abstractmethod
     def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
@@ -183,13 +214,17 @@ class ChangingAndAddition(PoolOperator):
 # ---------------------------------------------------------------------------------------------------------- synonyms
 
 
-class SynonymSettings(OperatorSettings):
+class SynonymSettings(RelationSettings):
     """What a suite may set of SS.
 
     Attributes:
+        severities: There is one, 0.
         words: ``one`` class gets another word, or ``all`` that have one.
     """
 
+    known_severities: ClassVar[tuple[int, ...]] = (0,)
+
+    severities: list[int] = [0]
     words: Literal["one", "all"] = "one"
 
 
@@ -199,7 +234,7 @@ class SynonymSubstitution(PromptRelation):
     Settings: ClassVar[type[RelationSettings]] = SynonymSettings
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw words: ``{"words": {class: word}}``.
+        """Draw words: ``{"words": [[class, word]]}``.
 
         Raises:
             NotApplicable: The prompt names no class by a word that has a synonym.
@@ -210,11 +245,12 @@ class SynonymSubstitution(PromptRelation):
             raise NotApplicable("no word of the prompt has a synonym")
         names = sorted(others)
         chosen = names if self.settings.words == "all" else [names[int(rng.integers(len(names)))]]
-        return {"words": {name: others[name][int(rng.integers(len(others[name])))] for name in chosen}}
+        return {"words": [[name, others[name][int(rng.integers(len(others[name])))]] for name in chosen]}
 
     def change(self, prompt: Prompt, params: Params) -> Prompt:
         """Return the prompt in other words; its pool is the same."""
-        words = {str(name): str(word) for name, word in _of(params, "words").items()}
+        given: Any = params["words"]
+        words = {str(name): str(word) for name, word in given}
         return Prompt(text=wording.reworded(prompt, words), pool=prompt.pool)
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from medtest.captions import inflection
 from medtest.captions.render import Unsayable, render
 from medtest.captions.vocabulary import vg150
 from medtest.errors import NotApplicable
 from medtest.scenes import Pool, Prompt
+
+if TYPE_CHECKING:
+    from medtest.captions.enrich import Enricher
 
 _LEAD = re.compile(r"(an?|the) (photo|photograph|picture|image|drawing|painting) of (?=\S)", re.I)
 _THERE = ("There is ", "There are ")
@@ -30,6 +35,18 @@ def said(pool: Pool, source: Prompt) -> str:
         return text
     stop = "." if source.text.rstrip().endswith(".") else ""
     return f"{lead.group()}{text[:1].lower()}{text[1:-1]}{stop}"
+
+
+@lru_cache(maxsize=1)
+def enricher(folder: str) -> Enricher:
+    """Return the masked language model of a folder, loaded once in a process.
+
+    Raises:
+        UserMistakes: The folder holds none.
+    """
+    from medtest.captions.enrich import Enricher
+
+    return Enricher(Path(folder).expanduser())
 
 
 @lru_cache(maxsize=1024)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from relation_files import assert_every_key_is_documented
 from medtest.captions.render import render
 from medtest.captions.vocabulary import vg150
 from medtest.cases import FollowUp, PreparedSeed
-from medtest.errors import NotApplicable
+from medtest.errors import NotApplicable, UserMistakes
 from medtest.plugins import parts
 from medtest.relations.base import Relation
 from medtest.relations.prompts.worlds import related, world_of
@@ -125,7 +126,7 @@ def test_ss_says_the_same_pool_in_other_words(pool: Pool, draw: int) -> None:
     if follow is None:
         return
     assert follow.prompt.pool == pool and follow.prompt.text != seed.prompt.text
-    words = follow.params["words"]
+    words = dict(follow.params["words"])
     assert all(vg150().class_of(word) == name for name, word in words.items())
     assert follow.prompt.text == render(pool, words=words)  # nothing else changed, articles agree
     assert follow.effect.data["removed"] == follow.effect.data["added"] == {"entities": [], "triples": []}
@@ -237,14 +238,14 @@ def test_classes_that_are_none_are_a_mistake() -> None:
 @pytest.mark.parametrize("text", ["An old sofa stands by two armchairs.", "AN OLD SOFA", "Sofa, old"])
 def test_ss_changes_a_prompts_own_words(text: str) -> None:
     follow = made("ss", seed_of(pool_of([entity("couch", 1, "old")]), text), 0)
-    assert follow.params == {"words": {"couch": "couch"}}
+    assert follow.params == {"words": [["couch", "couch"]]}
     assert follow.prompt.text.lower() == text.lower().replace("sofa", "couch")
 
 
 def test_ss_keeps_number_article_and_case() -> None:
     pool = pool_of([entity("airplane"), entity("bike", 2)])
     follow = load_relation("ss", words="all").apply(
-        seed_of(pool, "An airplane above two Bicycles"), {"words": {"airplane": "plane", "bike": "bike"}}
+        seed_of(pool, "An airplane above two Bicycles"), {"words": [["airplane", "plane"], ["bike", "bike"]]}
     )
     assert follow.prompt.text == "A plane above two Bikes"
 
@@ -253,7 +254,7 @@ def test_one_words_class_is_not_found_inside_anothers_name() -> None:
     pool = pool_of([entity("racket"), entity("tennis racket")])
     for draw in range(10):
         follow = made("ss", seed_of(pool), draw)
-        assert follow is None or "racket" not in follow.params["words"]
+        assert follow is None or "racket" not in dict(follow.params["words"])
 
 
 def test_a_photo_of_stays_a_photo_of() -> None:
@@ -276,3 +277,44 @@ def test_alike_classes_are_classes() -> None:
     named = {name for group in worlds._alike() for name in group} | worlds.parts()
     assert named <= set(vg150().names), named - set(vg150().names)
     assert worlds.postures() <= set(vg150().relations)
+
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def masked_language_model(folder: Path, words: list[str]) -> Path:
+    """A tiny random BERT that knows these words."""
+    import torch
+    from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
+
+    known = [*SPECIAL, *dict.fromkeys(words)]
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(known), encoding="utf-8")
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    BertForMaskedLM(BertConfig(vocab_size=len(known), **sizes)).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.slow
+def test_words_that_a_model_adds_are_kept_with_the_case(tmp_path: Path) -> None:
+    seed = seed_of(RIDER)
+    words = [*seed.prompt.text.lower().replace(".", "").split(), ".", "slowly", "calmly"]
+    folder = masked_language_model(tmp_path / "bert", words)
+    relation = load_relation("er_r", enrich=str(folder))
+    follows = [relation.follow_up(seed, 0, np.random.default_rng(draw)) for draw in range(6)]
+    plain = {render(one.prompt.pool) for one in follows}
+    assert any(one.prompt.text not in plain for one in follows)
+    (folder / "model.safetensors").unlink()  # what was added stands in the parameters
+    for one in follows:
+        assert len(one.prompt.pool.triples) == 1
+        again = load_relation("er_r").apply(seed, json.loads(json.dumps(dict(one.params))))
+        assert again.prompt == one.prompt
+    assert set(relation.fingerprint()["enrich"]) >= {"config.json"}
+
+
+def test_a_folder_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserMistakes, match="1 mistake"):
+        load_relation("ec", enrich=str(tmp_path / "none")).fingerprint()
+    assert load_relation("ec").fingerprint() == {}
