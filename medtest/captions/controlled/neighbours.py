@@ -58,6 +58,8 @@ class Neighbours:
         """Say whether the word at an index can follow inside a noun phrase."""
         word = word_at(self.words, at)
         after = word_at(self.words, at + 1)
+        if word in ("left", "right") and after == "of":
+            return False
         forms = self.told.verb(word)
         if "VG" in forms and word not in self.told["ing_nouns"]:
             return word in self.told["ing_modifiers"] or continues(after)

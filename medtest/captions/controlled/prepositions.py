@@ -70,9 +70,13 @@ def _phrases() -> dict[tuple[str, ...], str]:
     told = lexicon()
     for phrase, predicate in (dict(vg150().phrases) | _FURTHER | dict.fromkeys(_UNSEEN, "")).items():
         first = phrase.split()[0]
-        if not told.verb(first) or phrase in _FURTHER or phrase in ("to", "past", "like", "close to"):
+        if (
+            not told.verb(first)
+            or phrase in _FURTHER
+            or phrase in ("to", "past", "like", "close to", "left of", "right of")
+        ):
             found[tuple(phrase.split())] = predicate
-    for phrase in ("and", "left of", "right of", "has", "covered in"):
+    for phrase in ("and", "has", "covered in"):
         found.pop(tuple(phrase.split()), None)
     return found
 

@@ -45,7 +45,7 @@ class Tagger(Neighbours):
             return 1
         if found is not None:
             size, predicate = found
-            if predicate == "part of" and self._last() not in (Tag.COPULA, Tag.NOUN, Tag.AND):
+            if word in ("part", "left", "right") and self._last() not in (Tag.COPULA, Tag.NOUN, Tag.AND):
                 self._open(word, following, at)
                 return 1
             if predicate == "-":

@@ -47,6 +47,9 @@ READ = [
     ("A basket full of apples", ["basket", "apple"], ["basket with apple"]),
     ("A nurse in a blue uniform", ["nurse", "uniform"], ["nurse wearing uniform"]),
     ("A hill covered in snow", ["hill", "snow"], ["hill covered in snow"]),
+    ("A photo of a stapler left of a parrot", ["stapler", "parrot"], ["stapler left of parrot"]),
+    ("A photo of a tv remote right of a drum", ["tv remote", "drum"], ["tv remote right of drum"]),
+    ("A tent on the left of a river", ["tent", "river"], ["tent left of river"]),
     # clauses and pronouns
     ("A boy who is feeding a duck that is in a pond", ["boy", "duck", "pond"], ["boy feeding duck", "duck in pond"]),
     ("There are two boats near a dock", ["boat", "dock"], ["boat near dock"]),
