@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,17 @@ import cv2
 import numpy as np
 import pytest
 
+from medtest.cases import Image, image_sha256
 from medtest.cli.app import run_app
+from medtest.cli.labelled import scene_pictures
 from medtest.errors import MedtestError, UserMistakes
+from medtest.phantoms.scenes import CLASSES, COLOURS
+from medtest.readers.pictures.base import PictureContent, PictureReader, PictureSettings
 from medtest.readers.pictures.card import Card
-from medtest.readers.pictures.labelled import coco_pictures
+from medtest.readers.pictures.labelled import LabelledPictures, coco_pictures, make_card
+from medtest.readers.pictures.spatial import PREDICATES
 from medtest.results.cards import card_rows
+from medtest.scenes import Scene
 
 SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared")) / "data"
 PHOTOS, YOLOX = SHARED / "photos", SHARED / "detector" / "yolox_nano.onnx"
@@ -83,6 +90,44 @@ def test_labels_in_both_layouts_say_what_pictures_show(tmp_path: Path) -> None:
         ("bike", True),
     ]
     assert len(coco_pictures(other, limit=1).pictures) == 1
+
+
+def test_labels_may_say_relations_and_attributes(tmp_path: Path) -> None:
+    folder = _photographs(tmp_path / "one")
+    listed = json.loads(json.dumps(LISTED))
+    listed[0]["objects"][1]["attributes"] = ["red"]
+    listed[0]["triples"] = [[0, "laying on", 1], [2, "near", 1]]
+    (folder / "annotations.json").write_text(json.dumps(listed))
+    found = coco_pictures(folder)
+    assert found.pictures[0].truth.named() == (("dog", "lying on", "bike"),)  # the cat is too small
+    assert found.pictures[0].truth.entities[1].attributes == ("red",)
+    assert (found.predicates, found.attributes) == ({"lying on", "near"}, {"red"})
+    listed[0]["triples"] = [[0, "on", 7]]
+    (folder / "annotations.json").write_text(json.dumps(listed))
+    with pytest.raises(MedtestError, match="a triple names an object"):
+        coco_pictures(folder)
+
+
+class SeesTruth(PictureReader):
+    """Sees what was drawn, by the picture's pixels."""
+
+    def __init__(self, drawn: LabelledPictures) -> None:
+        super().__init__("truth", PictureSettings())
+        self.truths = {image_sha256(one.pixels()): one.truth for one in drawn.pictures}
+
+    def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
+        return [self.truths[image_sha256(image)] for image in images]
+
+
+def test_drawn_scenes_are_the_same_again_and_one_who_sees_them_whole_has_a_full_card() -> None:
+    card = make_card(SeesTruth(scene_pictures(30, 5)), scene_pictures(30, 5))
+    classes, predicates, colours = (card.of_kind(kind) for kind in ("class", "predicate", "attribute"))
+    assert len(classes) == len(CLASSES)
+    assert len(predicates) == len(PREDICATES)
+    assert len(colours) == len(COLOURS)
+    assert all(row.seen == row.present and row.spurious == 0 for row in card.rows)
+    assert all(row.present + row.absent == 30 for row in classes)
+    assert sum(row.told for row in predicates) == len(PREDICATES)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from medtest.captions.vocabulary import vg150
 from medtest.cases import Image, image_sha256
 from medtest.errors import BadOutput, MedtestError
 from medtest.files.images import BadFileError, read_rgb
@@ -18,7 +19,7 @@ from medtest.readers.pictures.base import PictureContent, PictureReader
 from medtest.readers.pictures.card import Card, Counts
 from medtest.readers.pictures.coco import pool_class
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
-from medtest.scenes import Box, Entity, NamedTriple, Pool, Scene, SeenEntity, Triple, dumped
+from medtest.scenes import Box, Entity, NamedTriple, Pool, Scene, SeenEntity, Triple, alphabetical, dumped
 
 LEAST_PIXELS: Final = 32 * 32
 """Area of a box above which a thing counts as there: COCO's line between small things and others."""
@@ -71,7 +72,9 @@ def coco_pictures(place: Path, *, limit: int | None = None) -> LabelledPictures:
 
     Two layouts are read: COCO's own (``images``, ``annotations``, ``categories``), and a list of ``{"file", "width",
     "height", "objects": [{"class", "box_xywh"}]}``. Things no larger than :data:`LEAST_PIXELS` make a class doubtful.
-    Relations are those that boxes tell (:mod:`medtest.readers.pictures.spatial`).
+    Relations are those that boxes tell (:mod:`medtest.readers.pictures.spatial`); where entries of the list have
+    ``"triples": [[0, "riding", 1]]``, by the places of their objects, they are these and no others. Its objects may
+    have ``"attributes": ["red"]``.
 
     Args:
         place: The JSON file, or a folder with one: ``annotations.json``, ``instances*.json``, also in ``annotations/``.
@@ -85,8 +88,13 @@ def coco_pictures(place: Path, *, limit: int | None = None) -> LabelledPictures:
     pictures = [_labelled(one, path, place) for one in entries[:limit]]
     every = frozenset(pool_class(name) for name in classes)
     count = "1 picture" if len(pictures) == 1 else f"{len(pictures):,} pictures"
+    said = [name for one in entries for _, name, _ in one.triples or ()]
     return LabelledPictures(
-        pictures=pictures, classes=every, predicates=frozenset(PREDICATES), data=f"{count} of {path.name}"
+        pictures=pictures,
+        classes=every,
+        predicates=frozenset(PREDICATES if all(one.triples is None for one in entries) else said),
+        attributes=frozenset(name for one in entries for its in one.attributes.values() for name in its),
+        data=f"{count} of {path.name}",
     )
 
 
@@ -109,6 +117,8 @@ class _Entry:
     width: float
     height: float
     things: list[tuple[str, tuple[float, float, float, float] | None]]
+    attributes: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    triples: list[tuple[int, str, int]] | None = None
 
 
 def _entries(path: Path) -> tuple[list[_Entry], frozenset[str]]:
@@ -139,6 +149,12 @@ def _own(value: Sequence[Mapping[str, Any]]) -> list[_Entry]:
             width=float(one["width"]),
             height=float(one["height"]),
             things=[(str(thing["class"]), _numbers(thing["box_xywh"])) for thing in one["objects"]],
+            attributes={
+                place: alphabetical(map(str, thing["attributes"]))
+                for place, thing in enumerate(one["objects"])
+                if "attributes" in thing
+            },
+            triples=_triples(one["triples"], len(one["objects"])) if "triples" in one else None,
         )
         for one in value
     ]
@@ -156,6 +172,13 @@ def _coco(value: Mapping[str, Any]) -> list[_Entry]:
     return list(entries.values())
 
 
+def _triples(told: Sequence[Any], things: int) -> list[tuple[int, str, int]]:
+    found = [(int(a), str(predicate), int(b)) for a, predicate, b in told]
+    if any(not (0 <= a < things and 0 <= b < things) for a, _, b in found):
+        raise ValueError("a triple names an object that is not there")
+    return [(a, vg150().predicate_of(predicate) or predicate, b) for a, predicate, b in found]
+
+
 def _numbers(box: Sequence[Any]) -> tuple[float, float, float, float]:
     left, top, width, height = (float(one) for one in box)
     if not np.isfinite([left, top, width, height]).all() or width < 0 or height < 0:
@@ -171,10 +194,22 @@ def _labelled(entry: _Entry, labels: Path, place: Path) -> LabelledPicture:
     path = next((folder / entry.file for folder in folders if (folder / entry.file).is_file()), None)
     if path is None:
         raise MedtestError(f"{labels.name}: the picture {entry.file[:80]} is missing")
-    large = [(pool_class(name), box) for name, box in entry.things if box is None or box[2] * box[3] > LEAST_PIXELS]
-    entities = tuple(SeenEntity(name=name, box=_shares(box, entry)) for name, box in large)
-    truth = Scene(entities=entities, triples=triples_of(entities, entry.width / entry.height))
-    there = {name for name, _ in large}
+    large = [place for place, (_, box) in enumerate(entry.things) if box is None or box[2] * box[3] > LEAST_PIXELS]
+    entities = tuple(
+        SeenEntity(
+            name=pool_class(entry.things[place][0]),
+            box=_shares(entry.things[place][1], entry),
+            attributes=entry.attributes.get(place, ()),
+        )
+        for place in large
+    )
+    triples = triples_of(entities, entry.width / entry.height)
+    if entry.triples is not None:
+        at = {place: index for index, place in enumerate(large)}
+        told = [(at[a], name, at[b]) for a, name, b in entry.triples if a in at and b in at]
+        triples = tuple(Triple(subject=a, predicate=name, object=b) for a, name, b in told)
+    truth = Scene(entities=entities, triples=triples)
+    there = {one.name for one in entities}
     small = {pool_class(name) for name, _ in entry.things} - there
     return LabelledPicture(name=entry.file, pixels=partial(_read, path), truth=truth, doubtful=tuple(sorted(small)))
 
