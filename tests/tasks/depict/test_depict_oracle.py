@@ -18,6 +18,7 @@ from medtest.readers.readings import Readings, content_key
 from medtest.results.records.records_io import Records
 from medtest.results.records.rejudging import rejudged_records
 from medtest.results.records.status import status
+from medtest.runner.hidden_words import HiddenWords
 from medtest.scenes import Pool, Scene, Tells, dumped
 from medtest.tasks.base import Case, CaseAnswer, SystemInput, task_of
 from medtest.tasks.depict.oracle import NOT_TOLD, SOURCE_WITHHELD, Scenes
@@ -201,3 +202,17 @@ def test_records_hold_json_that_anybody_reads() -> None:
     )
     assert json.loads(row["pool"])["entities"] and json.loads(row["source_pool"])["triples"]
     assert json.loads(row["tells"]) == {"attributes": None, "classes": None, "counts": True, "predicates": None}
+
+
+def test_records_without_words_are_judged_the_same() -> None:
+    hidden = HiddenWords(
+        key=b"0" * 32, said=task_of("depiction").said_columns, named=task_of("depiction").named_columns
+    )
+    judge = oracle()
+    for row in rows(6, faulty, seed=4):
+        texts = {name: row[name] for name in judge.texts}
+        kept = {**row, **hidden.texts(texts)}
+        assert kept["prompt"] is None and "dog" not in str(kept["pool"]) and "near" not in str(kept["pool"])
+        again = judge.rejudged({name: _none(value) for name, value in kept.items()})
+        for name in (*judge.scores, *(f"self_{one}" for one in judge.self_scores)):
+            assert _none(again[name]) == _none(row[name])
