@@ -6,7 +6,8 @@ each defect, steady and drawn anew, and for each rate, seeded campaigns without 
 intervals that cover is accepted where a one-sided exact binomial test at 5 %, Holm over all rates, does not find it
 below 95 %. With all defects off every net must be covered by 0. Then it prints which operator finds which defect under
 which rule. It ends with 1 where a share is not accepted, a sound product errs, or a defect is found by nothing.
-``--write`` puts the tables between the marks of a page.
+``--write`` puts the tables between the marks of a page. ``--pixels N`` does something else: it paints N prompts and
+their follow-ups under SS, lets the reader ``bundled`` look, and compares the same figures.
 """
 
 from __future__ import annotations
@@ -43,13 +44,15 @@ from _drawing_campaigns import (  # noqa: E402
     truth,
 )
 
+from medtest.plugins import part  # noqa: E402
+from medtest.readers.pictures.base import PictureContent  # noqa: E402
 from medtest.results.cube.intervals import paired_score, wilson_ends  # noqa: E402
 from medtest.results.cube.paired import holm  # noqa: E402
 from medtest.simlab.drawing.artist import Artist, Drawing  # noqa: E402
 from medtest.simlab.drawing.defects import RATES as DEFECTS  # noqa: E402
 from medtest.simlab.drawing.defects import DrawingDefects  # noqa: E402
-from medtest.tasks.depict.rules import RULES  # noqa: E402
-from medtest.tasks.depict.views import NO_CHANGE  # noqa: E402
+from medtest.tasks.depict.rules import RULES, STRICT  # noqa: E402
+from medtest.tasks.depict.views import NO_CHANGE, Look  # noqa: E402
 
 LEVEL = 0.05
 OPERATORS = ("ec", "er_r", "er_a", "ss", "ec_er_r", "ec_er_a")
@@ -168,6 +171,54 @@ def detection_table(found: dict[str, dict[str, dict[str, Cell]]]) -> list[str]:
     return lines
 
 
+SEEN = (("", "whole"), ("sides_swapped", "relations"), ("entities_dropped", "entities"), ("counts_capped", "counts"))
+SIZE = 256
+
+
+def seen_in_pixels(prompts: int, weights: str = "") -> Iterator[tuple[str, float, float, float, float]]:
+    """Yield of some defects at :data:`FOUND_AT` what a reader of pixels finds under SS, net, and what is implied.
+
+    Args:
+        prompts: How many pairs are painted.
+        weights: Of the reader ``bundled``; "" for those that ship.
+
+    Yields:
+        Defect ("" for none), what is implied, net of asking again, and its 95 % interval.
+    """
+    made = part("readers", "bundled")
+    reader = made.load()("bundled", made.load().Settings(**{**made.defaults, **({"path": weights} if weights else {})}))
+    reader.open(device="cpu", threads=1)
+    pairs = pairs_of("ss", prompts)
+    for defect, kind in SEEN:
+        rates = {defect: FOUND_AT} if defect else {}
+        artist = Artist(1, DrawingDefects(**rates, most_entities=MOST, cap=CAP), SHARED)  # type: ignore[arg-type]
+        experiment = next((one for one in EXPERIMENTS if (one.defect, one.operator) == (defect, "ss")), None)
+        more = less = 0
+        implied = 0.0
+        for pair in pairs:
+            drawn = [picture_of(artist, one) for one in (pair.source, pair.after, pair.again)]
+            pictures = [artist.paint(one, SIZE) for one in drawn]
+            looks = [Look.of(scene) for scene in reader.look(pictures, [PictureContent("")] * len(pictures))]
+            shape = pair.change.shape
+            own = is_wrong(paired(STRICT, looks[0], looks[1], pair.after, pair.change, shape), kind)
+            floor = is_wrong(paired(STRICT, looks[0], looks[2], pair.again, NO_CHANGE, shape), kind)
+            more, less = more + bool(own and not floor), less + bool(floor and not own)
+            implied += experiment.pair(pair, FOUND_AT) if experiment and experiment.prompts(pair) else 0.0
+        count = len(pairs)
+        yield defect, implied / count, (more - less) / count, *paired_score(more, less, count)
+    reader.close()
+
+
+def _pixels(prompts: int, weights: str) -> int:
+    missed = 0
+    for defect, implied, net, low, high in seen_in_pixels(prompts, weights):
+        covers = low <= implied <= high
+        missed += not covers
+        sys.stdout.write(f"{defect or 'none'}: implied {implied:.3f}, net {net:.3f} ({low:.3f} to {high:.3f})")
+        sys.stdout.write(f"{'' if covers else ' MISSED'}\n")
+    return 1 if missed else 0
+
+
 def main() -> int:
     """Run, print, and return the exit code."""
     parser = argparse.ArgumentParser(description="Coverage of the oracle's intervals on the simulated product.")
@@ -176,7 +227,11 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[], help="names of defects")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--write", type=Path, help="a page with the marks")
+    parser.add_argument("--pixels", type=int, default=0, help="prompts to paint, for the reader bundled")
+    parser.add_argument("--weights", default="", help="with --pixels: the reader's, where not those that ship")
     options = parser.parse_args()
+    if options.pixels:
+        return _pixels(options.pixels, options.weights)
     began = time.perf_counter()
     chosen = [number for number, one in enumerate(EXPERIMENTS) if not options.only or one.defect in options.only]
     names = [name for name in DEFECTS if not options.only or name in options.only]

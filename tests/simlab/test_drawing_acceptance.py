@@ -10,6 +10,8 @@ from types import ModuleType
 
 import pytest
 
+from medtest.readers.pictures.bundled import Bundled
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 PROMPTS = 50
 
@@ -62,3 +64,14 @@ def test_every_defect_is_covered_and_found(method: ModuleType) -> None:
         artists = [method.Artist(number, defects, method.SHARED) for number in range(5)]
         cells = method.cells(method.pairs_of(operator, PROMPTS), artists)
         assert max(cell.found for cell in cells.values()) >= method.FOUND_IN, (defect, cells)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_with_pixels_and_the_bundled_reader_swaps_are_found_and_soundness_is_no_error(method: ModuleType) -> None:
+    if not Bundled("bundled", Bundled.Settings()).weights():
+        pytest.skip("the weights of the bundled reader are not here")
+    found = {defect: (implied, low, high) for defect, implied, _, low, high in method.seen_in_pixels(40)}
+    assert found[""][1] <= 0 <= found[""][2]
+    implied, low, high = found["sides_swapped"]
+    assert 0 < low <= implied <= high
