@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -102,14 +103,20 @@ class Cases:
             return np.zeros(len(self.relation), bool)
         return np.asarray(self.relation == self.relations.index(relation), dtype=np.bool_)
 
-    def place(self) -> Places:
-        """Return where the cases stand: relations × 1."""  # noqa: RUF002
+    @cached_property
+    def resampler(self) -> Resampler:
+        """Draws clusters for every interval of the tables."""
+        return Resampler(self.clusters, "depictions")
+
+    def place(self, columns: int = 1) -> Places:
+        """Return where the cases stand: relations × columns, every case once in each column."""  # noqa: RUF002
+        cell = self.relation[None] * columns + np.arange(columns)[:, None]
         return Places(
-            shape=(len(self.relations), 1),
-            dataset=np.zeros(len(self.relation), np.int64),
-            cell=self.relation,
-            cluster=self.cluster,
-            resamplers=(Resampler(self.clusters, "depictions"),),
+            shape=(len(self.relations), columns),
+            dataset=np.zeros(cell.size, np.int64),
+            cell=cell.ravel(),
+            cluster=np.tile(self.cluster, columns),
+            resamplers=(self.resampler,),
         )
 
     def floors(self, rule: str, shapes: Integers, rows: Integers) -> dict[str, Floats]:

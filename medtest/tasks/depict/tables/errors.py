@@ -6,6 +6,7 @@ apart (``refusals.csv``). Rates of prompts that were drawn by density are weight
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,20 +41,31 @@ def error_table(cases: Cases, correction: Correction | None = None) -> pd.DataFr
     """
     import pandas as pd
 
+    shown = [
+        (rule, kind, cases.pair[rule, kind])
+        for rule in RULES
+        for kind in (ALL_KINDS if rule == STRICT else (WHOLE, ENTITIES, RELATIONS))
+    ]
+    shown += [("", kind, cases.truth[kind]) for kind in ALL_KINDS]
+    known = [~np.isnan(wrong) for _, _, wrong in shown]
+    made = made_rates(cases, [np.where(k, one[2], 0.0) for k, one in zip(known, shown, strict=True)], known)
     rows: list[dict[str, Any]] = []
-    for rule in RULES:
-        for kind in ALL_KINDS if rule == STRICT else (WHOLE, ENTITIES, RELATIONS):
-            rows += _rows(cases, cases.pair[rule, kind], rule=rule, against="source", kind=kind, correction=correction)
-    for kind in ALL_KINDS:
-        rows += _rows(cases, cases.truth[kind], rule="", against=TRUTH, kind=kind, correction=correction)
+    for column, (rule, kind, wrong) in enumerate(shown):
+        rows += _rows(cases, wrong, made, column, rule=rule, kind=kind, correction=correction)
     return pd.DataFrame(rows, columns=list(ERROR_COLUMNS))
 
 
 def _rows(
-    cases: Cases, wrong: Floats, *, rule: str, against: str, kind: str, correction: Correction | None
+    cases: Cases,
+    wrong: Floats,
+    made: Rates,
+    column: int,
+    *,
+    rule: str,
+    kind: str,
+    correction: Correction | None,
 ) -> list[dict[str, Any]]:
-    known = ~np.isnan(wrong)
-    made = made_rates(cases, np.where(known, wrong, 0.0), known)
+    known, against = ~np.isnan(wrong), "source" if rule else TRUTH
     seen = cases.paired if against == "source" else cases.seen
     found = []
     for number, name in _names(cases):
@@ -71,7 +83,7 @@ def _rows(
             "kind": kind,
             "cases": whole,
             "errors": int(wrong[known & there].sum()),
-            **_interval(made, number, "rate"),
+            **_interval(made, number, column, "rate"),
             "cannot_tell": untold,
             "cannot_tell_rate": round(untold / looked_at, 6),
         }
@@ -96,7 +108,7 @@ def miss_table(cases: Cases, correction: Correction | None = None) -> pd.DataFra
     for rule in MISS_RULES:
         counts = cases.missing[rule].astype(np.float64)
         for kind, (seen, said) in ((ENTITIES, (0, 1)), (RELATIONS, (2, 3))):
-            made = made_rates(cases, counts[:, said] - counts[:, seen], counts[:, said], independent=False)
+            made = made_rates(cases, [counts[:, said] - counts[:, seen]], [counts[:, said]], independent=False)
             for number, name in _names(cases):
                 there = _members(cases, number)
                 whole = int(counts[there, said].sum())
@@ -108,7 +120,7 @@ def miss_table(cases: Cases, correction: Correction | None = None) -> pd.DataFra
                     "kind": kind,
                     "said": whole,
                     "seen": int(counts[there, seen].sum()),
-                    **_interval(made, number, "miss"),
+                    **_interval(made, number, 0, "miss"),
                 }
                 if correction is not None and rule == STRICT:
                     row |= correction.of_misses(cases, np.flatnonzero(there & cases.seen), row, kind=kind)
@@ -116,20 +128,19 @@ def miss_table(cases: Cases, correction: Correction | None = None) -> pd.DataFra
     return pd.DataFrame(rows, columns=list(MISS_COLUMNS))
 
 
-def made_rates(cases: Cases, part: Floats, whole: Any, *, independent: bool = True) -> Rates:
-    """Return weighted rates of all relations, and of all operators together.
+def made_rates(cases: Cases, part: Sequence[Any], whole: Sequence[Any], *, independent: bool = True) -> Rates:
+    """Return weighted rates of all relations and of all operators together, a column each; one draw serves them all.
 
     Args:
         cases: The cases.
-        part: float64 N; numerators.
+        part: For each column N numerators.
         whole: N denominators.
         independent: Whether a case holds one yes or no.
     """
-    weighed = np.asarray(whole, np.float64) * cases.weight
+    weighed = [np.concatenate([np.asarray(one, np.float64) * cases.weight for one in side]) for side in (part, whole)]
     return rates(
-        cases.place(),
-        part * cases.weight,
-        weighed,
+        cases.place(len(part)),
+        *weighed,
         pools=(CASES,),
         pooled=cases.pooled,
         independent=independent and not cases.weighted,
@@ -145,8 +156,8 @@ def _members(cases: Cases, number: int) -> Any:
     return cases.pooled[cases.relation] if number == len(cases.relations) else cases.relation == number
 
 
-def _interval(made: Rates, number: int, name: str) -> dict[str, Any]:
-    at = (0, number, 0)
+def _interval(made: Rates, number: int, column: int, name: str) -> dict[str, Any]:
+    at = (0, number, column)
     return {
         name: float(decimals(made.rate[at])),
         "ci_low": float(decimals(made.low[at])),

@@ -23,7 +23,6 @@ from medtest.results.cube.axes import Floats, Integers
 from medtest.results.cube.intervals import FEW_CLUSTERS, Z95, joined, paired_score, percentile_ends, wilson_of_rate
 from medtest.results.cube.paired import clustered, holm
 from medtest.results.cube.rates import BOOTSTRAP
-from medtest.results.cube.resampling import Resampler
 from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.rules import ENTITIES, RELATIONS, RULES, STRICT
 from medtest.tasks.depict.tables.cases import ALL_KINDS, Cases
@@ -135,7 +134,7 @@ def _interval(
     if pairs is not None:
         return *paired_score(int((pairs > 0).sum()), int((pairs < 0).sum()), len(pairs)), PAIRED_SCORE
     if not any(_few(one) for one in sums):
-        drawn = Resampler(cases.clusters, "depictions").drawn(np.concatenate(sums, axis=1))
+        drawn = cases.resampler.drawn(np.concatenate(sums, axis=1))
         with np.errstate(invalid="ignore", divide="ignore"):
             ends = percentile_ends(drawn[:, 0] / drawn[:, 1] - drawn[:, 2] / drawn[:, 3])
         return *ends, BOOTSTRAP

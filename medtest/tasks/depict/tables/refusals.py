@@ -31,7 +31,7 @@ def refusal_table(cases: Cases) -> pd.DataFrame:
     replied = np.asarray((cases.state != "") & ~cases.error, np.bool_)
     withheld = cases.withheld & replied
     drawn = np.asarray(replied & (cases.state == ANSWERED), np.bool_)
-    made = made_rates(cases, withheld.astype(np.float64), replied)
+    made = made_rates(cases, [withheld], [replied])
     rows: list[dict[str, Any]] = []
     names = [*enumerate(cases.relations), *([(len(cases.relations), OVERALL)] if cases.pooled.sum() > 1 else [])]
     for number, name in names:
