@@ -1,7 +1,8 @@
 """How well and how fast the bundled reader sees drawn scenes: ``python benchmarks/scenes.py [--scenes 1000]``.
 
-Four sets of scenes that no training saw, each of so many: random arrangements of up to nine things, and pairs one above
-the other with a gap, touching, and overlapping by a fifth. Of each are printed the share of drawn things found (class
+Five sets of scenes that no training saw, each of so many: random arrangements of up to nine things; one to six things
+as simlab lays them out for what a prompt asks; pairs one above the other with a gap, touching, and overlapping by a
+fifth. Of each are printed the share of drawn things found (class
 right, boxes overlapping by half: intersection over union), the share of found things that were drawn, the share of
 those whose colour is right, and F1 of the relations: those that the reader tells against those that hold between the
 boxes drawn. Then what is seen where nothing is (things per picture), and pictures a second on one core, process time.
@@ -45,8 +46,33 @@ def scenes(name: str, count: int) -> Iterator[tuple[Any, list[Any]]]:
 
     for index in range(count):
         rng = np.random.Generator(np.random.PCG64([SEED, *name.encode(), index]))
-        placed = pair_layout(rng, overlap=PAIRS[name]) if name in PAIRS else random_layout(rng)
+        if name in PAIRS:
+            placed = pair_layout(rng, overlap=PAIRS[name])
+        else:
+            placed = as_asked(rng) if name == "as simlab lays out" else random_layout(rng)
         yield draw_scene(placed, rng=rng), placed
+
+
+def as_asked(rng: np.random.Generator) -> list[Any]:
+    """Return one to six things with random relations, laid out by simlab."""
+    from random import Random
+
+    from medtest.phantoms.scenes import CLASSES, COLOURS, Placed
+    from medtest.simlab.drawing.layout import laid_out
+    from medtest.simlab.drawing.sides import SIDES
+    from medtest.simlab.drawing.wishes import Link, Wish, WishList
+
+    names = rng.choice(CLASSES, int(rng.integers(1, 7)), replace=False).tolist()
+    colours = rng.choice(COLOURS, len(names)).tolist()
+    wishes = [Wish(name=name, word=name, colour=colour) for name, colour in zip(names, colours, strict=True)]
+    sides = sorted(SIDES)
+    links = [
+        Link(one=one, side=sides[int(rng.integers(len(sides)))], other=int(rng.integers(one)))
+        for one in range(1, len(names))
+        if rng.uniform() < 0.6
+    ]
+    layout = laid_out(WishList(wishes=tuple(wishes), links=tuple(links)), Random(int(rng.integers(2**31))))  # noqa: S311 - no secret
+    return [Placed(name=one.name, colour=one.colour, box=one.box) for one in layout.things]
 
 
 def measured(reader: Any, name: str, count: int) -> tuple[Any, float]:
@@ -89,7 +115,7 @@ def main() -> int:
     reader = opened(given.path, given.threads)
     missed, total = [], 0.0
     print(f"{'scenes':22} {'things':>7} {'recall':>7} {'precision':>9} {'colours':>8} {'triples F1':>11}")
-    names = ("random", *PAIRS)
+    names = ("random", "as simlab lays out", *PAIRS)
     for name in names:
         tally, spent = measured(reader, name, given.scenes)
         total += spent

@@ -1,11 +1,11 @@
 """Contact sheets of phantoms for the docs.
 
-python scripts/phantom_sheet.py [polyps | capsule | skin | fundus | chest | questions] [target.jpg]
+python scripts/phantom_sheet.py [polyps | capsule | skin | fundus | chest | questions | scenes] [target.jpg]
 python scripts/phantom_sheet.py all
 
 Polyps are the first twenty phantoms of suite polyp_seg, pictures with questions those of suite medvqa; the others the
-first twenty of their kind. Classes, or what there is to be asked about, are written below; every second row shows the
-outline of the mask.
+first twenty of their kind (scenes: with one to three things). Classes, or what there is to be asked about, are written
+below; every second row shows the outline of the mask.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ from PIL import Image as Pictures
 
 from medtest.phantoms import questions
 from medtest.phantoms.labelled import LabelledPhantom
+from medtest.phantoms.scenes import draw_scene
 from medtest.seeds.made.phantoms import Phantoms, PhantomSettings
+from medtest.training.scenes.layouts import random_layout
 
 SUITE_SEED = 20240
 QUESTION_SEED = 20250
+SCENES_SEED = 20260
 ROWS, COLUMNS = 4, 5
 TILE = (216, 264)
 """Height and width of a tile of polyps."""
@@ -67,6 +70,19 @@ def _questions() -> Iterator[NDArray[np.uint8]]:
         yield _tile(made.image, made.mask if (index // COLUMNS) % 2 == 1 else None, words)
 
 
+def _scenes() -> Iterator[NDArray[np.uint8]]:
+    for index in range(ROWS * COLUMNS):
+        placed = []
+        tries = 0
+        while len(placed) != 1 + index // 7:
+            placed = random_layout(
+                np.random.Generator(np.random.PCG64([SCENES_SEED, index, tries])), most=1 + index // 4
+            )
+            tries += 1
+        picture = draw_scene(placed, rng=np.random.Generator(np.random.PCG64([SCENES_SEED, index])))
+        yield _tile(picture, None, ", ".join(f"{one.colour} {one.name}" for one in placed))
+
+
 def _captioned(made: LabelledPhantom, *, outlined: bool) -> NDArray[np.uint8]:
     words = ", ".join(made.labels).replace("_", " ") or "no finding"
     return _tile(made.image, made.mask if outlined else None, words)
@@ -86,7 +102,7 @@ def _tile(image: NDArray[np.uint8], mask: NDArray[np.bool_] | None, words: str) 
 
 def draw(kind: str, target: Path) -> None:
     """Draw one sheet."""
-    own = {"polyps": _polyps, "questions": _questions}
+    own = {"polyps": _polyps, "questions": _questions, "scenes": _scenes}
     tiles = list(own[kind]() if kind in own else _labelled(kind))
     height, width = tiles[0].shape[:2]
     sheet = np.full((ROWS * (height + 8) + 8, COLUMNS * (width + 8) + 8, 3), 255, np.uint8)
@@ -102,7 +118,7 @@ def draw(kind: str, target: Path) -> None:
 def main() -> None:
     """Draw the sheets that are asked for."""
     asked = sys.argv[1] if len(sys.argv) > 1 else "polyps"
-    kinds = ("polyps", *LABELLED, "questions")
+    kinds = ("polyps", *LABELLED, "questions", "scenes")
     if asked != "all" and asked not in kinds:
         raise SystemExit(f"{asked}: one of {', '.join(kinds)} or all")
     for kind in kinds if asked == "all" else (asked,):

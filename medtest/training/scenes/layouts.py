@@ -16,10 +16,14 @@ from medtest.phantoms.scenes import ASPECTS, CLASSES, COLOURS, Placed
 from medtest.scenes import Box
 
 MOST_THINGS: Final = 9
-SIZES: Final = (0.10, 0.46)
+SIZES: Final = (0.12, 0.46)
 """Root of a thing's area, as a share of the picture's side; the smaller ones are as likely by ratio."""
 MOST_HIDDEN: Final = 0.36
 """Largest share of the smaller one of two things that they share, unless one is in the other."""
+MOST_FILLED: Final = 0.33
+"""Largest share of a thing that another one fills which lies in it."""
+MOST_COVERED: Final = 0.45
+"""Largest share of a thing behind all that stands in front of it."""
 TRIES: Final = 24
 _PLACES: Final = ("alone", "alone", "on", "on", "beside", "front", "in", "near")
 
@@ -32,7 +36,7 @@ def random_layout(rng: np.random.Generator, *, most: int = MOST_THINGS) -> list[
         most: Largest number of things; one in 25 layouts has none.
     """
     count = 0 if rng.uniform() < 0.04 else int(rng.integers(1, most + 1))
-    scale = float(rng.uniform(0.6, 1.15))
+    scale = float(rng.uniform(0.8, 1.15))
     placed: list[Placed] = []
     for _ in range(count):
         again = placed and rng.uniform() < 0.2
@@ -92,18 +96,40 @@ def _free(placed: Sequence[Placed], name: str, scale: float, rng: np.random.Gene
         else:
             left, top = _beside(where, other, width, height, rng)
         box = (left, top, left + width, top + height)
-        if min(width, height) < 0.075 or min(left, top) < 0.0 or max(box[2], box[3]) > 1.0:
+        if min(width, height) < 0.08 or min(left, top) < 0.0 or max(box[2], box[3]) > 1.0:
             continue
-        if all(_may_share(box, one.box) for one in placed):
+        if _is_seen(box, [one.box for one in placed]):
             return box
     return None
+
+
+def _is_seen(box: Box, others: Sequence[Box]) -> bool:
+    """Say whether everything can still be seen where a box is added in front of others.
+
+    It shares little with each, or lies in one that nothing else lies in; of none is more than :data:`MOST_COVERED`
+    behind all that stands in front.
+    """
+    holders = [number for number, one in enumerate(others) if _holds(one, box)]
+    if len(holders) > 1 or any(
+        _holds(others[number], one) or _holds(one, others[number])
+        for number in holders
+        for one in others
+        if one is not others[number]
+    ):
+        return False
+    for number, one in enumerate(others):
+        if number not in holders and _shared(box, one) > MOST_HIDDEN * min(_area(box), _area(one)):
+            return False
+        if sum(_shared(front, one) for front in (*others[number + 1 :], box)) > MOST_COVERED * _area(one):
+            return False
+    return True
 
 
 def _inside(other: Box, aspect: float, rng: np.random.Generator) -> tuple[float, float, float, float]:
     """Return width, height, left and top of something that lies in a box."""
     wide, high = other[2] - other[0], other[3] - other[1]
-    height = float(rng.uniform(0.35, 0.62)) * high
-    width = min(height * aspect, 0.62 * wide)
+    height = float(rng.uniform(0.35, 0.56)) * high
+    width = min(height * aspect, 0.6 * wide)
     left = other[0] + float(rng.uniform(0.05, 0.95)) * (wide - width)
     return width, height, left, other[1] + float(rng.uniform(0.02, 0.8)) * (high - height)
 
@@ -140,13 +166,15 @@ def _gap(rng: np.random.Generator) -> float:
     return float(rng.uniform(-0.03, 0.02)) if kind < 3 else float(rng.uniform(-0.25, -0.03))
 
 
-def _may_share(one: Box, other: Box) -> bool:
-    """Say whether both can be seen: they share little, or the new one is in the other and leaves most of it free."""
+def _area(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def _shared(one: Box, other: Box) -> float:
     width, height = min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])
-    if width <= 0 or height <= 0:
-        return True
-    own, its = ((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
-    shared = width * height
-    if shared <= MOST_HIDDEN * min(own, its):
-        return True
-    return shared >= 0.95 * own and own <= 0.42 * its
+    return max(width, 0.0) * max(height, 0.0)
+
+
+def _holds(holder: Box, box: Box) -> bool:
+    """Say whether a box lies in another and leaves most of it free."""
+    return _shared(holder, box) >= 0.95 * _area(box) and _area(box) <= MOST_FILLED * _area(holder)

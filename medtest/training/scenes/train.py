@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 
+from medtest.errors import MedtestError
 from medtest.phantoms.scenes import CLASSES, COLOURS, Placed
-from medtest.readers.pictures.bundled_network import SIDE, SceneNet, SceneNetInfo, save_scene_net
+from medtest.readers.pictures.bundled_network import SIDE, SceneNet, SceneNetInfo, load_scene_net, save_scene_net
 from medtest.readers.pictures.bundled_peaks import Found, things
 from medtest.scenes import SeenEntity
 from medtest.training.initial import initialise
@@ -24,6 +25,7 @@ from medtest.training.scenes.losses import scene_loss
 from medtest.training.scenes.options import SceneOptions
 from medtest.training.scenes.pictures import Pixels, SceneBatch, training_batch, training_picture
 from medtest.training.scenes.scores import Tally
+from medtest.training.start import weights_file
 from medtest.training.trainer import Evaluation, Progress, Training
 
 if TYPE_CHECKING:
@@ -100,6 +102,8 @@ def train_scenes(
     network = SceneNet(info)
     initialise(network, options.seed)
     network.begin(options.prior)
+    if options.start_from is not None:
+        _fill(network, info, weights_file(options.start_from))
     thresholds = [info.threshold]
 
     def write(state: Mapping[str, Tensor], note: str) -> None:
@@ -127,6 +131,20 @@ def train_scenes(
         return train_in_folder(
             options, training, out / FILE, name="scenes", params={}, resume=resume, progress=progress, stop=stop
         )
+
+
+def _fill(network: SceneNet, info: SceneNetInfo, path: Path) -> None:
+    """Fill the network with the weights of an earlier training.
+
+    Raises:
+        MedtestError: They are of another network, or of scenes with other classes or colours.
+    """
+    other, its = load_scene_net(path)
+    if (its.classes, its.colours, its.widths, its.neck) != (info.classes, info.colours, info.widths, info.neck):
+        raise MedtestError(
+            f"{path.name}: these weights are of scenes with other classes or colours, or of other widths"
+        )
+    network.load_state_dict(other.state_dict())
 
 
 def pixels_of(images: Pixels, device: str = "cpu") -> Tensor:
