@@ -139,8 +139,7 @@ class Campaign:
     def stop(self) -> None:
         """Begin no further call; those under way end as usual, and the stream with them. From any thread.
 
-        A request that waits for the limiter, for the budget or for the end of a pause has no outcome: the next session
-        asks it.
+        What waits for the limiter, the budget or the end of a pause has no outcome: the next session asks it.
         """
         self.stopping.give()
         self.limiter.dismiss(self.stopping)
@@ -237,7 +236,7 @@ class Campaign:
                 self._retried += 1
             tally.sent += 1
             sent_at = self._door.now()
-            worth = (usd, None) if task is None else (task.usd, task)
+            worth = (usd if task is None else task.usd, task)
             outcome, reply = await self._sent(request, key, tally, worth, reservation, permit)
             try:
                 self._door.mind(request.address, reply, outcome, sent_at=sent_at)
