@@ -9,13 +9,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from medtest.cases import Image, image_sha256
+from medtest.embeddings.bundled import WEIGHTS
 from medtest.files.by_content import PictureFiles
+from medtest.paths import package_folder
 from medtest.records import PICTURES, addresses
 from medtest.results.records.records_io import Records
 from medtest.scenes import Entity, Pool, Scene, SeenEntity, dumped, pool_of
 
+needs_weights = pytest.mark.skipif(
+    not (package_folder() / "weights" / WEIGHTS).is_file(),
+    reason="the weights that embed are not there",
+)
+"""What embeds pictures with the network that ships is tested where its weights ship."""
 CLASSES = ("dog", "cat", "bench", "tree", "car", "kite")
 
 

@@ -38,6 +38,7 @@ MAY_FIND = {"drawing", "simlab"}
 SCRIPTS: dict[str, list[str]] = {
     "corruption_sheets": ["--side=24", "--out=OUT"],
     "draw_objects": ["--out=OUT"],
+    "fit_temperature": ["--scenes=400", "--out=OUT/temperature.json"],
     "phantom_sheet": ["capsule", "OUT/sheet.jpg"],
     "relation_cards": ["--side=24", "--noise", "--out=OUT"],
 }

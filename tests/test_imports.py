@@ -53,7 +53,7 @@ LAYERS: dict[str, int] = {
     "systems": 3,
     "oracles": 3,
     "readers": 4,  # above the parts: none of them knows who reads what
-    "embeddings": 4,  # networks of pictures, for figures of what systems drew
+    "embeddings": 5,  # networks of pictures, for figures of what systems drew
     "suite": 5,
     "runner": 6,
     "results": 7,

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from depicted_records import picture
+from depicted_records import needs_weights, picture
 
 from medtest.embeddings.bundled import Bundled
 from medtest.embeddings.choice import embedder_of
 from medtest.embeddings.clip import Clip
 from medtest.embeddings.inception import CLASSES, FEATURES, Inception, _network, resized
 from medtest.errors import MedtestError
+from medtest.results.fidelity.inception_score import negative_log_likelihood
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "fit_temperature.py")))
 
 
+@needs_weights
 def test_the_bundled_network_gives_the_same_rows_whatever_the_batch() -> None:
     network = Bundled()
     network.open(device="cpu", threads=1)
@@ -26,6 +33,16 @@ def test_the_bundled_network_gives_the_same_rows_whatever_the_batch() -> None:
     assert len(together.scores) == 6
     assert network.figures.frechet == "FD-embed" and network.figures.score == "IS-embed"
     assert network.figures.kernel == "KD-embed" and not network.figures.precision
+
+
+@needs_weights
+def test_the_temperature_is_that_of_the_weights_that_ship() -> None:
+    network = Bundled()
+    assert network.temperature is not None, "run scripts/fit_temperature.py: the weights are others"
+    network.open(device="cpu", threads=1)
+    scores, labels = SCRIPT.scores_of(network, 120, seed=9)  # none that it was fitted on
+    at = [negative_log_likelihood(scores, labels, one * network.temperature) for one in (0.5, 1.0, 2.0)]
+    assert at[1] == min(at)
 
 
 def test_a_network_that_nobody_knows_is_refused() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from depicted_records import kept, picture
+from depicted_records import kept, needs_weights, picture
 
 from medtest.cases import image_sha256
 from medtest.embeddings.bundled import Bundled
@@ -19,8 +19,6 @@ from medtest.errors import MedtestError
 from medtest.files.by_content import PictureFiles
 from medtest.records import PICTURES
 from medtest.results.fidelity.embedding import embed
-
-NET = net_key(Bundled().fingerprint())
 
 
 def test_rows_come_back_in_the_order_of_names_and_what_was_altered_does_not(tmp_path: Path) -> None:
@@ -62,6 +60,7 @@ def _job(tmp_path: Path, names: list[str], **others: object) -> EmbeddingJob:
     )
 
 
+@needs_weights
 @pytest.mark.slow
 def test_what_was_embedded_is_not_embedded_again_and_what_is_gone_is_told_of(tmp_path: Path) -> None:
     images = [picture(n) for n in range(5)]
@@ -78,16 +77,17 @@ def test_what_was_embedded_is_not_embedded_again_and_what_is_gone_is_told_of(tmp
     network = Bundled()
     network.open(device="cpu", threads=1)
     with FeatureFile(tmp_path / "features.sqlite") as file:
-        rows = file.read(NET, names)
+        rows = file.read(net_key(Bundled().fingerprint()), names)
         assert set(rows) == {*names[:3], names[4]}
         np.testing.assert_allclose(rows[names[4]][0], network.embed([images[4]]).features[0], rtol=1e-3, atol=1e-4)
         content = file.read(HASH, names)[names[0]][0]
         assert content.astype(np.uint8).tobytes() == perceptual_hash(images[0])
 
 
+@needs_weights
 def test_nothing_is_started_where_all_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with FeatureFile(tmp_path / "features.sqlite") as file:
-        for net in (NET, HASH):
+        for net in (net_key(Bundled().fingerprint()), HASH):
             file.keep(net, {"a": (np.zeros(3, np.float32), np.zeros(1, np.float32))})
     monkeypatch.setattr("medtest.results.fidelity.embedding.Worker", None)
     assert embed(_job(tmp_path, ["a"])).made == 0
@@ -105,6 +105,7 @@ def test_a_network_that_cannot_be_loaded_is_one_sentence(tmp_path: Path) -> None
         embed(job)
 
 
+@needs_weights
 @pytest.mark.slow
 def test_a_process_that_dies_is_told_of(tmp_path: Path) -> None:
     with pytest.raises(MedtestError, match="the process ended with exit code 1"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from depicted_records import picture, pool, records, row, run, scene_of
+from depicted_records import needs_weights, picture, pool, records, row, run, scene_of
 
 from medtest.cases import Image
 from medtest.records import PICTURES
@@ -38,6 +38,7 @@ def _cell(frame: pd.DataFrame, **where: str) -> pd.Series:
     return frame.iloc[0]
 
 
+@needs_weights
 @pytest.mark.slow
 def test_figures_stand_with_numbers_intervals_and_names_of_their_own(
     made: tuple[Path, Records, PictureTables],
@@ -65,6 +66,7 @@ def test_figures_stand_with_numbers_intervals_and_names_of_their_own(
     assert f"T = {score['temperature']:g}" in section.words
 
 
+@needs_weights
 @pytest.mark.slow
 def test_pictures_that_were_drawn_for_other_prompts_are_paired(made: tuple[Path, Records, PictureTables]) -> None:
     pairs, shares = made[2].frames["duplicates.csv"], made[2].frames["duplicate_shares.csv"]
@@ -75,6 +77,7 @@ def test_pictures_that_were_drawn_for_other_prompts_are_paired(made: tuple[Path,
     assert _cell(shares, relation="unchanged")["near_duplicates"] == 0  # alike, and of the same prompt
 
 
+@needs_weights
 @pytest.mark.slow
 def test_tables_are_made_again_of_what_is_kept(
     made: tuple[Path, Records, PictureTables], monkeypatch: pytest.MonkeyPatch
@@ -86,6 +89,7 @@ def test_tables_are_made_again_of_what_is_kept(
         pd.testing.assert_frame_equal(again.frames[name], before.frames[name])
 
 
+@needs_weights
 @pytest.mark.slow
 def test_a_folder_of_real_pictures_and_one_of_training_pictures(
     made: tuple[Path, Records, PictureTables], tmp_path: Path
