@@ -124,17 +124,17 @@ def _json_rows(text: str, where: str) -> Iterator[_Row]:
     for number, entry in enumerate(content, start=1):
         place = f"entry {number}"
         if not isinstance(entry, dict):
-            raise _stop(where, f"{place} is no object but {_short(entry)}", _LAYOUTS)
+            raise _stop(where, f"{place} is no object but {short(entry)}", _LAYOUTS)
         labels = _get(entry, "labels")
         image = _get(entry, *_COLUMNS["image"])
         if labels is None:
             yield _Row(place, None, image, _get(entry, "question"), _get(entry, "answer", "answers"))
             continue
         if not isinstance(labels, list):
-            raise _stop(where, f"{place}: Labels is {_short(labels)}", "a list of {Question, Answer}")
+            raise _stop(where, f"{place}: Labels is {short(labels)}", "a list of {Question, Answer}")
         for label in labels:
             if not isinstance(label, dict):
-                raise _stop(where, f"{place}: a label is {_short(label)}", "{Question, AnswerType, Answer}")
+                raise _stop(where, f"{place}: a label is {short(label)}", "{Question, AnswerType, Answer}")
             yield _Row(place, None, image, _get(label, "question"), _get(label, "answer", "answers"))
 
 
@@ -145,11 +145,11 @@ def _submission(content: dict[str, Any], where: str) -> Iterator[_Row]:
     by_id = {one.id: one.text for one in official()}
     for image, entries in content.items():
         if not isinstance(entries, list):
-            raise _stop(where, f"{_short(image)} holds {_short(entries)}", "a list of {QuestionID, Question, Answer}")
+            raise _stop(where, f"{short(image)} holds {short(entries)}", "a list of {QuestionID, Question, Answer}")
         for number, entry in enumerate(entries, start=1):
             place = f"{str(image)[:60]}, entry {number}"
             if not isinstance(entry, dict):
-                raise _stop(where, f"{place} is {_short(entry)}", "{QuestionID, Question, Answer}")
+                raise _stop(where, f"{place} is {short(entry)}", "{QuestionID, Question, Answer}")
             question = _get(entry, "question")
             number_id = _get(entry, "questionid")
             if question is None and isinstance(number_id, int):
@@ -258,17 +258,17 @@ def _mistakes_of(row: _Row, where: str) -> Iterator[Mistake]:
         return Mistake(where=where, line=row.line, key=f"{row.place}: {key}", found=found, allowed=allowed)
 
     if not isinstance(row.image, str | int) or isinstance(row.image, bool) or not str(row.image).strip():
-        yield mistake("image", _short(row.image), "the image's name")
+        yield mistake("image", short(row.image), "the image's name")
     elif not _is_name(str(row.image)):
-        yield mistake("image", _short(row.image), "a name below the folder of images: no absolute path, no ..")
+        yield mistake("image", short(row.image), "a name below the folder of images: no absolute path, no ..")
     if not isinstance(row.question, str) or not row.question.strip():
-        yield mistake("question", _short(row.question), "a question")
+        yield mistake("question", short(row.question), "a question")
     elif len(row.question) > LONGEST_QUESTION:
         yield mistake("question", f"{len(row.question):,} characters", f"at most {LONGEST_QUESTION:,}")
     given = row.answers if isinstance(row.answers, list) else [row.answers]
     for answer in given:
         if answer is not None and not isinstance(answer, str | int | float | bool):
-            yield mistake("answer", _short(answer), "a text, a number or a list of them")
+            yield mistake("answer", short(answer), "a text, a number or a list of them")
         elif isinstance(answer, str) and len(answer) > LONGEST_ANSWER:
             yield mistake("answer", f"{len(answer):,} characters", f"at most {LONGEST_ANSWER:,}")
 
@@ -278,7 +278,8 @@ def _is_name(name: str) -> bool:
     return not (path.is_absolute() or ".." in path.parts or ":" in name or "\0" in name or len(name) > 500)
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """Return a value as messages show it."""
     if value is None:
         return "nothing"
     shown = repr(value)

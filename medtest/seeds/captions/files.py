@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.files import decoded
 from medtest.files.images import BadFileError, read_bytes
-from medtest.vqa.question_files import csv_cells
+from medtest.vqa.question_files import csv_cells, short
 
 MOST_PIXELS_WORTH = 7_000_000
 """Bound on a file's size, in the units of :func:`read_bytes` (128 MB): COCO's captions of 118,287 images are 92 MB."""
@@ -122,14 +122,6 @@ def json_of(text: str, where: str) -> Any:
 def stop(where: str, found: str, allowed: str = "", fix: str = "", line: int | None = None) -> UserMistakes:
     """Return the report on a file that cannot be used."""
     return Mistake(where=where, line=line, key="file", found=found, allowed=allowed, fix=fix).as_error()
-
-
-def short(value: Any) -> str:
-    """Return a value as messages show it."""
-    if value is None:
-        return "nothing"
-    shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
 def _of_json(content: Any, where: str) -> Iterator[Found]:

@@ -16,10 +16,11 @@ from medtest.scenes import Pool
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.captions.base import Candidate, Prompts, PromptSettings, PromptSource
 from medtest.seeds.captions.classed import Allowed, in_classes
-from medtest.seeds.captions.files import BadRow, CaptionRow, read, short
+from medtest.seeds.captions.files import BadRow, CaptionRow, read
 from medtest.seeds.folders.files import data_root, distinct_ids, table_below
 from medtest.seeds.folders.layout import natural_key, shown
 from medtest.seeds.folders.settings import inside
+from medtest.vqa.question_files import short
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt")
 ASKED = "language_model"
