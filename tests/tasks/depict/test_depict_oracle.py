@@ -22,6 +22,7 @@ from medtest.runner.hidden_words import HiddenWords
 from medtest.scenes import Pool, Scene, Tells, dumped
 from medtest.tasks.base import Case, CaseAnswer, SystemInput, task_of
 from medtest.tasks.depict.oracle import NOT_TOLD, SOURCE_WITHHELD, Scenes
+from medtest.tasks.depict.views import Look, look_of
 
 
 def faulty(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene | str:
@@ -216,3 +217,21 @@ def test_records_without_words_are_judged_the_same() -> None:
         again = judge.rejudged({name: _none(value) for name, value in kept.items()})
         for name in (*judge.scores, *(f"self_{one}" for one in judge.self_scores)):
             assert _none(again[name]) == _none(row[name])
+
+
+def test_a_look_of_a_text_is_the_scenes_own() -> None:
+    for row in rows(4, faulty, seed=6):
+        if not row["scene"]:
+            continue
+        known = Tells.of_json(json.loads(row["tells"]))
+        direct, slow = look_of(row["scene"], row["tells"]), Look.of(Scene.of_json(json.loads(row["scene"]), known))
+        for name in ("names", "triples", "attributes", "ranked", "predicates", "tells"):
+            assert getattr(direct, name) == getattr(slow, name)
+    for wrong in (
+        {"entities": [["dog", None, 1.0, []]], "triples": [[0, "on", 1]]},
+        {"entities": 3},
+        [],
+        {"entities": []},
+    ):
+        with pytest.raises(ValueError, match="no scene"):
+            look_of(json.dumps(wrong), "")
