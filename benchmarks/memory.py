@@ -6,6 +6,9 @@ memory (the kernel's high-water mark) of the parent and of its largest worker. T
 
 ``--suite wce --cases 1000 41000`` runs a suite of labels that ships instead, with a classifier that looks at the mean
 colour, on as many of its own seeds as come next to that number of cases.
+
+``--suite t2i --cases 4000 113736`` runs the suite of prompts, with a server that answers at once and a reader that sees
+one thing in every picture: what is left is asking, storing and recording. It prints cases a second as well.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +28,9 @@ import numpy as np
 import psutil
 
 from medtest.cases import Address, Image, Json
-from medtest.plugins import PartInfo
+from medtest.plugins import PartInfo, PartSettings
+from medtest.readers.pictures.base import PictureContent, PictureReader
+from medtest.scenes import Scene, SeenEntity, Tells
 from medtest.suite.model import Invocation, PartPlan, Prepare, Suite
 from medtest.systems.base import RawAnswer, System, SystemSettings
 
@@ -103,6 +109,38 @@ def labels_suite(name: str, cases: int) -> Suite:
     return replace(suite, systems=(PartPlan(id="tint", info=info, settings=settings),))
 
 
+class Shrug(PictureReader):
+    """Sees a thing in the middle of every picture."""
+
+    def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
+        """Return the same scene for all."""
+        seen = SeenEntity(name="dog", box=(0.25, 0.25, 0.75, 0.75))
+        return [Scene(entities=(seen,), tells=Tells(counts=False)) for _ in images]
+
+
+@contextmanager
+def prompts_suite(name: str, cases: int) -> Iterator[Suite]:
+    """Yield a suite of prompts that ships, on an instant server, with :class:`Shrug`."""
+    from benchmarks.pictures import instant
+
+    suite = load_suite(name, [])
+    each = 1 + sum(relation.repeats() for relation in suite.build_relations().values())
+    count = max(2, round(cases / each))
+    with instant(64, 50) as base_url:
+        model = ["model=openai_images_compatible", f"base_url={base_url}", "model_name=instant", "max_in_flight=32"]
+        suite = load_suite(name, [f"seeds.{suite.seeds[0].id}.count={count}", *model])
+        info = PartInfo(family="readers", name="shrug", target="benchmarks.memory:Shrug")
+        reader = PartPlan(id="shrug", info=info, settings=PartSettings())
+        yield replace(suite, oracle=replace(suite.oracle, reader=reader))
+
+
+def load_suite(name: str, overrides: list[str]) -> Suite:
+    """Return a suite that ships."""
+    from medtest.suite.compose import load
+
+    return load(name, overrides).suite
+
+
 def high_water(pid: int) -> int:
     """Return the kernel's high-water mark of a process in bytes, 0 when it is gone."""
     try:
@@ -116,9 +154,16 @@ def high_water(pid: int) -> int:
 
 def run_once(cases: int, size: int, workers: int, name: str) -> None:
     """Run a suite of so many cases and print peaks as JSON; called in a process of its own."""
+    if name and load_suite(name, []).task.prompts:
+        with prompts_suite(name, cases) as suite:
+            _measured(suite, workers)
+    else:
+        _measured(labels_suite(name, cases) if name else masks_suite(cases, size), workers)
+
+
+def _measured(suite: Suite, workers: int) -> None:
     from medtest.runner import Limits, run_suite
 
-    suite = labels_suite(name, cases) if name else masks_suite(cases, size)
     peaks: dict[int, int] = {}
     done = threading.Event()
 
@@ -136,7 +181,8 @@ def run_once(cases: int, size: int, workers: int, name: str) -> None:
     done.set()
     watcher.join()
     found = outcome.systems[0].finished
-    print(json.dumps({"cases": found, "parent": high_water(psutil.Process().pid), "worker": max(peaks.values())}))
+    peak = {"parent": high_water(psutil.Process().pid), "worker": max(peaks.values())}
+    print(json.dumps({"cases": found, "seconds": outcome.running_seconds, **peak}))
 
 
 def main() -> None:
@@ -164,6 +210,9 @@ def main() -> None:
         ratios = {who: found[who] / first[who] for who in ("parent", "worker")}
         for who, ratio in ratios.items():
             print(f"{found['cases']:7,d} cases  {who:7s} {found[who] / 2**20:8.1f} MiB  × {ratio:.3f}")  # noqa: RUF001
+        print(
+            f"{found['cases']:7,d} cases  in {found['seconds']:.0f} s, {found['cases'] / found['seconds']:.0f} a second"
+        )
     print("target: within 5 %")
 
 
