@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from medtest.captions.controlled.lexicon import animate, garment, lexicon, mass
 from medtest.captions.controlled.tags import Tag, Token
 from medtest.captions.inflection import PLURAL_ONLY, SAME, is_plural, singular
+from medtest.captions.vocabulary import vg150
 
 _HEADS = frozenset((Tag.NOUN,))
 _BEFORE = frozenset(
@@ -131,6 +132,12 @@ def phrase(tokens: Sequence[Token], at: int, *, first: bool = False) -> Phrase |
     if _next_tag(tokens, end) is Tag.POSSESSIVE:
         owned = phrase(tokens, end + 1)
         if owned is not None:
+            whole = f"{made.name}'s {owned.name}"
+            if vg150().class_of(whole) is not None:  # "catcher's mitt" is a thing's name, nobody's mitt
+                made.name, made.end = whole, owned.end
+                made.count = made.count if any(one.tag is Tag.NUMBER for one in words) else owned.count
+                made.attributes += owned.attributes
+                return made
             owned.owner, owned.definite = made, False
             return owned
     return made

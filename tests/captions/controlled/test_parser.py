@@ -16,6 +16,9 @@ PARSER = parser_of("controlled")
 READ = [
     ("A dog.", ["dog"], []),
     ("Three stop signs and a fire hydrant", ["stop sign", "fire hydrant"], []),
+    # a possessive that is part of a thing's name is nobody's
+    ("A dog and a catcher's mitt.", ["dog", "catcher's mitt"], []),
+    ("A boy's catcher's mitt", ["boy", "catcher's mitt"], ["catcher's mitt of boy"]),
     # phrases of place: after a verb the subject's, without one the noun's before it; on … on … is a stack
     ("A cat sleeping in a kitchen next to a stove.", ["cat", "kitchen", "stove"], ["cat in kitchen", "cat near stove"]),
     ("A cup on a table in a kitchen.", ["cup", "table", "kitchen"], ["cup on table", "table in kitchen"]),
