@@ -21,8 +21,8 @@ from medtest.runner.units.asker import answer_seed
 from medtest.scenes import Pool, Scene, SeenEntity, Triple, difference
 from medtest.simlab.drawing.artist import Artist, Drawing, Drawings
 from medtest.simlab.drawing.defects import DrawingDefects
-from medtest.tasks.depict.rules import STRICT, Judged, against_source, against_truth
-from medtest.tasks.depict.views import NO_CHANGE, Change, Look, Said
+from medtest.tasks.depict.rules import STRICT, JudgedPair, against_source, against_truth
+from medtest.tasks.depict.views import NO_CHANGE, PoolChange, Said, SceneLook
 
 SUITE_SEED = 16
 RATES = (0.05, 0.15, 0.4)
@@ -60,7 +60,7 @@ class Pair:
     source: Asked
     after: Asked
     again: Asked
-    change: Change
+    change: PoolChange
 
 
 @cache
@@ -88,7 +88,7 @@ def pairs_of(operator: str, prompts: int) -> tuple[Pair, ...]:
             source=Asked(own, answer_seed(SUITE_SEED, at)),
             after=Asked(follow.prompt, answer_seed(SUITE_SEED, to), own.text),
             again=Asked(own, answer_seed(SUITE_SEED, replace(at, relation=UNCHANGED))),
-            change=Change.of(difference(own.pool, follow.prompt.pool)),
+            change=PoolChange.of(difference(own.pool, follow.prompt.pool)),
         )
         drawn = [picture_of(sound, one) for one in (pair.source, pair.after, pair.again)]
         if all(_whole(one, asked) for one, asked in zip(drawn, (pair.source, pair.after, pair.again), strict=True)):
@@ -110,26 +110,26 @@ def picture_of(artist: Artist, asked: Asked) -> Drawing:
 # ------------------------------------------------------------------------------------------------- reading and judging
 
 
-_LOOKS: dict[int, tuple[Drawing, Look]] = {}
+_LOOKS: dict[int, tuple[Drawing, SceneLook]] = {}
 
 
-def look_of(drawing: Drawing) -> Look:
+def look_of(drawing: Drawing) -> SceneLook:
     """Return what a perfect reader sees: everything that stands, and all that was made to lie somehow to another."""
     kept = _LOOKS.get(id(drawing))
     if kept is not None and kept[0] is drawing:
         return kept[1]
     entities = tuple(SeenEntity(name=n.name, box=n.box, attributes=(n.colour,)) for n in drawing.layout.things)
     triples = tuple(Triple(subject=a, predicate=side, object=b) for a, side, b in drawing.layout.held)
-    look = Look.of(Scene(entities=entities, triples=triples))
+    look = SceneLook.of(Scene(entities=entities, triples=triples))
     _LOOKS[id(drawing)] = (drawing, look)
     return look
 
 
-_TRUTHS: dict[tuple[int, int, int], tuple[object, Judged]] = {}
-_PAIRED: dict[tuple[object, ...], tuple[object, Judged]] = {}
+_TRUTHS: dict[tuple[int, int, int], tuple[object, JudgedPair]] = {}
+_PAIRED: dict[tuple[object, ...], tuple[object, JudgedPair]] = {}
 
 
-def truth(look: Look, asked: Asked, change: Change) -> Judged:
+def truth(look: SceneLook, asked: Asked, change: PoolChange) -> JudgedPair:
     """Return what the rules say of a picture against its own prompt."""
     key = (id(look), id(asked), id(change))
     if key not in _TRUTHS:  # what is looked at is kept beside, or its id might be another's
@@ -137,7 +137,7 @@ def truth(look: Look, asked: Asked, change: Change) -> Judged:
     return _TRUTHS[key][1]
 
 
-def paired(rule: str, before: Look, after: Look, asked: Asked, change: Change, shape: str) -> Judged:
+def paired(rule: str, before: SceneLook, after: SceneLook, asked: Asked, change: PoolChange, shape: str) -> JudgedPair:
     """Return what a rule says of a pair of pictures."""
     key = (rule, id(before), id(after), id(asked), id(change), shape)
     if key not in _PAIRED:
@@ -146,7 +146,7 @@ def paired(rule: str, before: Look, after: Look, asked: Asked, change: Change, s
     return _PAIRED[key][1]
 
 
-def is_wrong(judged: Judged, kind: str) -> bool | None:
+def is_wrong(judged: JudgedPair, kind: str) -> bool | None:
     """Say whether a kind is wrong; None where it is not judged."""
     right = judged.whole if kind == "whole" else judged.right[kind]
     return None if right is None else not right

@@ -52,7 +52,7 @@ SCENARIOS = ("throughput", "product", "limits", "slow", "faults", "memory")
 @contextlib.contextmanager
 def server(**faults: object) -> Iterator[str]:
     """Start a fault server in a process of its own and give its address."""
-    line = [sys.executable, "-m", "medtest.api.faults_server"]
+    line = [sys.executable, "-m", "medtest.api.faulty.server"]
     for name, value in faults.items():
         flag = "--" + name.replace("_", "-")
         line += [flag if value else "--no-" + flag[2:]] if isinstance(value, bool) else [flag, str(value)]

@@ -52,7 +52,7 @@ from medtest.simlab.drawing.artist import Artist, Drawing  # noqa: E402
 from medtest.simlab.drawing.defects import RATES as DEFECTS  # noqa: E402
 from medtest.simlab.drawing.defects import DrawingDefects  # noqa: E402
 from medtest.tasks.depict.rules import RULES, STRICT  # noqa: E402
-from medtest.tasks.depict.views import NO_CHANGE, Look  # noqa: E402
+from medtest.tasks.depict.views import NO_CHANGE, SceneLook  # noqa: E402
 
 LEVEL = 0.05
 OPERATORS = ("ec", "er_r", "er_a", "ss", "ec_er_r", "ec_er_a")
@@ -198,7 +198,7 @@ def seen_in_pixels(prompts: int, weights: str = "") -> Iterator[tuple[str, float
         for pair in pairs:
             drawn = [picture_of(artist, one) for one in (pair.source, pair.after, pair.again)]
             pictures = [artist.paint(one, SIZE) for one in drawn]
-            looks = [Look.of(scene) for scene in reader.look(pictures, [PictureContent("")] * len(pictures))]
+            looks = [SceneLook.of(scene) for scene in reader.look(pictures, [PictureContent("")] * len(pictures))]
             shape = pair.change.shape
             own = is_wrong(paired(STRICT, looks[0], looks[1], pair.after, pair.change, shape), kind)
             floor = is_wrong(paired(STRICT, looks[0], looks[2], pair.again, NO_CHANGE, shape), kind)

@@ -42,7 +42,7 @@ def main() -> None:
 
 def _measure(folder: Path, pictures: int, dimension: int, classes: int, hashed: int) -> None:
     from medtest.embeddings import kept
-    from medtest.results.fidelity.frechet import Reference, frechet
+    from medtest.results.fidelity.frechet import FrechetReference, frechet
     from medtest.results.fidelity.inception_score import inception_score
     from medtest.results.fidelity.kernel_distance import kernel_distance
 
@@ -54,7 +54,7 @@ def _measure(folder: Path, pictures: int, dimension: int, classes: int, hashed: 
         half = pictures // 2
         one, two = (kept.KeptFeatures(file, "net", some) for some in (names[:half], names[half:]))
         scores = kept.KeptFeatures(file, "net", names, scores=True)
-        found = {"fid": _seconds(lambda: frechet(one, Reference(two)))}
+        found = {"fid": _seconds(lambda: frechet(one, FrechetReference(two)))}
         found["kid"] = _seconds(lambda: kernel_distance(one, two))
         found["is"] = _seconds(lambda: inception_score(scores))
         found["memory"] = _peak() - before
@@ -76,7 +76,7 @@ def _keep(file: object, names: list[str], dimension: int, classes: int) -> None:
 def _group(count: int) -> None:
     import numpy as np
 
-    from medtest.results.fidelity.duplicates import representatives
+    from medtest.results.fidelity.duplicates.index import representatives
 
     rng = np.random.default_rng(2)
     hashes = rng.integers(0, 256, (count, 32), dtype=np.uint8)

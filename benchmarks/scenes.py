@@ -60,14 +60,14 @@ def as_asked(rng: np.random.Generator) -> list[Any]:
     from medtest.phantoms.scenes import CLASSES, COLOURS, Placed
     from medtest.simlab.drawing.layout import laid_out
     from medtest.simlab.drawing.sides import SIDES
-    from medtest.simlab.drawing.wishes import Link, Wish, WishList
+    from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
 
     names = rng.choice(CLASSES, int(rng.integers(1, 7)), replace=False).tolist()
     colours = rng.choice(COLOURS, len(names)).tolist()
     wishes = [Wish(name=name, word=name, colour=colour) for name, colour in zip(names, colours, strict=True)]
     sides = sorted(SIDES)
     links = [
-        Link(one=one, side=sides[int(rng.integers(len(sides)))], other=int(rng.integers(one)))
+        WishedRelation(one=one, side=sides[int(rng.integers(len(sides)))], other=int(rng.integers(one)))
         for one in range(1, len(names))
         if rng.uniform() < 0.6
     ]
@@ -77,9 +77,9 @@ def as_asked(rng: np.random.Generator) -> list[Any]:
 
 def measured(reader: Any, name: str, count: int) -> tuple[Any, float]:
     """Return the tally of a set, and the process time that seeing took."""
-    from medtest.training.scenes.scores import Tally
+    from medtest.training.scenes.scores import DetectionTally
 
-    tally, spent = Tally(), 0.0
+    tally, spent = DetectionTally(), 0.0
     waiting: list[tuple[Any, list[Any]]] = []
     for one in [*scenes(name, count), None]:
         if one is not None:

@@ -31,7 +31,7 @@ from medtest.preparation.prepare import prepare  # noqa: E402
 from medtest.runner.units.asker import answer_seed  # noqa: E402
 from medtest.simlab.defects import Defects  # noqa: E402
 from medtest.simlab.product import Product, Settings, picture_sha256  # noqa: E402
-from medtest.simlab.reader import PictureReader  # noqa: E402
+from medtest.simlab.reader import SightReader  # noqa: E402
 from medtest.simlab.sight import PictureTraits, Sight  # noqa: E402
 from medtest.tasks.ask.tables.flips import flip_table  # noqa: E402
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED, frame_of, judged_row  # noqa: E402
@@ -213,7 +213,7 @@ _READ: dict[str, PictureTraits] = {}
 
 def _traits(key: str, image: Any) -> PictureTraits:
     if key not in _READ:
-        _READ[key] = PictureReader("edges")(image).traits
+        _READ[key] = SightReader("edges")(image).traits
     return _READ[key]
 
 

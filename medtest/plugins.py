@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from medtest.errors import MedtestError, Mistake, nearest_name
@@ -83,6 +84,12 @@ of before are still found."""
 
 TRUSTED: dict[str, Any] = {"trusted": True}
 """``json_schema_extra`` of a settings field that a suite may not set."""
+
+
+def is_trusted(field: FieldInfo) -> bool:
+    """Say whether a suite may not set a field of settings; see :data:`TRUSTED`."""
+    extra = field.json_schema_extra
+    return isinstance(extra, dict) and bool(extra.get("trusted"))
 
 
 def typed_as(name: str) -> dict[str, Any]:

@@ -162,3 +162,8 @@ def schema(
     fields += [pa.field(name, kind) for name, kind in (CRAFTING_COLUMNS if crafts else ())]
     fields += [pa.field(f"stratum_{name}", pa.string()) for name in strata]
     return pa.schema(fields)
+
+
+def text_in(record: Mapping[str, Any], name: str) -> str:
+    """Return a record's text; "" where it has none."""
+    return str(record.get(name) or "")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Image
-from medtest.embeddings.bundled import TEMPERATURE, Bundled
+from medtest.embeddings.bundled import TEMPERATURE, BundledEmbedding
 from medtest.phantoms.scenes.names import CLASSES, COLOURS, Placed
 from medtest.phantoms.scenes.scene import draw_scene
 from medtest.results.fidelity.inception_score import fit_temperature, negative_log_likelihood
@@ -32,7 +32,7 @@ def scene(number: int, seed: int = SEED) -> Image:
     return draw_scene([Placed(name=CLASSES[number % len(CLASSES)], colour=colour, box=box)], rng=rng)
 
 
-def scores_of(network: Bundled, count: int, seed: int = SEED) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def scores_of(network: BundledEmbedding, count: int, seed: int = SEED) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the scores of so many scenes, and their classes' numbers."""
     found = []
     for start in range(0, count, network.at_once):
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--scenes", type=int, default=1000)
     parser.add_argument("--out", type=Path, default=TEMPERATURE)
     given = parser.parse_args()
-    network = Bundled()
+    network = BundledEmbedding()
     network.open(device="cpu", threads=1)
     scores, labels = scores_of(network, given.scenes)
     temperature = fit_temperature(scores, labels)

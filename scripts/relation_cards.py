@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from medtest.cases import Address, PreparedSeed
-from medtest.cli.sheet import draw_sheet
+from medtest.cli.followups.sheet import draw_sheet
 from medtest.errors import NotApplicable
 from medtest.plugins import parts
 from medtest.preparation import prepare

@@ -16,7 +16,7 @@ _One = TypeVar("_One", bound=Hashable)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rates:
+class ParserRates:
     """What was found of what is there.
 
     Attributes:
@@ -44,12 +44,14 @@ class Rates:
         """Harmonic mean of precision and recall."""
         return 2 * self.right / (self.found + self.there) if self.found + self.there else 1.0
 
-    def __add__(self, other: Rates) -> Rates:
-        return Rates(right=self.right + other.right, found=self.found + other.found, there=self.there + other.there)
+    def __add__(self, other: ParserRates) -> ParserRates:
+        return ParserRates(
+            right=self.right + other.right, found=self.found + other.found, there=self.there + other.there
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score:
+class ParserScore:
     """A parser's score over captions.
 
     Attributes:
@@ -60,26 +62,26 @@ class Score:
     """
 
     captions: int
-    entities: Rates
-    triples: Rates
+    entities: ParserRates
+    triples: ParserRates
     whole: int
 
 
-def score(rows: Sequence[Mapping[str, Any]], parser: CaptionParser) -> Score:
+def score(rows: Sequence[Mapping[str, Any]], parser: CaptionParser) -> ParserScore:
     """Return a parser's score over labelled captions.
 
     Args:
         rows: Rows of a file of labelled captions (:func:`labelled`).
         parser: What reads them.
     """
-    entities = triples = Rates()
+    entities = triples = ParserRates()
     whole = 0
     for row, pool in zip(rows, parser.parse_all(row["caption"] for row in rows), strict=True):
         named = compared(_names(row), (one.name for one in pool.entities))
         related = compared(_triples(row), pool.named())
         entities, triples = entities + named, triples + related
         whole += all(one.right == one.found == one.there for one in (named, related))
-    return Score(captions=len(rows), entities=entities, triples=triples, whole=whole)
+    return ParserScore(captions=len(rows), entities=entities, triples=triples, whole=whole)
 
 
 def labelled(path: Path) -> list[dict[str, Any]]:
@@ -88,10 +90,10 @@ def labelled(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def compared(there: Iterable[_One], found: Iterable[_One]) -> Rates:
+def compared(there: Iterable[_One], found: Iterable[_One]) -> ParserRates:
     """Return rates of two multisets."""
     labels, read = Counter(there), Counter(found)
-    return Rates(right=(labels & read).total(), found=read.total(), there=labels.total())
+    return ParserRates(right=(labels & read).total(), found=read.total(), there=labels.total())
 
 
 def _names(row: Mapping[str, Any]) -> list[str]:

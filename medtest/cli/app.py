@@ -93,7 +93,7 @@ def sheet(
     config_dir: ConfigDirs = None,
 ) -> None:
     """Draw relations × severities of one seed, with its frame and grey mask: look before you run."""
-    from medtest.cli.images import write_sheet
+    from medtest.cli.followups.images import write_sheet
 
     write_sheet(tokens, seed=seed, index=index, out=out, cell=cell, config_dirs=config_dir or [], console=console())
 
@@ -101,7 +101,7 @@ def sheet(
 @app.command("export", rich_help_panel=MAKE)
 def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
     """Write follow-ups for a pipeline of your own: medtest export suite=polyp_seg to=DIR (then model=predictions)."""
-    from medtest.cli.images import export_images
+    from medtest.cli.followups.images import export_images
 
     export_images(tokens, config_dirs=config_dir or [], console=console())
 
@@ -115,7 +115,7 @@ def replay(
     config_dir: ConfigDirs = None,
 ) -> None:
     """Make one case again from its address: medtest replay suite=polyp_seg phantoms/phantom-0003/blur_s3_f0_r0."""
-    from medtest.cli.images import replay_address
+    from medtest.cli.followups.images import replay_address
 
     replay_address(tokens, out=out, config_dirs=config_dir or [], console=console())
 
@@ -224,8 +224,8 @@ def _root(
 def _mount() -> None:
     """Add the commands that other rooms bring; their modules import nothing heavy."""
     from medtest.cli.data import app as data
-    from medtest.cli.followups import app as followups
-    from medtest.cli.objects import app as objects
+    from medtest.cli.followups.objects import app as objects
+    from medtest.cli.followups.store import app as followups
     from medtest.cli.readers import app as readers
     from medtest.cli.study import app as study
     from medtest.cli.training.commands import app as train

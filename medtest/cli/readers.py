@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtest.cli.terminal import GroupedCommands, bar, console, say
+from medtest.cli.typed import mistake
 from medtest.errors import Mistake, UserMistakes, nearest_name
 
 if TYPE_CHECKING:
@@ -62,17 +63,17 @@ def _sorted(tokens: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the command's own keys and the reader's settings."""
     words = [token for token in tokens if "=" not in token]
     if words:
-        raise _wrong("", words[0], "KEY=VALUE", nearest=nearest_name(words[0], _OWN))
+        raise mistake("", words[0], "KEY=VALUE", nearest=nearest_name(words[0], _OWN))
     given = dict(token.split("=", 1) for token in tokens)
     own = {key: value for key, value in given.items() if key in _OWN}
     for key, most in _MOST.items():
         if key in own and not (own[key].isdecimal() and int(own[key]) <= most):
-            raise _wrong(key, own[key], f"a number up to {most:,}")
+            raise mistake(key, own[key], f"a number up to {most:,}")
     if "reader" not in own:
-        raise _wrong("reader", "nothing", "reader=NAME", fix="medtest list readers")
+        raise mistake("reader", "nothing", "reader=NAME", fix="medtest list readers")
     named = [key for key in _SOURCES if key in own]
     if len(named) != 1:
-        raise _wrong("data", " and ".join(named) or "nothing", "one of data=FOLDER, scenes=N, questions=N")
+        raise mistake("data", " and ".join(named) or "nothing", "one of data=FOLDER, scenes=N, questions=N")
     return own, {key: value for key, value in given.items() if key not in _OWN}
 
 
@@ -87,7 +88,7 @@ def _reader(own: Mapping[str, str], typed: Mapping[str, str]) -> PictureReader:
     made = info.load()
     if not issubclass(made, PictureReader):
         seeing = [one.name for one in parts("readers").values() if issubclass(one.load(), PictureReader)]
-        raise _wrong("reader", own["reader"], f"a reader of pictures: {', '.join(seeing)}")
+        raise mistake("reader", own["reader"], f"a reader of pictures: {', '.join(seeing)}")
     texts = {name for name, one in made.Settings.model_fields.items() if one.annotation is str}
     given: dict[str, Any] = {}
     for key, value in typed.items():
@@ -115,9 +116,9 @@ def _target(own: Mapping[str, str], reader: PictureReader) -> Path:
     named = own.get("card")
     target = Path(named).expanduser() if named else reader.card_beside()
     if target is None:
-        raise _wrong("card", "nothing", "the file to write", fix=f"{reader.name} has no file of its own: say card=FILE")
+        raise mistake("card", "nothing", "the file to write", fix=f"{reader.name} has no file: say card=FILE")
     if not target.parent.is_dir():
-        raise _wrong("card", str(target), "a file in a folder that is there")
+        raise mistake("card", str(target), "a file in a folder that is there")
     return target
 
 
@@ -129,7 +130,7 @@ def _labelled(own: Mapping[str, str]) -> LabelledPictures:
 
         place = Path(own["data"]).expanduser()
         if not place.exists():
-            raise _wrong("data", own["data"], "a folder or a file of labels that is there")
+            raise mistake("data", own["data"], "a folder or a file of labels that is there")
         return coco_pictures(place, limit=limit)
     from medtest.cli.labelled import question_pictures, scene_pictures
 
@@ -173,7 +174,3 @@ def _show(rows: Sequence[Mapping[str, Any]], card: Card, out: Console) -> None:
 def _share(row: Mapping[str, Any], name: str) -> str:
     value = row[name]
     return "-" if value is None else f"{value:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]"
-
-
-def _wrong(key: str, found: str, allowed: str, *, fix: str = "", nearest: str | None = None) -> UserMistakes:
-    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix, nearest=nearest).as_error()

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from medtest.api.faults import SHARES, Faults
+from medtest.api.faulty.faults import SHARES, Faults
 from medtest.cli.terminal import say
 from medtest.errors import Mistake, UserMistakes, nearest_name
 from medtest.simlab.config import MODEL, Config, engine_of

@@ -26,7 +26,7 @@ TEMPERATURE: Final = Path(__file__).with_name("temperature.json")
 """What scripts/fit_temperature.py found, and the SHA-256 of the weights that it is of."""
 
 
-class Bundled(Embedder):
+class BundledEmbedding(Embedder):
     """The network."""
 
     name = "bundled"

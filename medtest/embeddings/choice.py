@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtest.embeddings.base import Embedder
-from medtest.embeddings.bundled import Bundled
+from medtest.embeddings.bundled import BundledEmbedding
 from medtest.embeddings.clip import Clip
 from medtest.embeddings.inception import Inception
 
@@ -21,8 +21,8 @@ def embedder_of(choice: Mapping[str, Any]) -> Embedder:
         ValueError: There is no such network.
     """
     net, place = str(choice.get("net")), str(choice.get("place", ""))
-    if net == Bundled.name:
-        return Bundled()
+    if net == BundledEmbedding.name:
+        return BundledEmbedding()
     if net == Inception.name:
         return Inception(place)
     if net == Clip.name:

@@ -26,7 +26,7 @@ _SAID: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
+class PictureJob:
     """A picture that is to be embedded.
 
     Attributes:
@@ -59,7 +59,7 @@ class EmbeddingJob:
 
     store: str
     nets: Sequence[Mapping[str, Any]]
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[PictureJob] = ()
     folder: str | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
     device: str = "cpu"
@@ -196,7 +196,7 @@ def _hash(image: Image) -> tuple[Rows, Rows]:
     return bits, np.array([image.shape[1] / image.shape[0]], np.float32)
 
 
-def _pixels(picture: Picture, folder: str | None) -> Image:
+def _pixels(picture: PictureJob, folder: str | None) -> Image:
     if picture.path is not None:
         return read_rgb(Path(picture.path))
     if folder is None:
@@ -208,7 +208,7 @@ def _runs(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def by_content(paths: Iterable[Path]) -> list[Picture]:
+def by_content(paths: Iterable[Path]) -> list[PictureJob]:
     """Return files as pictures, named by the SHA-256 of their bytes.
 
     Raises:
@@ -216,4 +216,4 @@ def by_content(paths: Iterable[Path]) -> list[Picture]:
     """
     from medtest.files import file_sha256
 
-    return [Picture(name=f"file:{file_sha256(path)}", path=str(path)) for path in paths]
+    return [PictureJob(name=f"file:{file_sha256(path)}", path=str(path)) for path in paths]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.inside.space import CLEAN, FOLLOW_UP, TRAINING, Features
-from medtest.report.figures import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from medtest.report.charts.figures import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from medtest.runner.folder import writing
 
 _COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY)

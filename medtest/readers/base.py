@@ -24,7 +24,7 @@ from medtest.api.answer_store import KeptTexts
 from medtest.api.redact import reason_of
 from medtest.cases import Json, Output, PreparedSeed
 from medtest.errors import ExitCode, MedtestError, Mistake
-from medtest.plugins import Part, PartSettings, digest_name
+from medtest.plugins import Part, PartSettings, digest_name, is_trusted
 from medtest.readers.readings import FILE as FILE
 from medtest.readers.readings import JUDGE as JUDGE
 from medtest.readers.readings import READ_BY as READ_BY
@@ -39,10 +39,6 @@ Content = TypeVar("Content", bound=Hashable)
 Facts = TypeVar("Facts")
 _MOST_REASON = 300
 _MOST_KEPT = 4096
-
-
-def _is_trusted(extra: object) -> bool:
-    return isinstance(extra, dict) and bool(extra.get("trusted"))
 
 
 class Reader(Part, ABC, Generic[Content, Facts]):
@@ -89,7 +85,7 @@ class Reader(Part, ABC, Generic[Content, Facts]):
         settings: dict[str, Json] = {}
         if isinstance(self.settings, PartSettings):
             fields = type(self.settings).model_fields
-            trusted = {name for name, one in fields.items() if _is_trusted(one.json_schema_extra)}
+            trusted = {name for name, one in fields.items() if is_trusted(one)}
             settings = {name: value for name, value in self.settings.counted().items() if name not in trusted}
         return {
             "reader": digest_name(type(self)),

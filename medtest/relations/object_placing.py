@@ -38,7 +38,7 @@ OVERLAP = 0.15
 _TRIES = 14
 
 
-class Placed(TypedDict):
+class PlacedObject(TypedDict):
     """One object of a case's parameters: whole degrees, size step, top-left pixel, mirrored or not, brightness gain."""
 
     name: str
@@ -146,7 +146,7 @@ def place_free(
     area: float,
     count: int,
     options: FreeOptions,
-) -> list[Placed]:
+) -> list[PlacedObject]:
     """Place ``count`` objects anywhere off the lesion and the frame, together covering a fraction of the field.
 
     Where the wanted pieces find no room smaller ones are tried, and what is still missing is made up by more small
@@ -162,7 +162,7 @@ def place_free(
     shares = np.sort(0.5 + rng.random(count))[::-1]
     wanted = [float(v) for v in shares / shares.sum() * area * look.pixels]
     nominal = area * look.pixels
-    placed: list[Placed] = []
+    placed: list[PlacedObject] = []
     boxes: list[Box] = []
     done = 0.0
     for attempt in range(2 * count + 2):
@@ -184,7 +184,7 @@ def place_free(
                 continue
             gain = brightness_gain(look, info, options.gains)
             placed.append(
-                Placed(name=info.name, angle=turn, size=size, x=corner[0], y=corner[1], flip=mirrored, gain=gain)
+                PlacedObject(name=info.name, angle=turn, size=size, x=corner[0], y=corner[1], flip=mirrored, gain=gain)
             )
             done += variant.pixels
             break
@@ -282,7 +282,7 @@ def place_instrument(
     *,
     area: float,
     options: ShaftOptions,
-) -> Placed:
+) -> PlacedObject:
     """Place one instrument near its original position and orientation, its shaft cut by the rim of the field.
 
     What is seen of it covers ``area``, a fraction of the field in (0, 1), or down to ``LOWEST_SHARE`` of that where
@@ -305,7 +305,9 @@ def place_instrument(
             corner = _shaft_corner(seed, rng, grid, library, variant, target, options)
             if corner is not None:
                 gain = brightness_gain(look, info, options.gains)
-                return Placed(name=info.name, angle=turn, size=size, x=corner[0], y=corner[1], flip=False, gain=gain)
+                return PlacedObject(
+                    name=info.name, angle=turn, size=size, x=corner[0], y=corner[1], flip=False, gain=gain
+                )
     raise NotApplicable(
         f"no room for an instrument on {100 * area:.3g} % of the field, off the lesion and near its original position"
     )

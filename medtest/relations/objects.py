@@ -23,7 +23,7 @@ from medtest.relations.object_cutouts import Cutout, Variant, cutout
 from medtest.relations.object_library import BUNDLED, SOLID, ObjectInfo, ObjectLibrary, load_library
 from medtest.relations.object_placing import (
     FreeOptions,
-    Placed,
+    PlacedObject,
     ShaftOptions,
     field_look,
     place_free,
@@ -162,7 +162,7 @@ class _Objects(Relation):
             UserMistakes: The parameters name an object that this library does not have.
         """
         image = seed.image.copy()
-        placed = cast(Sequence[Placed], params["objects"])
+        placed = cast(Sequence[PlacedObject], params["objects"])
         allow, shade = self._masks(seed)
         distance = lesion_distance(seed)
         area, nearest = 0, float("inf")
@@ -186,7 +186,7 @@ class _Objects(Relation):
             facts=facts,
         )
 
-    def _called(self, placed: Sequence[Placed]) -> list[str]:
+    def _called(self, placed: Sequence[PlacedObject]) -> list[str]:
         """Return what the objects are rightly called; nothing where that is not known of each of them."""
         called = [self.library.info(self.kind, item["name"]).called for item in placed]
         return sorted({name for names in called for name in names}) if all(called) else []
@@ -211,7 +211,7 @@ class _Objects(Relation):
             },
         )
 
-    def _variant(self, item: Placed) -> Variant:
+    def _variant(self, item: PlacedObject) -> Variant:
         return Variant(
             info=self.library.info(self.kind, item["name"]),
             angle=int(item["angle"]),
@@ -244,7 +244,7 @@ class _Objects(Relation):
         return seed.memo(f"objects.masks.{margin}.{floor}", make)
 
 
-def _middle(item: Placed, piece: Cutout, seed: PreparedSeed) -> tuple[float, float]:
+def _middle(item: PlacedObject, piece: Cutout, seed: PreparedSeed) -> tuple[float, float]:
     """Return the middle of what is in the image of an object's box, as fractions of the image's sides."""
     height, width = piece.alpha.shape[:2]
     x, y = int(item["x"]) + piece.offset[0], int(item["y"]) + piece.offset[1]
@@ -256,7 +256,7 @@ def _middle(item: Placed, piece: Cutout, seed: PreparedSeed) -> tuple[float, flo
 def _paste(
     image: Image,
     piece: Cutout,
-    item: Placed,
+    item: PlacedObject,
     allow: NDArray[np.uint8],
     shade: NDArray[np.uint8],
     distance: NDArray[np.float32] | None,

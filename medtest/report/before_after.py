@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import medtest
-from medtest.report import figures
+from medtest.report.charts import figures
 from medtest.report.page import render
 from medtest.results import before_after, before_after_words
 from medtest.results.efr import ALL

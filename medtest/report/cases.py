@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import isnan
 from typing import Any
 
-from medtest.report.heat import percent
+from medtest.report.charts.heat import percent
 from medtest.report.material import Material, sample_index, strips
 from medtest.report.words import score_words
 from medtest.results.images import VIOLATIONS

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import medtest
-from medtest.report import figures, sections
+from medtest.report import sections
 from medtest.report.alpha_sigma.section import SeriesResult, sections_of, write_series
 from medtest.report.attacks.side_by_side import table_four, transfer, transfer_heats
+from medtest.report.charts import figures
+from medtest.report.charts.heat import EfrRows, interval, percent
 from medtest.report.conclusions import conclusions, rests_on
-from medtest.report.heat import EfrRows, interval, percent
 from medtest.report.intervals import legend, short_words
 from medtest.report.material import Material
 from medtest.report.page import render

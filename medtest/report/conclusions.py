@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from medtest.report.heat import percent
+from medtest.report.charts.heat import percent
 from medtest.report.intervals import MARKS, legend
 from medtest.report.words import counted, question_words
 from medtest.results.differences import ITEM, RELATION, VIOLATIONS

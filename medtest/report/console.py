@@ -11,7 +11,7 @@ from rich.text import Text
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import NO_THRESHOLD
 from medtest.records import SOURCE_FAILED
-from medtest.report.heat import SUMS, EfrRows, beside, percent
+from medtest.report.charts.heat import SUMS, EfrRows, beside, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys, violations_of
 from medtest.results import efr

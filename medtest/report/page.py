@@ -13,9 +13,9 @@ from medtest.oracles.criteria import NO_THRESHOLD, criterion_name
 from medtest.report import sections
 from medtest.report.attacks.section import attacks
 from medtest.report.cases import cases
+from medtest.report.charts.heat import EfrRows, beside, heat, interval, percent
 from medtest.report.first_page import first_page
 from medtest.report.gates import gates
-from medtest.report.heat import EfrRows, beside, heat, interval, percent
 from medtest.report.inside.section import inside
 from medtest.report.intervals import short_words
 from medtest.report.material import Material

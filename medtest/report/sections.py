@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
-from medtest.report import figures
-from medtest.report.heat import SUMS, EfrRows, cell, heat_map, interval, percent
+from medtest.report.charts import figures
+from medtest.report.charts.heat import SUMS, EfrRows, cell, heat_map, interval, percent
 from medtest.report.words import curve_words, limit_words, robustness_against, score_words
 from medtest.results import efr
 from medtest.results.factors import all_factors

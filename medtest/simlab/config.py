@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from medtest.api.faults import Faults
+from medtest.api.faulty.faults import Faults
 from medtest.simlab.defects import Defects
 from medtest.simlab.drawing.defects import DrawingDefects
 

@@ -33,7 +33,7 @@ PLAIN = frozenset({"colon", "stomach", "pylorus"})
 """Linings on which what has another colour is a thing of its own."""
 
 
-class PictureReader:
+class SightReader:
     """Looks at pictures.
 
     Args:

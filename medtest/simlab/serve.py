@@ -21,13 +21,14 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from medtest.api.faults_server import BadRequest, FaultServer
+from medtest.api.faulty.answers import BadRequest
+from medtest.api.faulty.server import FaultServer
 from medtest.files.images import BadFileError, decode_rgb
 from medtest.simlab.config import DRAWN_DOOR, MODEL, SESSION_DOOR, TRUTH_DOOR, Config
 from medtest.simlab.drawing.artist import Artist
 from medtest.simlab.drawing.desk import DrawingDesk
 from medtest.simlab.product import Picture, Product, Settings
-from medtest.simlab.reader import PictureReader
+from medtest.simlab.reader import SightReader
 
 MOST_PIXELS = 16_000_000
 NO_PICTURE = "I do not see an image. Please attach one."
@@ -137,7 +138,7 @@ def product_of(config: Config) -> Product:
     settings = Settings(
         seed=config.seed, defects=config.defects, **({"styles": config.styles} if config.styles else {})
     )
-    return Product(settings, PictureReader(ocr=config.ocr))
+    return Product(settings, SightReader(ocr=config.ocr))
 
 
 def server_of(config: Config) -> FaultServer:

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from medtest.errors import Mistake, nearest_name
-from medtest.plugins import AT_KEY
+from medtest.plugins import AT_KEY, is_trusted
 from medtest.suite.commandline.short_keys import device_meant
 from medtest.suite.library import Origin
 from medtest.suite.safety import Key, dotted, short
@@ -362,12 +362,6 @@ def field_names(model: type[BaseModel], location: Key) -> list[str]:
         if isinstance(option, type) and issubclass(option, BaseModel):
             return list(option.model_fields)
     return []
-
-
-def is_trusted(field: FieldInfo) -> bool:
-    """Whether a suite may not set this field (``json_schema_extra=TRUSTED``)."""
-    extra = field.json_schema_extra
-    return isinstance(extra, dict) and bool(extra.get("trusted"))
 
 
 def is_text(field: FieldInfo) -> bool:

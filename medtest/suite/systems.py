@@ -15,8 +15,8 @@ from pydantic.fields import FieldInfo
 
 from medtest.cases import ID_PATTERN
 from medtest.errors import MedtestError, Mistake, nearest_name
-from medtest.plugins import PartInfo, parts
-from medtest.suite.schema import is_text, is_trusted
+from medtest.plugins import PartInfo, is_trusted, parts
+from medtest.suite.schema import is_text
 
 _OWN_KEYS = ("class", "use", "summary")
 

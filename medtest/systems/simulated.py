@@ -27,7 +27,7 @@ _NOT_SET = ("key", "hidden", "hidden_seconds", "slots")
 
 
 class FaultSettings(BaseModel):
-    """What is wrong with the server (:class:`medtest.api.faults.Faults`): seconds, and shares from 0 to 1.
+    """What is wrong with the server (:class:`medtest.api.faulty.faults.Faults`): seconds, and shares from 0 to 1.
 
     Attributes:
         latency: Seconds before an answer.

@@ -327,7 +327,7 @@ class Task(Part, ABC):
         return None
 
     def side_by_side(self, systems: Sequence[tuple[str, TaskResults]]) -> Sequence[Mapping[str, Any]]:
-        """Return heat maps (:mod:`medtest.report.heat`) that set systems beside one another, by their names."""
+        """Return heat maps (:mod:`medtest.report.charts.heat`) that set systems beside one another, by their names."""
         return ()
 
     def differences(self, sides: Mapping[str, Any], place: Any) -> Iterable[tuple[Any, Sequence[Any]]]:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from medtest.api.faults import Faults, Limiter
+from medtest.api.faulty.faults import Faults, Limiter
 from medtest.api.pacing.throttle import Permit, Throttle
 from medtest.api.retry import Reply, Retries, Tally, Trouble
 

@@ -12,7 +12,7 @@ from api_parts import QUICK, asked, campaign, picture, questions
 from pydantic import BaseModel
 
 from medtest.api.cache import CacheMode
-from medtest.api.faults_server import Faults, serving
+from medtest.api.faulty.server import Faults, serving
 from medtest.api.ledger import Ledger
 from medtest.api.request import CallState, Outcome, Parameters, Request, Source
 from medtest.api.retry import Retries

@@ -13,8 +13,9 @@ from api_parts import QUICK, asked, campaign, questions
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint, _without_credit
 from medtest.api.door import FORBIDDEN, GONE, KNOCKS, Door
-from medtest.api.faults import Faults
-from medtest.api.faults_server import BadRequest, FaultServer, default_answer, serving, serving_server
+from medtest.api.faulty.answers import BadRequest, default_answer
+from medtest.api.faulty.faults import Faults
+from medtest.api.faulty.server import FaultServer, serving, serving_server
 from medtest.api.ledger import Ledger
 from medtest.api.request import CallState, Outcome, Parameters
 from medtest.api.retry import Reply, Retries, Trouble

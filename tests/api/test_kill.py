@@ -17,7 +17,7 @@ import pytest
 from api_parts import asked, questions
 from forked_program import Program, command
 
-from medtest.api.faults_server import Faults, FaultServer, serving
+from medtest.api.faulty.server import Faults, FaultServer, serving
 from medtest.api.ledger import Ledger
 
 IN_FLIGHT = 8

@@ -18,7 +18,7 @@ from medtest.api.budget import (
     planned_cost,
     price_for,
 )
-from medtest.api.faults_server import Faults, serving
+from medtest.api.faulty.server import Faults, serving
 from medtest.api.ledger import Ledger
 from medtest.api.request import Outcome, Parameters, Picture, Request
 from medtest.errors import ExitCode, UserMistakes

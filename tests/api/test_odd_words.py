@@ -12,7 +12,8 @@ import pytest
 from api_parts import asked, questions
 from pydantic import BaseModel
 
-from medtest.api.faults_server import BadRequest, Refusal, serving
+from medtest.api.faulty.answers import BadRequest, Refusal
+from medtest.api.faulty.server import serving
 from medtest.api.ledger import Ledger
 from medtest.api.request import CallState
 
@@ -70,7 +71,7 @@ def _odd_body(usage: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("usage", [{"prompt_tokens": 10**30, "completion_tokens": 7}, {"prompt_tokens": True}, [], 7])
 def test_fields_that_no_column_holds(usage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medtest.api.faults_server.completion", lambda *_, **__: _odd_body(usage))
+    monkeypatch.setattr("medtest.api.faulty.server.completion", lambda *_, **__: _odd_body(usage))
     with serving() as server:
         found = asked(tmp_path, server.base_url, questions(2))
     assert [outcome.text for outcome in found] == ["Two."] * 2

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.api.client import Caller, Endpoint
-from medtest.api.faults_server import Faults, serving
+from medtest.api.faulty.server import Faults, serving
 from medtest.api.redact import guard, guard_logs, reason_of, redact, visible, without_users
 from medtest.api.request import CallState, Parameters, Request
 from medtest.api.retry import Retries

@@ -17,7 +17,7 @@ from api_parts import QUICK, questions
 
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
-from medtest.api.faults_server import Faults, FaultServer, serving, serving_server
+from medtest.api.faulty.server import Faults, FaultServer, serving, serving_server
 from medtest.api.ledger import Ledger
 from medtest.api.pacing.rate_limiter import LimiterClosed, RateLimiter, shared_limiter
 from medtest.api.pool import GivenUp, Stop

@@ -13,7 +13,7 @@ from clocked import played
 
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
-from medtest.api.faults_server import Faults, FaultServer
+from medtest.api.faulty.server import Faults, FaultServer
 from medtest.api.ledger import Ledger
 from medtest.api.pacing.load import Load
 from medtest.api.pacing.rate_limiter import RateLimiter

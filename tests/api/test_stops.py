@@ -13,7 +13,7 @@ import pytest
 from api_parts import QUICK, asked, campaign, questions
 
 from medtest.api.campaign import Campaign
-from medtest.api.faults_server import Faults, FaultServer, serving, serving_server
+from medtest.api.faulty.server import Faults, FaultServer, serving, serving_server
 from medtest.api.ledger import Ledger, LedgerTotals
 from medtest.api.request import CallState, Outcome
 from medtest.api.retry import Retries

@@ -47,12 +47,12 @@ def words(told: str) -> list[Word]:
         Word(
             text=text,
             lemma=LEMMAS.get(text, text),
-            kind=kind,
+            tag=tag,
             relation=relation,
             head=int(head),
             gerund=text[-3:] == "ing",
         )
-        for text, kind, relation, head in rows
+        for text, tag, relation, head in rows
     ]
 
 

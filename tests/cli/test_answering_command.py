@@ -21,7 +21,7 @@ import psutil
 import pytest
 from forked_program import Program, command
 
-from medtest.api.faults_server import Faults, serving
+from medtest.api.faulty.server import Faults, serving
 from medtest.api.ledger import Ledger
 from medtest.cli.run.launch import main
 from medtest.records import UNEQUAL_COLUMNS

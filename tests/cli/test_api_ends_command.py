@@ -9,8 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from medtest.api.faults import Faults
-from medtest.api.faults_server import default_answer, serving
+from medtest.api.faulty.answers import default_answer
+from medtest.api.faulty.faults import Faults
+from medtest.api.faulty.server import serving
 from medtest.cli.run.launch import main
 
 RUN = ("suite=medvqa", "model=openai_compatible", "model_name=simulated", "limit=1", "relations=[unchanged,blur]")

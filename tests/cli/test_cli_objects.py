@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from medtest.cli.objects import app
+from medtest.cli.followups.objects import app
 from medtest.errors import UserMistakes
 from medtest.relations.object_library import load_library
 

@@ -21,8 +21,8 @@ import pandas as pd
 import pytest
 
 import medtest
-from medtest.api.faults import Faults
-from medtest.api.faults_server import serving
+from medtest.api.faulty.faults import Faults
+from medtest.api.faulty.server import serving
 from medtest.cli.run.launch import main
 from medtest.runner.folder import VIEWS
 

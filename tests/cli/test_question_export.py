@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from medtest.api.faults_server import serving
+from medtest.api.faulty.server import serving
 from medtest.cli.app import run_app
 from medtest.cli.run.launch import main
 from medtest.errors import UserMistakes

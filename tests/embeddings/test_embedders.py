@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from depicted_records import needs_weights, picture
 
-from medtest.embeddings.bundled import Bundled
+from medtest.embeddings.bundled import BundledEmbedding
 from medtest.embeddings.choice import embedder_of
 from medtest.embeddings.clip import Clip
 from medtest.embeddings.inception import CLASSES, FEATURES, Inception, _network, resized
@@ -24,7 +24,7 @@ SCRIPT = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "fit_temperatur
 
 @needs_weights
 def test_the_bundled_network_gives_the_same_rows_whatever_the_batch() -> None:
-    network = Bundled()
+    network = BundledEmbedding()
     network.open(device="cpu", threads=1)
     images = [picture(n) for n in range(5)] + [picture(9, size=200)]
     together = network.embed(images)
@@ -37,7 +37,7 @@ def test_the_bundled_network_gives_the_same_rows_whatever_the_batch() -> None:
 
 @needs_weights
 def test_the_temperature_is_that_of_the_weights_that_ship() -> None:
-    network = Bundled()
+    network = BundledEmbedding()
     assert network.temperature is not None, "run scripts/fit_temperature.py: the weights are others"
     network.open(device="cpu", threads=1)
     scores, labels = SCRIPT.scores_of(network, 120, seed=9)  # none that it was fitted on

@@ -11,10 +11,10 @@ import pytest
 from depicted_records import kept, needs_weights, picture
 
 from medtest.cases import image_sha256
-from medtest.embeddings.bundled import Bundled
+from medtest.embeddings.bundled import BundledEmbedding
 from medtest.embeddings.hashes import HASH, perceptual_hash
 from medtest.embeddings.kept import FeatureFile, KeptFeatures, net_key
-from medtest.embeddings.work import EmbeddingJob, Picture, by_content
+from medtest.embeddings.work import EmbeddingJob, PictureJob, by_content
 from medtest.errors import MedtestError
 from medtest.files.by_content import PictureFiles
 from medtest.records import PICTURES
@@ -53,7 +53,7 @@ def _job(tmp_path: Path, names: list[str], **others: object) -> EmbeddingJob:
     return EmbeddingJob(
         store=str(tmp_path / "features.sqlite"),
         nets=[{"net": "bundled"}],
-        pictures=[Picture(name=name) for name in names],
+        pictures=[PictureJob(name=name) for name in names],
         folder=str(tmp_path / PICTURES),
         device="cpu",
         **others,  # type: ignore[arg-type]
@@ -74,10 +74,10 @@ def test_what_was_embedded_is_not_embedded_again_and_what_is_gone_is_told_of(tmp
     assert said[-1] == "4 of 4 pictures are embedded"
     second = embed(_job(tmp_path, [*names[:3], names[4]]))
     assert second.made == 1
-    network = Bundled()
+    network = BundledEmbedding()
     network.open(device="cpu", threads=1)
     with FeatureFile(tmp_path / "features.sqlite") as file:
-        rows = file.read(net_key(Bundled().fingerprint()), names)
+        rows = file.read(net_key(BundledEmbedding().fingerprint()), names)
         assert set(rows) == {*names[:3], names[4]}
         np.testing.assert_allclose(rows[names[4]][0], network.embed([images[4]]).features[0], rtol=1e-3, atol=1e-4)
         content = file.read(HASH, names)[names[0]][0]
@@ -87,7 +87,7 @@ def test_what_was_embedded_is_not_embedded_again_and_what_is_gone_is_told_of(tmp
 @needs_weights
 def test_nothing_is_started_where_all_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with FeatureFile(tmp_path / "features.sqlite") as file:
-        for net in (net_key(Bundled().fingerprint()), HASH):
+        for net in (net_key(BundledEmbedding().fingerprint()), HASH):
             file.keep(net, {"a": (np.zeros(3, np.float32), np.zeros(1, np.float32))})
     monkeypatch.setattr("medtest.results.fidelity.embedding.Worker", None)
     assert embed(_job(tmp_path, ["a"])).made == 0
@@ -99,7 +99,7 @@ def test_a_network_that_cannot_be_loaded_is_one_sentence(tmp_path: Path) -> None
     job = EmbeddingJob(
         store=str(tmp_path / "features.sqlite"),
         nets=[{"net": "inception", "place": str(tmp_path / "weights.pth")}],
-        pictures=[Picture(name="a")],
+        pictures=[PictureJob(name="a")],
     )
     with pytest.raises(MedtestError, match=r"weights\.pth"):
         embed(job)

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from medtest.api.faults import Faults
-from medtest.api.faults_server import serving
+from medtest.api.faulty.faults import Faults
+from medtest.api.faulty.server import serving
 from medtest.api.ledger import Ledger
 from medtest.errors import ExitCode
 from medtest.readers import judge as judge_module

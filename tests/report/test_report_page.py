@@ -16,11 +16,11 @@ from rich.console import Console
 
 from medtest.errors import ExitCode
 from medtest.report.cases import replay_command
+from medtest.report.charts.figures import Bar, difference_panel, odds_panel, shade
+from medtest.report.charts.heat import percent
 from medtest.report.console import efr_view, on_sources
-from medtest.report.figures import Bar, difference_panel, odds_panel, shade
 from medtest.report.finish import finish
 from medtest.report.first_page import first_page
-from medtest.report.heat import percent
 from medtest.report.mlflow.headline import headline_of
 from medtest.report.page import TEMPLATES, report_page
 from medtest.report.views import remake

@@ -16,7 +16,8 @@ from answering_parts import answering_suite
 from runner_helpers import assert_equal_records, go, records
 from runner_parts import Dim, plan_of
 
-from medtest.api.faults_server import BadRequest, Faults, FaultServer, serving, serving_server
+from medtest.api.faulty.answers import BadRequest
+from medtest.api.faulty.server import Faults, FaultServer, serving, serving_server
 from medtest.api.ledger import Ledger
 from medtest.api.redact import redact
 from medtest.errors import ExitCode, UserMistakes

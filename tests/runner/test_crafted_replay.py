@@ -20,7 +20,7 @@ from runner_helpers import go, records
 from runner_parts import plan_of
 
 from medtest.cases import Address, FollowUp, Image, Seed, SeedRef, image_sha256
-from medtest.cli.sheet import draw_sheet
+from medtest.cli.followups.sheet import draw_sheet
 from medtest.errors import UserMistakes
 from medtest.report.replayed import PictureKind, ReplayedPicture, write_pictures
 from medtest.runner import Limits, replay_case, replay_strips

@@ -20,7 +20,7 @@ from runner_helpers import QUICK, assert_equal_records, go, records
 from runner_parts import Dim
 
 from medtest.cases import Address, image_sha256
-from medtest.cli.sheet import draw_sheet
+from medtest.cli.followups.sheet import draw_sheet
 from medtest.errors import UserMistakes
 from medtest.followups import make_followups
 from medtest.followups.reuse import StoredFollowUps

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from medtest.api.faults import Faults
-from medtest.api.faults_server import FaultServer, serving_server
+from medtest.api.faulty.faults import Faults
+from medtest.api.faulty.server import FaultServer, serving_server
 from medtest.api.request import Picture
 from medtest.simlab.config import MODEL, Config
 from medtest.simlab.serve import server_of

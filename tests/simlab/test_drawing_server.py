@@ -15,8 +15,8 @@ import pytest
 from PIL import Image
 from simlab_parts import KEY, call, laboratory
 
-from medtest.api.faults import Faults
-from medtest.api.faults_server import FaultServer, serving_server
+from medtest.api.faulty.faults import Faults
+from medtest.api.faulty.server import FaultServer, serving_server
 from medtest.cli.simlab import SimlabOptions, config_of
 from medtest.errors import UserMistakes
 from medtest.simlab.config import DRAWN_DOOR, MODEL, SESSION_DOOR, Config

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from simlab_parts import KEY, body, call
 
-from medtest.api.faults import Faults
+from medtest.api.faulty.faults import Faults
 from medtest.cli.simlab import SimlabOptions, config_of
 from medtest.errors import MedtestError, UserMistakes
 from medtest.simlab.config import Config

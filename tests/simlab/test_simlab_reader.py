@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from medtest.cases import Verdict
 from medtest.phantoms.questions import make
 from medtest.simlab.config import engine_of
-from medtest.simlab.reader import PictureReader
+from medtest.simlab.reader import SightReader
 from medtest.simlab.sight import answers
 from medtest.simlab.topics import topic_of
 from medtest.simlab.traits import measured
@@ -21,7 +21,7 @@ from medtest.vqa.matrix import Expectation, Rule
 from medtest.vqa.questions import official
 
 SOURCE_RULE = Expectation(rule=Rule.INVARIANT)
-LOOK = PictureReader("edges")
+LOOK = SightReader("edges")
 UNSEEN = 8128
 """Suite seed of pictures on which no threshold was chosen."""
 

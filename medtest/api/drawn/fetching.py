@@ -116,7 +116,7 @@ async def looked_up(host: str, port: int, *, loopback: bool) -> list[str]:
 def _backend(*, loopback: bool) -> httpcore2.AsyncNetworkBackend:
     import httpcore2
 
-    class Checked(httpcore2.AnyIOBackend):
+    class CheckedAddress(httpcore2.AnyIOBackend):
         """Connects to addresses that were looked up and checked here, and to no name."""
 
         async def connect_tcp(
@@ -135,7 +135,7 @@ def _backend(*, loopback: bool) -> httpcore2.AsyncNetworkBackend:
                     failed = error
             raise failed or httpcore2.ConnectError("no address")
 
-    return Checked()
+    return CheckedAddress()
 
 
 class Fetcher:

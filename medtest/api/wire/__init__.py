@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from medtest.api.wire.base import Wire
-from medtest.api.wire.chat_images import ChatImages
-from medtest.api.wire.dashscope import DashScope, DashScopeMessages
-from medtest.api.wire.deepai import DeepAI
-from medtest.api.wire.huggingface import HuggingFace
-from medtest.api.wire.images import Images
-from medtest.api.wire.stability import Stability
+from medtest.api.wire.chat_images import ChatImagesWire
+from medtest.api.wire.dashscope import DashScopeMessages, DashScopeWire
+from medtest.api.wire.deepai import DeepAIWire
+from medtest.api.wire.huggingface import HuggingFaceWire
+from medtest.api.wire.images import ImagesWire
+from medtest.api.wire.stability import StabilityWire
 from medtest.api.wire.words import ChatCompletions, Responses
 
 WIRES: dict[str, Wire] = {
     "chat": ChatCompletions(),
     "responses": Responses(),
-    "images": Images(),
-    "chat_images": ChatImages(),
-    "stability": Stability(),
-    "dashscope": DashScope(),
+    "images": ImagesWire(),
+    "chat_images": ChatImagesWire(),
+    "stability": StabilityWire(),
+    "dashscope": DashScopeWire(),
     "dashscope_messages": DashScopeMessages(),
-    "deepai": DeepAI(),
-    "huggingface": HuggingFace(),
+    "deepai": DeepAIWire(),
+    "huggingface": HuggingFaceWire(),
 }
 """Every endpoint, by :attr:`medtest.api.request.Parameters.api`."""
 

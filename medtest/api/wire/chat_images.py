@@ -13,7 +13,7 @@ from typing import Any
 from medtest.api.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, count_of, decoded, error_of
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import Drawing, asked, coded, mapping, nothing, seed_of, words
+from medtest.api.wire.drawing import DrawingWire, asked, coded, mapping, nothing, seed_of, words
 
 _FILTERED = frozenset(
     {"content_filter", "safety", "image_safety", "prohibited_content", "image_prohibited_content", "blocklist", "spii"}
@@ -23,7 +23,7 @@ _IN_WORDS = re.compile(r"data:image/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]+")
 _MOST_WORDS = 200
 
 
-class ChatImages(Drawing):
+class ChatImagesWire(DrawingWire):
     """``/chat/completions`` of models that answer with pictures."""
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:

@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 from medtest.api.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, TaskEnded, decoded
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import Drawing, asked, mapping, nothing, seed_of, words
+from medtest.api.wire.drawing import DrawingWire, asked, mapping, nothing, seed_of, words
 
 _GOES_ON = frozenset({"PENDING", "RUNNING", "SUSPENDED"})
 _TASK = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _IN_INPUT = ("negative_prompt",)
 
 
-class DashScope(Drawing):
+class DashScopeWire(DrawingWire):
     """``text2image/image-synthesis``."""
 
     asynchronous: ClassVar[bool] = True
@@ -88,7 +88,7 @@ class DashScope(Drawing):
         raise TaskEnded(f"the task ended with {said or 'nothing'}: {message}" if message else f"the task ended: {said}")
 
 
-class DashScopeMessages(DashScope):
+class DashScopeMessages(DashScopeWire):
     """``image-generation/generation``."""
 
     path: ClassVar[str] = "/services/aigc/image-generation/generation"

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 from medtest.api.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, error_of
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import Drawing, asked, mapping, nothing, words
+from medtest.api.wire.drawing import DrawingWire, asked, mapping, nothing, words
 
 
-class DeepAI(Drawing):
+class DeepAIWire(DrawingWire):
     """``/text2img``, or another generator by its name."""
 
     takes_seed: ClassVar[bool] = False

@@ -41,7 +41,7 @@ _FILTERED = (
 )
 
 
-class Drawing(Wire):
+class DrawingWire(Wire):
     """An endpoint that draws one picture for a prompt."""
 
     draws: ClassVar[bool] = True

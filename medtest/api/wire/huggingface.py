@@ -11,12 +11,12 @@ from typing import Any
 from medtest.api.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, error_of
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import Drawing, asked, coded, nothing, seed_of, words
+from medtest.api.wire.drawing import DrawingWire, asked, coded, nothing, seed_of, words
 
 _IN_JSON = ("image", "b64_json", "blob", "generated_image")
 
 
-class HuggingFace(Drawing):
+class HuggingFaceWire(DrawingWire):
     """An endpoint (``asked_path`` empty), or the router, which knows models by ``/models/NAME``."""
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:

@@ -12,10 +12,10 @@ from typing import Any
 from medtest.api.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, count_of, decoded, error_of
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import Drawing, asked, coded, mapping, nothing, seed_of, words
+from medtest.api.wire.drawing import DrawingWire, asked, coded, mapping, nothing, seed_of, words
 
 
-class Images(Drawing):
+class ImagesWire(DrawingWire):
     """``/images/generations``."""
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:

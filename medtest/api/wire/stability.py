@@ -14,13 +14,13 @@ from typing import Any
 from medtest.api.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import Drawing, asked, coded, mapping, nothing, seed_of, words
+from medtest.api.wire.drawing import DrawingWire, asked, coded, mapping, nothing, seed_of, words
 
 _MOST_SEED = 4294967294
 _DONE = "success"
 
 
-class Stability(Drawing):
+class StabilityWire(DrawingWire):
     """A model of Stability AI: ``core``, ``ultra``, or one of ``sd3`` by its name."""
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:

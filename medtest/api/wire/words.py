@@ -11,7 +11,7 @@ from medtest.api.wire.base import Received, Sending, Wire
 from medtest.api.wire.body import request_body
 
 
-class Words(Wire):
+class WordsWire(Wire):
     """An endpoint of OpenAI's that answers in words."""
 
     path: ClassVar[str]
@@ -38,14 +38,14 @@ class Words(Wire):
         return Tokens(asked_tokens(request, parameters), parameters.max_tokens or ASSUMED_COMPLETION)
 
 
-class ChatCompletions(Words):
+class ChatCompletions(WordsWire):
     """``/chat/completions``."""
 
     path: ClassVar[str] = "/chat/completions"
     api: ClassVar[str] = "chat"
 
 
-class Responses(Words):
+class Responses(WordsWire):
     """``/responses``, which takes no seed."""
 
     path: ClassVar[str] = "/responses"

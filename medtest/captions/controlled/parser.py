@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from medtest.captions.controlled.reading import Reading
+from medtest.captions.controlled.reading import CaptionReading
 from medtest.captions.controlled.tagging import Tagger
 from medtest.captions.controlled.tokens import words
 from medtest.captions.parsers import CaptionParser
@@ -21,4 +21,4 @@ class ControlledParser(CaptionParser):
 
     def parse(self, text: str) -> Pool:
         """Return what a caption says; see :class:`~medtest.captions.parsers.CaptionParser`."""
-        return Reading(Tagger(words(text[:MOST_CHARACTERS])).tags()).pool()
+        return CaptionReading(Tagger(words(text[:MOST_CHARACTERS])).tags()).pool()

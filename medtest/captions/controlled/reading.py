@@ -9,19 +9,19 @@ from medtest.captions.controlled.lexicon import garment, lexicon, mass
 from medtest.captions.controlled.phrases import Phrase, phrase
 from medtest.captions.controlled.tags import OPENS_NOUN, Tag, Token
 from medtest.captions.controlled.verbs import VERBS, Predicate, predicate_of_verb
-from medtest.captions.controlled.whose import Noun, belongs_to, subject_of
+from medtest.captions.controlled.whose import NounTraits, belongs_to, subject_of
 from medtest.captions.inflection import PLURAL_ONLY
 from medtest.scenes import Entity, Pool, Triple, alphabetical
 
 _FINITES = frozenset((Tag.FINITE, Tag.COPULA, Tag.AUXILIARY))
 
 
-class Reading:
+class CaptionReading:
     """Reads one tagged caption."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
-        self.nouns: list[Noun] = []
+        self.nouns: list[NounTraits] = []
         self.triples: list[tuple[int, str, int]] = []
         self.at = 0
         self.clause = Clause()
@@ -138,7 +138,7 @@ class Reading:
         return self._new(found)
 
     def _new(self, found: Phrase) -> int:
-        self.nouns.append(Noun(found.name, found.count, list(found.attributes)))
+        self.nouns.append(NounTraits(found.name, found.count, list(found.attributes)))
         return len(self.nouns) - 1
 
     def _place(self, index: int) -> None:
@@ -389,7 +389,7 @@ def _name_ahead(found: Phrase | None, tokens: Sequence[Token]) -> str:
     return "" if found is None else found.name
 
 
-def _wears(name: str, subjects: Sequence[Noun]) -> bool:
+def _wears(name: str, subjects: Sequence[NounTraits]) -> bool:
     return garment(name) and any(one.animate for one in subjects)
 
 

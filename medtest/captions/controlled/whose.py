@@ -31,7 +31,7 @@ _OF_BEINGS = _words("""
 
 
 @dataclass(slots=True)
-class Noun:
+class NounTraits:
     """A thing as it is read.
 
     Attributes:
@@ -72,7 +72,7 @@ _CARRIED = _words("""
 """)
 _SEATS = frozenset(("couch", "bed", "chair", "bench", "sofa", "table", "desk"))
 _DISHES = frozenset(("plate", "platter", "bun"))
-Named = Sequence[tuple[int, Noun]]
+Named = Sequence[tuple[int, NounTraits]]
 
 
 def subject_of(token: Token, *, last: Named, role: str, owners: Named, main: Named) -> list[int]:

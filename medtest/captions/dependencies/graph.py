@@ -18,7 +18,7 @@ class Word:
     Attributes:
         text: In lower case.
         lemma: In lower case.
-        kind: Its universal part of speech (``NOUN``, ``VERB``, ``ADP`` …).
+        tag: Its universal part of speech (``NOUN``, ``VERB``, ``ADP`` …).
         relation: What it is to its head, as its parser says it; ``root`` for none.
         head: Index of its head; its own for none.
         gerund: Whether it ends in -ing as a verb.
@@ -29,7 +29,7 @@ class Word:
 
     text: str
     lemma: str
-    kind: str
+    tag: str
     relation: str
     head: int
     gerund: bool = False
@@ -74,7 +74,7 @@ _ONE_SCHEME = {
 def in_one_scheme(words: Sequence[Word]) -> list[Word]:
     """Return words with relations of one scheme and nouns with their prepositions; the argument stays as it is."""
     found = [
-        Word(one.text, one.lemma, one.kind, one.relation, one.head, one.gerund, one.participle, one.many)
+        Word(one.text, one.lemma, one.tag, one.relation, one.head, one.gerund, one.participle, one.many)
         for one in words
     ]
     for index, one in enumerate(words):
@@ -101,7 +101,7 @@ def _lift(words: Sequence[Word], found: list[Word], index: int) -> None:
     said = [words[at].text]
     agent = words[at].relation == "agent"
     up = words[at].head
-    while up != at and (words[up].kind == "ADP" or _is_part(words, up)):
+    while up != at and (words[up].tag == "ADP" or _is_part(words, up)):
         said.insert(0, words[up].text)
         at, up = up, words[up].head
     before = at - 1
@@ -116,7 +116,7 @@ def _lift(words: Sequence[Word], found: list[Word], index: int) -> None:
 
 def _is_part(words: Sequence[Word], at: int) -> bool:
     """Say whether an adverb is the first word of a preposition ("next to", "out of")."""
-    return words[at].kind in ("ADV", "SCONJ") and words[at].text in (
+    return words[at].tag in ("ADV", "SCONJ") and words[at].text in (
         "next",
         "close",
         "out",

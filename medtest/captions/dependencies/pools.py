@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from medtest.captions.controlled.lexicon import garment, ing, lexicon, mass
 from medtest.captions.controlled.prepositions import preposition
 from medtest.captions.controlled.verbs import TRANSITIVE, WITH
-from medtest.captions.controlled.whose import Noun
+from medtest.captions.controlled.whose import NounTraits
 from medtest.captions.dependencies.graph import (
     AGENT,
     CLAUSE,
@@ -38,15 +38,15 @@ class _Graph:
     def __init__(self, words: Sequence[Word]) -> None:
         self.words = words
         self.told = lexicon()
-        self.things: dict[int, Noun] = {}
+        self.things: dict[int, NounTraits] = {}
         self.triples: list[tuple[int, str, int]] = []
 
     def pool(self) -> Pool:
         for index, word in enumerate(self.words):
-            if word.kind in _NAMES and self._is_head(index) and self._seen(index):
+            if word.tag in _NAMES and self._is_head(index) and self._seen(index):
                 self.things[index] = self._thing(index)
         for index, word in enumerate(self.words):
-            if word.kind == "VERB":
+            if word.tag == "VERB":
                 self._verb(index)
             if word.relation == OWNER and index in self.things:
                 self._say(self._resolved(word.head), "of", [index])
@@ -67,12 +67,12 @@ class _Graph:
         """Say whether a noun is no part of a longer name."""
         word = self.words[index]
         parts = word.relation in ("compound", "amod", "nummod", "nmod:npmod", "npadvmod", "fixed", "flat", "case")
-        return not (parts and word.head != index and self.words[word.head].kind in (*_NAMES, "ADJ", "VERB", "ADV"))
+        return not (parts and word.head != index and self.words[word.head].tag in (*_NAMES, "ADJ", "VERB", "ADV"))
 
     def _inner(self, index: int) -> int | None:
         """Return the noun that a collection, a region or a picture is of."""
         for at, one in enumerate(self.words):
-            if one.relation == PLACE and one.head == index and one.cases == ["of"] and one.kind in _NAMES:
+            if one.relation == PLACE and one.head == index and one.cases == ["of"] and one.tag in _NAMES:
                 return at
         return None
 
@@ -106,11 +106,11 @@ class _Graph:
                 found += [*self._before(at), at]
         return found
 
-    def _thing(self, index: int) -> Noun:
+    def _thing(self, index: int) -> NounTraits:
         word = self.words[index]
         parts = self._before(index)
         first = parts[0] if parts else index
-        between = [self.words[at].text for at in range(first, index) if self.words[at].kind not in ("PUNCT", "DET")]
+        between = [self.words[at].text for at in range(first, index) if self.words[at].tag not in ("PUNCT", "DET")]
         name = " ".join([*between, singular(word.text)])
         children = [one for one in self.words if one.head == index and one is not word]
         told = [one.text for one in children if one.relation in ("amod", "acomp") and one.text not in between]
@@ -122,14 +122,14 @@ class _Graph:
         elif is_plural(word.text) or mass(name):
             count = None
         quantities = {one.text for one in children if one.text in self.told["quantities"]}
-        return Noun(name, count, [one for one in told if one not in quantities and not one.isdigit()])
+        return NounTraits(name, count, [one for one in told if one not in quantities and not one.isdigit()])
 
     def _resolved(self, index: int) -> list[int]:
         """Return the things that a word stands for: itself, what it is a collection of, and those listed with it."""
         inner = self._inner(index) if self._through(index) else None
         found = self._resolved(inner) if inner is not None else [index] if index in self.things else []
         for at, one in enumerate(self.words):
-            if one.relation == LIST and one.head == index and one.kind in _NAMES and at != index:
+            if one.relation == LIST and one.head == index and one.tag in _NAMES and at != index:
                 found += self._resolved(at)
         return found
 
@@ -146,7 +146,7 @@ class _Graph:
             return self._resolved(word.head)
         if word.relation in (LIST, VERB, "aux", "ccomp", "dep") and word.head != index:
             return self._subjects(word.head, depth + 1)
-        if self.words[word.head].kind in _NAMES and word.head != index:
+        if self.words[word.head].tag in _NAMES and word.head != index:
             return self._resolved(word.head)
         return []
 
@@ -178,7 +178,7 @@ class _Graph:
         head = self.words[word.head]
         if not predicate or (phrase == "of" and self._through(word.head)):
             return
-        if head.kind in ("VERB", "AUX", "ADJ", "ADV"):
+        if head.tag in ("VERB", "AUX", "ADJ", "ADV"):
             subjects = self._subjects(word.head)
             predicate = WITH.get(head.lemma, {}).get(predicate, predicate)
         else:

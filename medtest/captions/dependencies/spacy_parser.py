@@ -47,7 +47,7 @@ def words_of(made: Any) -> list[Word]:
         Word(
             text=token.text,
             lemma=token.lemma_.lower(),
-            kind=token.pos_,
+            tag=token.pos_,
             relation="root" if token.head.i == token.i else token.dep_,
             head=at.get(token.head.i, index),
             gerund=token.tag_ == "VBG",

@@ -57,7 +57,7 @@ def words_of(made: Any) -> list[Word]:
                 Word(
                     text=word.text.lower(),
                     lemma=(word.lemma or word.text).lower(),
-                    kind=word.upos,
+                    tag=word.upos,
                     relation=word.deprel,
                     head=at.get(int(word.head), at[int(word.id)]),
                     gerund=word.xpos == "VBG" or "VerbForm=Ger" in features,

@@ -132,14 +132,14 @@ def roles_of(relations: Mapping[str, Any], undefended: str) -> dict[str, dict[st
 
     found: dict[str, dict[str, int | None]] = {PGD: {}, STRONGEST: {}, TRANSFER: {}}
     for name, entry in relations.items():
-        made_on, kind = entry.get("crafted_on"), entry.get("relation")
+        made_on, attack = entry.get("crafted_on"), entry.get("relation")
         settings = entry.get("settings") or {}
         if any(settings.get(key, value) != value for key, value in _PLAIN.items()):
             continue  # an attack of another kind than the paper's
-        steps = STEPS if kind == "pgd" else None
-        if made_on == _EACH and kind in (PGD, STRONGEST):
-            found[kind][name] = steps
-        elif isinstance(made_on, Mapping) and kind == PGD and _sha(made_on) == undefended:
+        steps = STEPS if attack == "pgd" else None
+        if made_on == _EACH and attack in (PGD, STRONGEST):
+            found[attack][name] = steps
+        elif isinstance(made_on, Mapping) and attack == PGD and _sha(made_on) == undefended:
             found[TRANSFER][name] = steps
     return {role: names for role, names in found.items() if names}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medtest.phantoms.questions.plan import CELLS, DISEASES, LANDMARKS, REGIONS, SIZES, TYPES, Scene
+from medtest.phantoms.questions.plan import CELLS, DISEASES, LANDMARKS, REGIONS, SIZES, TYPES, QuestionScene
 
 NOT_RELEVANT = "Not relevant"
 _COUNTS = ("Zero", "One", "Two", "Three", "Four", "Five")
@@ -19,7 +19,11 @@ QUESTIONS: tuple[str, ...] = (
 
 
 def true_answers(
-    scene: Scene, *, finding_cells: Sequence[str], landmark_cells: Sequence[str], instrument_cells: Sequence[str]
+    scene: QuestionScene,
+    *,
+    finding_cells: Sequence[str],
+    landmark_cells: Sequence[str],
+    instrument_cells: Sequence[str],
 ) -> dict[str, tuple[str, ...]]:
     """Return the answers by question, several where several hold.
 

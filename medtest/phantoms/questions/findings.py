@@ -13,7 +13,7 @@ from medtest.phantoms.colon.placing import windows
 from medtest.phantoms.colon.polyps import Look, Patch, PolypShape, draw_patch, make_shape, relief
 from medtest.phantoms.drawing import blob, noise, ripples, unit
 from medtest.phantoms.questions.canvas import SRGB, WORK, PictureDraft, linear
-from medtest.phantoms.questions.plan import SIDE_MM, PolypPlan, Scene, middle
+from medtest.phantoms.questions.plan import SIDE_MM, PolypPlan, QuestionScene, middle
 
 _KINDS = {"ip": "pedunculated", "is": "sessile", "iia": "flat"}
 _BULGE = {"ip": 0.85, "is": 0.9, "iia": 0.22}
@@ -26,7 +26,7 @@ FAINT = 0.62
 """How much of its colour a polyp that is hard to detect has from the wall."""
 
 
-def draw_findings(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> list[dict[str, float]]:
+def draw_findings(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> list[dict[str, float]]:
     """Draw a scene's findings, in place.
 
     Returns:
@@ -206,7 +206,7 @@ def _stalk(rng: np.random.Generator, work: PictureDraft, one: _Placed, way: tupl
     return np.asarray(alpha > 0.5)
 
 
-def _removed(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
+def _removed(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     """Draw where a polyp was cut off: a pale floor with a burnt rim in a ring of blue dye."""
     x, y = (value + float(rng.uniform(-0.05, 0.05)) for value in middle(scene.removed_cell, 0.2))
     turn, stretch = unit(float(rng.random())), float(rng.uniform(1.0, 1.3))
@@ -227,7 +227,7 @@ def _removed(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None
 # -------------------------------------------------------------------------------------------------------- diseases
 
 
-def _colitis(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
+def _colitis(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     """Draw colitis: the wall is red, swollen, granular and without vessels, with spots of yellow pus."""
     shape = (WORK, WORK)
     velvet = noise(rng, shape, 70)
@@ -245,7 +245,7 @@ def _colitis(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None
     work.things["disease"] = np.ones(shape, np.bool_)
 
 
-def _hemorrhoids(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
+def _hemorrhoids(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     """Draw a group of bluish cushions that touch: one finding."""
     x, y = middle(scene.disease_cell, 0.15)
     start = float(rng.random())
@@ -265,7 +265,7 @@ def _hemorrhoids(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> 
     work.things["disease"] = place
 
 
-def _oesophagitis(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
+def _oesophagitis(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     """Draw erosions: red streaks that run up from the z-line, with white slough along the middle."""
     distance, c, s, line = work.polar
     start = float(rng.random())
@@ -290,7 +290,7 @@ def _oesophagitis(rng: np.random.Generator, work: PictureDraft, scene: Scene) ->
     work.things["disease"] = place
 
 
-def _barretts(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
+def _barretts(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     """Draw red lining that has grown up from the z-line: far and all round, or in short tongues."""
     distance, c, s, line = work.polar
     long = scene.disease == "barretts"

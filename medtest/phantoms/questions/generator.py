@@ -27,7 +27,7 @@ from medtest.phantoms.questions.display import (
 )
 from medtest.phantoms.questions.findings import draw_findings, lesion_of
 from medtest.phantoms.questions.instruments import draw_instrument
-from medtest.phantoms.questions.plan import SCENES, Scene, scene_of
+from medtest.phantoms.questions.plan import SCENES, QuestionScene, scene_of
 from medtest.phantoms.questions.walls import make_wall
 
 REVISION = 2
@@ -71,14 +71,14 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> QuestionPhantom:
         return _render(suite_seed, index, size, plan(index, suite_seed))
 
 
-def plan(index: int, suite_seed: int) -> Scene:
+def plan(index: int, suite_seed: int) -> QuestionScene:
     """Return what a picture shows."""
     block, place = divmod(index, len(SCENES))
     order = stream(suite_seed, WHAT, block, "order").permutation(len(SCENES))
     return scene_of(stream(suite_seed, WHAT, index, "plan"), SCENES[int(order[place])], anew=block > 0)
 
 
-def _render(suite_seed: int, index: int, size: int, scene: Scene) -> QuestionPhantom:
+def _render(suite_seed: int, index: int, size: int, scene: QuestionScene) -> QuestionPhantom:
     def part(name: str) -> np.random.Generator:
         return stream(suite_seed, WHAT, index, name)
 
@@ -136,7 +136,7 @@ def _render(suite_seed: int, index: int, size: int, scene: Scene) -> QuestionPha
     return QuestionPhantom(image=eight, answers=answers, mask=keep, facts=facts)
 
 
-def _kept_free(work: PictureDraft, scene: Scene, size: int) -> NDArray[np.bool_]:
+def _kept_free(work: PictureDraft, scene: QuestionScene, size: int) -> NDArray[np.bool_]:
     """Return what must stay visible of findings, landmark and box; what fills the picture is left out."""
     local = np.zeros((WORK, WORK), np.bool_)
     for place in work.things.values():
@@ -146,7 +146,7 @@ def _kept_free(work: PictureDraft, scene: Scene, size: int) -> NDArray[np.bool_]
     return full | box_place(size) if scene.box else full
 
 
-def _text_place(rng: np.random.Generator, scene: Scene, keep: NDArray[np.bool_]) -> tuple[list[str], str]:
+def _text_place(rng: np.random.Generator, scene: QuestionScene, keep: NDArray[np.bool_]) -> tuple[list[str], str]:
     """Return the lines that the display prints and the corner where they cover least; no lines without text."""
     lines = text_lines(rng)
     if not scene.text:

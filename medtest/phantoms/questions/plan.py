@@ -95,7 +95,7 @@ class InstrumentPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class QuestionScene:
     """What a picture shows.
 
     Attributes:
@@ -132,13 +132,13 @@ class Scene:
         return len(self.polyps) + bool(self.disease)
 
 
-def _scene(given: dict[str, Any]) -> Scene:
+def _scene(given: dict[str, Any]) -> QuestionScene:
     polyps = tuple(PolypPlan(**one) for one in given.pop("polyps", ()))
     instruments = tuple(InstrumentPlan(**one) for one in given.pop("instruments", ()))
-    return Scene(**given, polyps=polyps, instruments=instruments)
+    return QuestionScene(**given, polyps=polyps, instruments=instruments)
 
 
-SCENES: tuple[Scene, ...] = tuple(
+SCENES: tuple[QuestionScene, ...] = tuple(
     _scene(given) for given in yaml.safe_load(Path(__file__).with_name("scenes.yaml").read_text(encoding="utf-8"))
 )
 """The scenes of the first twenty pictures."""
@@ -151,7 +151,7 @@ _LANDMARK_COLOURS: dict[str, tuple[str, ...]] = {
 }
 
 
-def scene_of(rng: np.random.Generator, scene: Scene, *, anew: bool) -> Scene:
+def scene_of(rng: np.random.Generator, scene: QuestionScene, *, anew: bool) -> QuestionScene:
     """Return a scene with every free choice made.
 
     Args:
@@ -169,7 +169,7 @@ def _pick(rng: np.random.Generator, names: Sequence[str]) -> str:
     return names[int(rng.integers(len(names)))]
 
 
-def _drawn_anew(rng: np.random.Generator, scene: Scene) -> Scene:
+def _drawn_anew(rng: np.random.Generator, scene: QuestionScene) -> QuestionScene:
     text, box = bool(rng.random() < 0.45), bool(rng.random() < 0.3)
     landmark_cell, colour = scene.landmark_cell, scene.landmark_colour
     if colour and not scene.disease:  # what has grown over a z-line is red, and the line is not
@@ -213,7 +213,7 @@ def _drawn_anew(rng: np.random.Generator, scene: Scene) -> Scene:
     )
 
 
-def _taken(scene: Scene, landmark_cell: str, *, box: bool) -> set[str]:
+def _taken(scene: QuestionScene, landmark_cell: str, *, box: bool) -> set[str]:
     taken = {BOX_CELL} if box else set()
     return taken | ({landmark_cell} if scene.landmark_colour else set())
 

@@ -9,7 +9,7 @@ from medtest.phantoms.colon.fields import Field, PixelGrid, as_field, direction,
 from medtest.phantoms.colon.tissue import make_tissue
 from medtest.phantoms.drawing import Canvas, blob, curve, noise, soften, unit
 from medtest.phantoms.questions.canvas import SRGB, WORK, PictureDraft, linear
-from medtest.phantoms.questions.plan import Scene, middle
+from medtest.phantoms.questions.plan import QuestionScene, middle
 
 WALLS: dict[str, tuple[tuple[int, int, int], ...]] = {
     "colon": ((206, 124, 98), (198, 116, 96), (210, 132, 104)),
@@ -25,7 +25,7 @@ _DEEP = (60.0, 18.0, 12.0)
 """Colour in the depth of a lumen or an opening."""
 
 
-def make_wall(rng: np.random.Generator, scene: Scene) -> PictureDraft:
+def make_wall(rng: np.random.Generator, scene: QuestionScene) -> PictureDraft:
     """Return the wall of a scene's region, with its landmark."""
     choices = WALLS[scene.region]
     base = linear(tuple(float(v) for v in choices[int(rng.integers(len(choices)))]))  # type: ignore[arg-type]
@@ -64,13 +64,13 @@ def _falloff(work: PictureDraft, x: float, y: float, amount: float) -> Field:
     return as_field(1.0 / (1.0 + np.float32(amount) * square))
 
 
-def _colon(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
+def _colon(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     work.light[...] = _tissue_light(rng)
     if scene.disease == "hemorrhoids":
         work.light[...] = as_field(0.6 + 0.4 * work.light)
 
 
-def _cecum(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
+def _cecum(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     """Draw three folds that meet and, beside them, the crescent of the appendix' opening."""
     slow = noise(rng, (WORK, WORK), 4)
     work.light[...] = as_field((1.08 + 0.10 * slow) * _falloff(work, *middle(scene.landmark_cell), 0.25))
@@ -99,7 +99,7 @@ def _cecum(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     work.things["landmark"] = rim > 0.4
 
 
-def _ileum(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
+def _ileum(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     """Draw velvet of villi and a few lymph follicles; the ileum fills the picture and has no haustra."""
     velvet, relief = villi(rng, (WORK, WORK), WORK / 320.0)
     slow = noise(rng, (WORK, WORK), 5)
@@ -119,7 +119,7 @@ def _ileum(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
     work.things["landmark"] = np.ones((WORK, WORK), np.bool_)
 
 
-def _stomach(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
+def _stomach(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     """Draw the winding folds of the body."""
     cosine, sine = direction(rng)
     across = as_field(work.where.x * np.float32(cosine) + work.where.y * np.float32(sine))
@@ -133,7 +133,7 @@ def _stomach(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None
     work.light[...] = as_field(np.clip(1.12 * light, 0.1, 1.5))
 
 
-def _pylorus(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
+def _pylorus(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     """Draw the smooth antrum around a round dark opening with its ring."""
     x, y = middle(scene.landmark_cell, 0.22)
     radius = float(rng.uniform(0.115, 0.145))
@@ -174,7 +174,7 @@ def tube(rng: np.random.Generator, work: PictureDraft) -> tuple[Field, Field, Fi
     return distance, c, s
 
 
-def _oesophagus(rng: np.random.Generator, work: PictureDraft, scene: Scene) -> None:
+def _oesophagus(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     """Draw a pale tube whose lining changes at a jagged line around the lumen."""
     distance, c, s = tube(rng, work)
     jags = [(float(a), float(b)) for a, b in rng.normal(0.0, 0.03, (10, 2))]

@@ -40,7 +40,7 @@ _FOLDERS: Final = 64
 _LEAST_SEED: Final = 2**31
 
 
-class AskSettings(PictureSettings):
+class AskReaderSettings(PictureSettings):
     """Settings of a vision-language system as a reader.
 
     Attributes:
@@ -69,15 +69,15 @@ class _Question:
     ask: Ask
 
 
-class Asker(PictureReader):
+class PictureAsker(PictureReader):
     """Asks whether each thing is there; of what is there how many, which colour, and which relations hold.
 
     Where boxes are it does not say. A server that fails on a question is an ERROR of the cases that wait for it, and is
     asked again when they are run again; an answer that says nothing clearly is none.
     """
 
-    Settings = AskSettings
-    settings: AskSettings
+    Settings = AskReaderSettings
+    settings: AskReaderSettings
     asks_words: ClassVar[bool] = True
 
     def __init__(self, name: str, settings: Any) -> None:

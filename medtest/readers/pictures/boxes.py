@@ -41,7 +41,7 @@ class Detections:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class BoxFit:
     """How a picture was brought to a network's size.
 
     Attributes:
@@ -57,7 +57,7 @@ class Fit:
     across: float
 
 
-def letterboxed(image: Image, size: tuple[int, int]) -> tuple[Image, Fit]:
+def letterboxed(image: Image, size: tuple[int, int]) -> tuple[Image, BoxFit]:
     """Return a picture in the upper left corner of one of a network's size, its proportions kept, the rest grey.
 
     As YOLOX does (Z. Ge et al., 2021, ``preproc``): sides are cut to whole pixels, pixels are interpolated linearly.
@@ -71,14 +71,14 @@ def letterboxed(image: Image, size: tuple[int, int]) -> tuple[Image, Fit]:
     rows, columns = max(int(height * ratio), 1), max(int(width * ratio), 1)
     canvas = np.full((*size, 3), PAD, np.uint8)
     canvas[:rows, :columns] = cv2.resize(image, (columns, rows), interpolation=cv2.INTER_LINEAR)
-    return canvas, Fit(height, width, ratio, ratio)
+    return canvas, BoxFit(height, width, ratio, ratio)
 
 
-def stretched(image: Image, size: tuple[int, int]) -> tuple[Image, Fit]:
+def stretched(image: Image, size: tuple[int, int]) -> tuple[Image, BoxFit]:
     """Return a picture at a network's size, its proportions lost, and how it was brought there."""
     height, width = image.shape[:2]
     shown = cv2.resize(image, (size[1], size[0]), interpolation=cv2.INTER_LINEAR)
-    return shown, Fit(height, width, size[0] / height, size[1] / width)
+    return shown, BoxFit(height, width, size[0] / height, size[1] / width)
 
 
 def yolox_boxes(output: NDArray[np.floating], size: tuple[int, int], *, decoded: bool) -> tuple[Floats, Floats]:
@@ -162,7 +162,7 @@ def suppressed(found: Detections, overlap: float, most: int) -> Detections:
     return found.kept(np.array(kept, np.intp))
 
 
-def fractions(boxes: Floats, fit: Fit) -> Floats:
+def fractions(boxes: Floats, fit: BoxFit) -> Floats:
     """Return boxes in a network's pixels as fractions of the picture that it was given, cut to it."""
     scale = np.array([fit.across * fit.width, fit.down * fit.height] * 2)
     shares: Floats = np.clip(boxes / scale, 0.0, 1.0)

@@ -19,7 +19,7 @@ from medtest.errors import MedtestError, Mistake
 from medtest.paths import package_folder
 from medtest.plugins import TRUSTED
 from medtest.readers.pictures.base import PictureContent, PictureReader, PictureSettings
-from medtest.readers.pictures.boxes import Fit, fractions, letterboxed
+from medtest.readers.pictures.boxes import BoxFit, fractions, letterboxed
 from medtest.readers.pictures.card import SUFFIX
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
 from medtest.scenes import Scene, SeenEntity, Tells
@@ -27,7 +27,7 @@ from medtest.systems.files import file_mistakes, user_path
 
 if TYPE_CHECKING:
     from medtest.readers.pictures.bundled_network import SceneNet, SceneNetInfo
-    from medtest.readers.pictures.bundled_peaks import Found
+    from medtest.readers.pictures.bundled_peaks import FoundThing
 
 SHIPPED: Final = "bundled-scenes.safetensors"
 
@@ -114,7 +114,7 @@ class Bundled(PictureReader):
             found = things(self._network(given), self.settings.score or self._info.threshold)
         return [self._scene(one, fit) for one, (_, fit) in zip(found, shown, strict=True)]
 
-    def _scene(self, found: Sequence[Found], fit: Fit) -> Scene:
+    def _scene(self, found: Sequence[FoundThing], fit: BoxFit) -> Scene:
         info = self._info
         assert info is not None  # noqa: S101 - told by look
         boxes = fractions(np.array([one.box for one in found], np.float64).reshape(-1, 4), fit).tolist()

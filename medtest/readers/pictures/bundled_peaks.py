@@ -21,7 +21,7 @@ SAME_PLACE: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundThing:
     """A thing that was found.
 
     Attributes:
@@ -37,14 +37,14 @@ class Found:
     box: tuple[float, float, float, float]
 
 
-def things(maps: Sequence[SceneMaps], threshold: float) -> list[list[Found]]:
+def things(maps: Sequence[SceneMaps], threshold: float) -> list[list[FoundThing]]:
     """Return what there is in each picture of a batch, the surest first.
 
     Args:
         maps: Of each stride.
         threshold: Lowest score.
     """
-    found: list[list[Found]] = [[] for _ in range(len(maps[0].heat))]
+    found: list[list[FoundThing]] = [[] for _ in range(len(maps[0].heat))]
     for stride, level in zip(STRIDES, maps, strict=True):
         scores = torch.sigmoid(level.heat)
         tops = functional.max_pool2d(scores, 3, stride=1, padding=1)
@@ -58,7 +58,7 @@ def things(maps: Sequence[SceneMaps], threshold: float) -> list[list[Found]]:
             strict=True,
         )
         for index, name, colour, score, box in rows:
-            found[index].append(Found(label=name, colour=colour, score=score, box=tuple(box)))
+            found[index].append(FoundThing(label=name, colour=colour, score=score, box=tuple(box)))
     return [_alone(sorted(one, key=lambda thing: -thing.score)) for one in found]
 
 
@@ -67,15 +67,15 @@ def _listed(values: Tensor) -> list[Any]:
     return listed
 
 
-def _alone(ordered: Sequence[Found]) -> list[Found]:
-    kept: list[Found] = []
+def _alone(ordered: Sequence[FoundThing]) -> list[FoundThing]:
+    kept: list[FoundThing] = []
     for one in ordered:
         if not any(_repeats(one, other) for other in kept):
             kept.append(one)
     return kept[:MOST]
 
 
-def _repeats(one: Found, other: Found) -> bool:
+def _repeats(one: FoundThing, other: FoundThing) -> bool:
     return overlap(one.box, other.box) > (SAME if one.label == other.label else SAME_PLACE)
 
 

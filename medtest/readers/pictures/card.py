@@ -203,7 +203,7 @@ class Card:
 
 
 @dataclass
-class Counts:
+class CardCounts:
     """Counts for a card, picture by picture.
 
     Args:

@@ -14,7 +14,7 @@ from medtest.errors import BadOutput
 from medtest.readers.pictures.base import PictureContent
 from medtest.readers.pictures.boxes import Detections, above_score, suppressed, yolox_boxes
 from medtest.readers.pictures.coco import pool_class
-from medtest.readers.pictures.graph import GraphAnswer, GraphReader, GraphSettings, entities_of
+from medtest.readers.pictures.graph import GraphAnswer, GraphReader, OnnxReaderSettings, entities_of
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
 from medtest.scenes import Scene, Tells
 
@@ -22,8 +22,8 @@ _ROW: Final = 6
 """Left, top, right, bottom, score, class: a row of what exports with one output give."""
 
 
-class DetectorSettings(GraphSettings):
-    """Settings of a detector; see :class:`medtest.readers.pictures.graph.GraphSettings`.
+class DetectorSettings(OnnxReaderSettings):
+    """Settings of a detector; see :class:`medtest.readers.pictures.graph.OnnxReaderSettings`.
 
     Its defaults are those of YOLOX (channels in the order blue, green, red, levels 0 to 255 as they are).
 

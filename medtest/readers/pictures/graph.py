@@ -16,7 +16,7 @@ from medtest.cases import Image
 from medtest.errors import MedtestError, Mistake
 from medtest.plugins import TRUSTED
 from medtest.readers.pictures.base import PictureReader, PictureSettings
-from medtest.readers.pictures.boxes import Detections, Fit, fractions, letterboxed, stretched
+from medtest.readers.pictures.boxes import BoxFit, Detections, fractions, letterboxed, stretched
 from medtest.readers.pictures.card import SUFFIX
 from medtest.readers.pictures.coco import COCO_80, pool_class, read_names
 from medtest.scenes import SeenEntity
@@ -27,7 +27,7 @@ _MISSING: Final = "readers of ONNX graphs need onnxruntime: pip install 'medtest
 _INTEGERS: Final = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)": np.float32}
 
 
-class GraphSettings(PictureSettings):
+class OnnxReaderSettings(PictureSettings):
     """Settings of an ONNX graph that finds things in pictures.
 
     Attributes:
@@ -88,7 +88,7 @@ class GraphAnswer:
     """
 
     outputs: dict[str, NDArray[Any]]
-    fit: Fit
+    fit: BoxFit
     size: tuple[int, int]
 
 
@@ -102,8 +102,8 @@ class GraphReader(PictureReader):
         one_by_one: Whether the graph is given one picture at a time, and its outputs need no axis of pictures.
     """
 
-    Settings = GraphSettings
-    settings: GraphSettings
+    Settings = OnnxReaderSettings
+    settings: OnnxReaderSettings
     one_by_one: ClassVar[bool] = False
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -235,7 +235,7 @@ class GraphReader(PictureReader):
             answer: Whose they are.
         """
         fit = answer.fit
-        own = Fit(fit.height, fit.width, 1.0, 1.0) if self.told_sizes else fit
+        own = BoxFit(fit.height, fit.width, 1.0, 1.0) if self.told_sizes else fit
         return fractions(np.asarray(boxes, np.float64), own)
 
 

@@ -16,7 +16,7 @@ from medtest.cases import Image, image_sha256
 from medtest.errors import BadOutput, MedtestError
 from medtest.files.images import BadFileError, read_rgb
 from medtest.readers.pictures.base import PictureContent, PictureReader
-from medtest.readers.pictures.card import Card, Counts
+from medtest.readers.pictures.card import Card, CardCounts
 from medtest.readers.pictures.coco import pool_class
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
 from medtest.scenes import Box, Entity, NamedTriple, Pool, Scene, SeenEntity, Triple, alphabetical, dumped
@@ -254,7 +254,7 @@ def make_card(
     Raises:
         MedtestError: A picture cannot be read, or the reader breaks on one.
     """
-    counts = Counts(classes=labelled.classes, predicates=labelled.predicates, attributes=labelled.attributes)
+    counts = CardCounts(classes=labelled.classes, predicates=labelled.predicates, attributes=labelled.attributes)
     for start in range(0, len(labelled.pictures), reader.at_once):
         batch = labelled.pictures[start : start + reader.at_once]
         images = [one.pixels() for one in batch]

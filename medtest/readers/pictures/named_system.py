@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from medtest.cases import Json
 from medtest.errors import Mistake, nearest_name
-from medtest.plugins import PartInfo, PartSettings, digest_name, parts
+from medtest.plugins import PartInfo, PartSettings, digest_name, is_trusted, parts
 from medtest.systems.base import System
 
 
@@ -57,14 +57,10 @@ def print_of(system: System) -> dict[str, Json]:
     settings = system.settings
     fields: Mapping[str, Any] = type(settings).model_fields if isinstance(settings, PartSettings) else {}
     counted = settings.counted() if isinstance(settings, PartSettings) else {}
-    trusted = {name for name, one in fields.items() if _is_trusted(one.json_schema_extra)}
+    trusted = {name for name, one in fields.items() if is_trusted(one)}
     return {
         "system": digest_name(type(system)),
         "revision": type(system).revision,
         "settings": {name: value for name, value in counted.items() if name not in trusted},
         "print": system.fingerprint(),
     }
-
-
-def _is_trusted(extra: object) -> bool:
-    return isinstance(extra, dict) and bool(extra.get("trusted"))

@@ -17,7 +17,7 @@ from medtest.plugins import TRUSTED
 from medtest.readers.pictures.base import PictureContent
 from medtest.readers.pictures.boxes import Detections
 from medtest.readers.pictures.coco import pool_class, read_names
-from medtest.readers.pictures.graph import GraphAnswer, GraphReader, GraphSettings, entities_of
+from medtest.readers.pictures.graph import GraphAnswer, GraphReader, OnnxReaderSettings, entities_of
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
 from medtest.scenes import Scene, SeenEntity, Tells, Triple
 from medtest.systems.files import file_mistakes, user_path
@@ -26,8 +26,8 @@ OUTPUTS: Final = {"boxes": 2, "labels": 1, "scores": 1, "pairs": 2, "predicate_s
 """Outputs of a graph, and how many axes each has."""
 
 
-class SceneGraphSettings(GraphSettings):
-    """Settings of a network of scene graphs; see :class:`medtest.readers.pictures.graph.GraphSettings`.
+class SceneGraphSettings(OnnxReaderSettings):
+    """Settings of a network of scene graphs; see :class:`medtest.readers.pictures.graph.OnnxReaderSettings`.
 
     Attributes:
         predicates: A text file with the predicate on each line, in the network's order; "" for Visual Genome's 50.

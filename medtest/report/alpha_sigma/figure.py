@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtest.report.figures import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from medtest.report.charts.figures import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from medtest.results.series.robustness import Robustness, resampled
 from medtest.results.series.series import Series, SeriesSet
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from medtest.report import figures
-from medtest.report.heat import rows_of
+from medtest.report.charts import figures
+from medtest.report.charts.heat import rows_of
 from medtest.results.attacks.checks import LARGE
 from medtest.results.attacks.settings import NOISE, STRONGEST
 from medtest.results.cube.axes import ALL

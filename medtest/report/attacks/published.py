@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from medtest.classes import CHEST, DERMOSCOPY, FUNDUS
-from medtest.report.heat import percent
+from medtest.report.charts.heat import percent
 from medtest.results.attacks.settings import GENERATOR, WHITE
 from medtest.results.cube.axes import ALL
 from medtest.results.published import published_attacks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.report.attacks.curves import epsilon_panels, smallest_panels
 from medtest.report.attacks.published import published
-from medtest.report.heat import WARN, percent, rows_of
+from medtest.report.charts.heat import WARN, percent, rows_of
 from medtest.report.words import score_words
 from medtest.results.attacks.checks import FAILS, NOT_CHECKED, OK, TITLES
 from medtest.results.attacks.settings import FLOOR, NATURAL, NOISE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from medtest.report.heat import WARN, blank, filled, heat_map, percent
+from medtest.report.charts.heat import WARN, blank, filled, heat_map, percent
 from medtest.results.attacks.settings import WHITE
 from medtest.results.attacks.transfer import matrices, transfer_table
 from medtest.results.cube.axes import ALL

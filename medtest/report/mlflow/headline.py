@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from medtest.cases import UNCHANGED
 from medtest.report import sections
+from medtest.report.charts.heat import EfrRows, percent
 from medtest.report.gates import gates
-from medtest.report.heat import EfrRows, percent
 from medtest.report.material import Material
 from medtest.report.words import criterion_keys
 from medtest.results import efr, gate_log

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import medtest
 from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
-from medtest.report.heat import EfrRows
+from medtest.report.charts.heat import EfrRows
 from medtest.report.material import INSIDE, SAMPLES, Material, picture_of, sample_index
 from medtest.report.mlflow.headline import Headline, headline_of
 from medtest.report.words import criterion_keys, run_name, violations_of

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from medtest.embeddings.choice import embedder_of
 from medtest.embeddings.hashes import HASH
 from medtest.embeddings.kept import FILE, FeatureFile, KeptFeatures, net_key
-from medtest.embeddings.work import EmbeddingJob, Picture, by_content
+from medtest.embeddings.work import EmbeddingJob, PictureJob, by_content
 from medtest.errors import MedtestError
 from medtest.records import PICTURES
 from medtest.results.fidelity.cases import PICTURE, DrawnCases
 from medtest.results.fidelity.embedding import embed
-from medtest.results.fidelity.features import Chosen, Features, Integers
+from medtest.results.fidelity.features import Chosen, Integers, PictureFeatures
 from medtest.results.fidelity.settings import FOLDERS, FigureSettings
 
 _ENDINGS: Final = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".dib", ".tif", ".tiff", ".webp")
@@ -68,7 +68,9 @@ class EmbeddedRun:
         """Return the same, its training pictures called by the SHA-256 of their files."""
         return replace(self, training={name: name for name in self.training})
 
-    def of(self, cases: NDArray[np.bool_] | Integers, *, net: str | None = None, scores: bool = False) -> Features:
+    def of(
+        self, cases: NDArray[np.bool_] | Integers, *, net: str | None = None, scores: bool = False
+    ) -> PictureFeatures:
         """Return features, or scores, of the pictures of cases that were embedded."""
         key = (net or self.net, scores)
         if key not in self._kept:
@@ -76,7 +78,7 @@ class EmbeddedRun:
         rows = self.rows[cases]
         return Chosen(self._kept[key], rows[rows >= 0])
 
-    def others(self, names: Sequence[str], *, net: str | None = None, scores: bool = False) -> Features:
+    def others(self, names: Sequence[str], *, net: str | None = None, scores: bool = False) -> PictureFeatures:
         """Return the features, or scores, of pictures of other folders, or of texts, by name."""
         return KeptFeatures(self.store, net or self.net, names, scores=scores)
 
@@ -126,7 +128,7 @@ def embedded_run(
         EmbeddingJob(
             store=str(store),
             nets=settings.nets,
-            pictures=[*(Picture(name=name) for name in names), *(one for key in FOLDERS for one in files[key])],
+            pictures=[*(PictureJob(name=name) for name in names), *(one for key in FOLDERS for one in files[key])],
             folder=str(folder / PICTURES),
             texts=texts,
             device=settings.device,

@@ -16,7 +16,7 @@ CHUNK: Final = 1024
 """Rows that are in memory at once."""
 
 
-class Features(Protocol):
+class PictureFeatures(Protocol):
     """N rows of D numbers each, read again and again in one order."""
 
     @property
@@ -81,7 +81,7 @@ class Chosen:
         numbers: int64 n in [0, N): which ones.
     """
 
-    def __init__(self, features: Features, numbers: Integers) -> None:
+    def __init__(self, features: PictureFeatures, numbers: Integers) -> None:
         self._features, self._numbers = features, np.asarray(numbers, np.int64)
 
     @property

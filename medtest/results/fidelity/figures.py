@@ -24,7 +24,7 @@ from medtest.results.fidelity.cases import DrawnCases
 from medtest.results.fidelity.embedded import EmbeddedRun, text_name
 from medtest.results.fidelity.estimates import Estimate
 from medtest.results.fidelity.features import Floats, Integers
-from medtest.results.fidelity.frechet import Reference, frechet
+from medtest.results.fidelity.frechet import FrechetReference, frechet
 from medtest.results.fidelity.inception_score import SPLITS, fit_temperature, inception_score
 from medtest.results.fidelity.kernel_distance import kernel_distance
 from medtest.results.fidelity.retrieval import DISTRACTORS, Fits, cosine, r_precision
@@ -79,7 +79,7 @@ def _distances(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRu
         base = np.flatnonzero(cases.chosen(group, SOURCE) & there)
         features = embedded.of(base) if real is None else real
         clusters = None if real is not None else list(cases.clusters[base])
-        reference = Reference(features, clusters) if features.count >= 2 else None
+        reference = FrechetReference(features, clusters) if features.count >= 2 else None
         for relation in cases.relations:
             compared = reference if real is not None or relation != SOURCE else None
             for finding in cases.findings(relation):

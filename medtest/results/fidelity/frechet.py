@@ -10,14 +10,14 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from medtest.results.fidelity.estimates import INFLUENCE, Estimate, cluster_numbers, interval_of_influence
-from medtest.results.fidelity.features import Features, Floats
+from medtest.results.fidelity.features import Floats, PictureFeatures
 from medtest.results.fidelity.moments import Moments
 
 _SMALLEST = 16
 """Eigenvalues below so many roundings of the largest, times the dimension, are zero."""
 
 
-class Reference:
+class FrechetReference:
     """What sets are compared with: its moments, and the root of its covariance, which is dear and taken once.
 
     Args:
@@ -28,7 +28,7 @@ class Reference:
         ValueError: Fewer than two pictures.
     """
 
-    def __init__(self, features: Features, clusters: Sequence[Hashable] | None = None) -> None:
+    def __init__(self, features: PictureFeatures, clusters: Sequence[Hashable] | None = None) -> None:
         if features.count < 2:
             raise ValueError("a covariance takes two pictures at least")
         self.features = features
@@ -53,7 +53,9 @@ def frechet_distance(pictures: Moments, reference: Moments) -> float:
     return _distance(pictures, reference, _positive(values))
 
 
-def frechet(pictures: Features, reference: Reference, clusters: Sequence[Hashable] | None = None) -> Estimate:
+def frechet(
+    pictures: PictureFeatures, reference: FrechetReference, clusters: Sequence[Hashable] | None = None
+) -> Estimate:
     """Return the distance with its interval.
 
     Args:
@@ -130,7 +132,7 @@ def _powers_of(values: Floats, vectors: Floats, *powers: float) -> tuple[Floats,
     return tuple((vectors[:, there] * kept[there] ** power) @ vectors[:, there].T for power in powers)
 
 
-def _influence(features: Features, own: Moments, gap: Floats, slope: Floats) -> Floats:
+def _influence(features: PictureFeatures, own: Moments, gap: Floats, slope: Floats) -> Floats:
     """Return N times by how much the distance grows with the weight of each row."""
     found = []
     level = float((slope * own.covariance).sum())

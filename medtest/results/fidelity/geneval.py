@@ -37,7 +37,7 @@ class GenEvalRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownPicture:
     """Whether a picture shows what its prompt says.
 
     Attributes:
@@ -49,7 +49,9 @@ class Shown:
     why: str = ""
 
 
-def shown(scene: Scene, pool: Pool, tag: str, *, rule: GenEvalRule = GenEvalRule(), aspect: float = 1.0) -> Shown:
+def shown(
+    scene: Scene, pool: Pool, tag: str, *, rule: GenEvalRule = GenEvalRule(), aspect: float = 1.0
+) -> ShownPicture:
     """Judge one picture.
 
     Args:
@@ -61,7 +63,7 @@ def shown(scene: Scene, pool: Pool, tag: str, *, rule: GenEvalRule = GenEvalRule
     """
     untold = _untold(scene, pool, tag)
     if untold:
-        return Shown(None, untold)
+        return ShownPicture(None, untold)
     least = rule.counting_score if tag == EXACT else rule.score
     found = [_found(scene, entity.name, least, rule.most) for entity in pool.entities]
     groups: list[list[SeenEntity] | None] = []
@@ -79,7 +81,7 @@ def shown(scene: Scene, pool: Pool, tag: str, *, rule: GenEvalRule = GenEvalRule
         if not all(_stands(one, predicate, two, aspect) for one, two in pairs):
             subject, target = pool.entities[triple.subject].name, pool.entities[triple.object].name
             wrong.append(f"{subject} not {predicate} {target}")
-    return Shown(not wrong, wrong[0] if wrong else "")
+    return ShownPicture(not wrong, wrong[0] if wrong else "")
 
 
 def _untold(scene: Scene, pool: Pool, tag: str) -> str:

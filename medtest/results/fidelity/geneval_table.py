@@ -12,7 +12,7 @@ from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.cube.rates import MEAN, decimals, rates, table
 from medtest.results.fidelity.cases import PICTURE, TAG, DrawnCases
 from medtest.results.fidelity.embedded import EmbeddedRun
-from medtest.results.fidelity.geneval import TAGS, GenEvalRule, Shown, shown
+from medtest.results.fidelity.geneval import TAGS, GenEvalRule, ShownPicture, shown
 from medtest.results.fidelity.settings import FigureSettings
 from medtest.results.fidelity.shares import places_of
 from medtest.scenes import Pool, Scene, Tells
@@ -83,12 +83,12 @@ def geneval_table(cases: DrawnCases, settings: FigureSettings, embedded: Embedde
     return made.reset_index(drop=True)[list(COLUMNS)]
 
 
-def _shown(cases: DrawnCases, row: int, rule: GenEvalRule, aspects: dict[str, float]) -> Shown:
+def _shown(cases: DrawnCases, row: int, rule: GenEvalRule, aspects: dict[str, float]) -> ShownPicture:
     if not cases.drawn[row]:
-        return Shown(False, "no picture")
+        return ShownPicture(False, "no picture")
     texts = {name: str(cases.texts(name)[row]) for name in ("pool", "scene", "tells", TAG, PICTURE)}
     if not texts["pool"] or not texts["scene"]:
-        return Shown(None, "nobody looked at it" if texts["pool"] else "its pool is not known")
+        return ShownPicture(None, "nobody looked at it" if texts["pool"] else "its pool is not known")
     tells = Tells.of_json(json.loads(texts["tells"])) if texts["tells"] else Tells()
     scene = Scene.of_json(json.loads(texts["scene"]), tells)
     pool = Pool.of_json(json.loads(texts["pool"]))

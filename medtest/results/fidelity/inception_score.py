@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from medtest.results.fidelity.estimates import INFLUENCE, Estimate, cluster_numbers, interval_of_influence
-from medtest.results.fidelity.features import Features, Floats, Integers, Rows
+from medtest.results.fidelity.features import Floats, Integers, PictureFeatures, Rows
 
 SPLITS: Final = 10
 _NOTHING: Final = 1e-300
@@ -23,7 +23,7 @@ SHUFFLED_BY: Final = 2020
 
 
 def inception_score(
-    scores: Features,
+    scores: PictureFeatures,
     *,
     temperature: float = 1.0,
     splits: int = SPLITS,
@@ -103,7 +103,7 @@ def _splits(count: int, parts: int, *, shuffle: bool, seed: int) -> Integers:
     return found
 
 
-def _numbered(scores: Features) -> Iterator[tuple[int, Rows]]:
+def _numbered(scores: PictureFeatures) -> Iterator[tuple[int, Rows]]:
     """Yield chunks with the number of their first row."""
     start = 0
     for chunk in scores.chunks():

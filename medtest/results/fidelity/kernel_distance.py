@@ -14,7 +14,7 @@ import numpy as np
 from medtest.results.cube.intervals import Z95
 from medtest.results.cube.resampling import generator
 from medtest.results.fidelity.estimates import GROUPS, Estimate, cluster_numbers
-from medtest.results.fidelity.features import CHUNK, Chosen, Features, Floats, Integers, Rows
+from medtest.results.fidelity.features import CHUNK, Chosen, Floats, Integers, PictureFeatures, Rows
 
 SUBSETS: Final = 100
 SUBSET_SIZE: Final = 1000
@@ -26,8 +26,8 @@ _MOST: Final = 5000
 
 
 def kernel_distance(
-    pictures: Features,
-    reference: Features,
+    pictures: PictureFeatures,
+    reference: PictureFeatures,
     *,
     subsets: int = SUBSETS,
     size: int = SUBSET_SIZE,
@@ -122,7 +122,7 @@ def _of_clusters(first: Rows, second: Rows, one: Integers, two: Integers) -> flo
     return float(means[0] + means[1] - 2 * means[2])
 
 
-def _interval(value: float, sides: Sequence[Features], codes: Sequence[Integers]) -> tuple[float, float]:
+def _interval(value: float, sides: Sequence[PictureFeatures], codes: Sequence[Integers]) -> tuple[float, float]:
     """Return the ends of the interval: clusters fall into groups, of which one at a time is left out."""
     kept = [_some(one.count, side) for side, one in enumerate(sides)]
     named = np.unique(np.concatenate([own[rows] for own, rows in zip(codes, kept, strict=True)]), return_inverse=True)
@@ -151,7 +151,7 @@ def _some(count: int, side: int) -> Integers:
 
 
 def _blocks(
-    first: Features, second: Features, rows: Integers, columns: Integers, group_of: Integers
+    first: PictureFeatures, second: PictureFeatures, rows: Integers, columns: Integers, group_of: Integers
 ) -> tuple[Floats, Floats]:
     """Return sums of the kernel over pairs of groups, float64 G×G, and how many pairs of pictures those are.
 

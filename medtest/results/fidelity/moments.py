@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from medtest.results.fidelity.features import Features, Floats, Rows
+from medtest.results.fidelity.features import Floats, PictureFeatures, Rows
 
 
 class Moments:
@@ -23,7 +23,7 @@ class Moments:
         self._squares: Floats = np.zeros((dimension, dimension))
 
     @classmethod
-    def of(cls, features: Features) -> Moments:
+    def of(cls, features: PictureFeatures) -> Moments:
         """Return the moments of features."""
         found = cls(features.dimension)
         for chunk in features.chunks():

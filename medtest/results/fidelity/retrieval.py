@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from medtest.results.cube.resampling import generator
-from medtest.results.fidelity.features import Features, Floats, Integers
+from medtest.results.fidelity.features import Floats, Integers, PictureFeatures
 
 DISTRACTORS: Final = 99
 _TOGETHER: Final = 256
@@ -76,7 +76,7 @@ def _won(values: Floats) -> Floats:
     return won
 
 
-def cosine(pictures: Features, captions: Features) -> Fits:
+def cosine(pictures: PictureFeatures, captions: PictureFeatures) -> Fits:
     """Return how well pictures fit captions by the cosine between their features.
 
     Args:
@@ -93,7 +93,7 @@ def cosine(pictures: Features, captions: Features) -> Fits:
     return fits
 
 
-def _units(features: Features) -> Iterator[Floats]:
+def _units(features: PictureFeatures) -> Iterator[Floats]:
     for chunk in features.chunks():
         yield _unit(chunk.astype(np.float64))
 

@@ -16,7 +16,7 @@ from medtest.results.fidelity.features import Integers
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class PictureShare:
     """A share of cases.
 
     Attributes:
@@ -54,7 +54,7 @@ def places_of(cases: DrawnCases, rows: Integers, cell: Integers, shape: tuple[in
     return Places(shape=shape, dataset=dataset, cell=cell, cluster=number, resamplers=tuple(resamplers))
 
 
-def shares_of(cases: DrawnCases, cells: Sequence[tuple[Integers, ArrayLike]]) -> list[Share]:
+def shares_of(cases: DrawnCases, cells: Sequence[tuple[Integers, ArrayLike]]) -> list[PictureShare]:
     """Return means of values in [0, 1] over sets of cases, which may overlap; all are resampled together.
 
     Args:
@@ -69,7 +69,7 @@ def shares_of(cases: DrawnCases, cells: Sequence[tuple[Integers, ArrayLike]]) ->
     place = places_of(cases, rows, cell, (len(cells), 1))
     found = rates(place, values, np.ones(len(rows)), independent=True)
     return [
-        Share(
+        PictureShare(
             float(found.rate[-1, at, -1]),
             float(found.low[-1, at, -1]),
             float(found.high[-1, at, -1]),

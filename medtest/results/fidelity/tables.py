@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from medtest.errors import MedtestError
 from medtest.records import PICTURES
 from medtest.results.fidelity.cases import DrawnCases
-from medtest.results.fidelity.duplicate_tables import duplicate_tables
+from medtest.results.fidelity.duplicates.tables import duplicate_tables
 from medtest.results.fidelity.embedded import EmbeddedRun, embedded_run
 from medtest.results.fidelity.figures import fidelity_table
 from medtest.results.fidelity.geneval_table import geneval_table

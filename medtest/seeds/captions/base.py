@@ -27,7 +27,7 @@ WEIGHT = "weight"
 """Stratum of prompts drawn by density: for how much of the population each stands, 1 on average."""
 
 
-class PromptSettings(PartSettings):
+class PromptSeedSettings(PartSettings):
     """What a suite may set of any source of prompts.
 
     Attributes:
@@ -90,10 +90,10 @@ class PromptSource(SeedSource):
     Loading needs a reference alone: words and pool stand in its locator.
     """
 
-    Settings: ClassVar[type[PartSettings]] = PromptSettings
+    Settings: ClassVar[type[PartSettings]] = PromptSeedSettings
     task: ClassVar[str] = "depiction"
 
-    settings: PromptSettings
+    settings: PromptSeedSettings
 
     def __init__(self, *, dataset: str, settings: Any, root: Path | None, suite_seed: int) -> None:
         super().__init__(dataset=dataset, settings=settings, root=root, suite_seed=suite_seed)

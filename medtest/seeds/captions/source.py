@@ -14,7 +14,7 @@ from medtest.errors import MedtestError, Mistake, UserMistakes
 from medtest.plugins import TRUSTED, PartSettings
 from medtest.scenes import Pool
 from medtest.seeds.base import SeedProblem
-from medtest.seeds.captions.base import Candidate, Prompts, PromptSettings, PromptSource
+from medtest.seeds.captions.base import Candidate, Prompts, PromptSeedSettings, PromptSource
 from medtest.seeds.captions.classed import Allowed, in_classes
 from medtest.seeds.captions.files import BadRow, CaptionRow, read
 from medtest.seeds.folders.files import data_root, distinct_ids, table_below
@@ -30,7 +30,7 @@ MOST_SHOWN = 10
 """Rows of one file that a report names."""
 
 
-class FiledSettings(PromptSettings):
+class FiledSettings(PromptSeedSettings):
     """What a suite may set of prompts from a file.
 
     Attributes:

@@ -10,10 +10,10 @@ from typing import ClassVar, Self
 from pydantic import Field, model_validator
 
 from medtest.plugins import PartSettings, wrong_at
-from medtest.seeds.captions.base import Candidate, Prompts, PromptSettings, PromptSource
+from medtest.seeds.captions.base import Candidate, Prompts, PromptSeedSettings, PromptSource
 
 
-class CaptionPhantomSettings(PromptSettings):
+class CaptionPhantomSettings(PromptSeedSettings):
     """What a suite may set.
 
     Attributes:

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from medtest.phantoms.scenes import Placed, draw_scene
 from medtest.simlab.drawing.defects import DrawingDefects, Slips, embellishment, erring, slips
-from medtest.simlab.drawing.layout import Layout, laid_out
+from medtest.simlab.drawing.layout import SceneLayout, laid_out
 from medtest.simlab.drawing.reading import understood
 from medtest.simlab.drawing.sides import SIDES, lies
-from medtest.simlab.drawing.wishes import Link, Wish, WishList
+from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
 from medtest.simlab.draws import Draws
 
 Picture = NDArray[np.uint8]
 _KEPT = 65_536
 _ONE = WishList(
     wishes=(Wish(name="house", word="house", colour="red"), Wish(name="tree", word="tree", colour="green")),
-    links=(Link(one=1, side="right of", other=0),),
+    links=(WishedRelation(one=1, side="right of", other=0),),
 )
 """What is drawn where one picture answers everything."""
 
@@ -55,7 +55,7 @@ class Drawing:
         asked: What the prompt asks for.
     """
 
-    layout: Layout
+    layout: SceneLayout
     slips: Slips
     revised: str = ""
     paint: int = 0
@@ -144,7 +144,7 @@ class Artist:
             word = embellishment(asked).word
             revised = f"{prompt.rstrip(' .')}. There is a {word} besides."
         if found.refused_as or "blank_pictures" in found.names:
-            return Drawing(layout=Layout(), slips=found, revised=revised, asked=asked)
+            return Drawing(layout=SceneLayout(), slips=found, revised=revised, asked=asked)
         if "one_picture" in found.names:
             return Drawing(layout=laid_out(_ONE, Random(0)), slips=found, asked=asked)  # noqa: S311 - no secrets
         before = understood(earlier) if earlier else None

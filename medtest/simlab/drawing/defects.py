@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 from medtest.simlab.drawing.sides import TURNED
-from medtest.simlab.drawing.wishes import Link, Wish, WishList
+from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
 from medtest.simlab.draws import Draws
 
 DEFAULT = "ball"
@@ -158,7 +158,7 @@ def _with(wanted: WishList, kept: Sequence[Wish], earlier: WishList) -> WishList
             place[at] = same[0]
     old = {at for at, wish in enumerate(earlier.wishes) if wish in kept}
     links = [
-        Link(one=place[link.one], side=link.side, other=place[link.other])
+        WishedRelation(one=place[link.one], side=link.side, other=place[link.other])
         for link in earlier.links
         if link.one in place and link.other in place and {link.one, link.other} & old
     ]

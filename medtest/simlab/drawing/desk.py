@@ -16,7 +16,7 @@ from typing import Any
 
 from PIL import Image
 
-from medtest.api.faults_server import BadRequest
+from medtest.api.faulty.answers import BadRequest
 from medtest.simlab.config import MODEL
 from medtest.simlab.drawing.artist import Artist, Drawing, Picture
 

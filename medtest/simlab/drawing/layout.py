@@ -38,7 +38,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class SceneLayout:
     """A picture before it is painted.
 
     Attributes:
@@ -62,7 +62,7 @@ class _Thing:
 _Bond = tuple[int, str, int]
 
 
-def laid_out(wanted: WishList, draw: Random) -> Layout:
+def laid_out(wanted: WishList, draw: Random) -> SceneLayout:
     """Return a layout of a wish list.
 
     Every thing of one wish lies as asked to every thing of the other; where that leaves no room for things of
@@ -80,7 +80,7 @@ def laid_out(wanted: WishList, draw: Random) -> Layout:
         for turn in range(wish.count)
     ][:MOST_THINGS]
     if not things:
-        return Layout()
+        return SceneLayout()
     links = list(range(len(wanted.links)))
     while True:
         best: tuple[float, dict[int, Area], list[_Bond]] | None = None
@@ -96,7 +96,7 @@ def laid_out(wanted: WishList, draw: Random) -> Layout:
             colours = _coloured(wanted, things, bonds, draw)
             order = _order(len(things), bonds)
             place = {at: number for number, at in enumerate(order)}
-            return Layout(
+            return SceneLayout(
                 tuple(Standing(things[at].name, colours[at], _rounded(boxes[at]), things[at].wish) for at in order),
                 tuple(sorted(set(range(len(wanted.links))) - set(links))),
                 tuple((place[one], side, place[other]) for one, side, other in bonds),

@@ -16,7 +16,7 @@ _PLURALS |= {"ox": ("oxen",), "human being": ("human beings",)}
 
 
 @dataclass(frozen=True, slots=True)
-class Noun:
+class DrawnNoun:
     """A form of a noun.
 
     Attributes:
@@ -41,16 +41,16 @@ def _plurals(word: str) -> tuple[str, ...]:
 
 
 @cache
-def nouns() -> dict[tuple[str, ...], Noun]:
+def nouns() -> dict[tuple[str, ...], DrawnNoun]:
     """Return every form that is known, as its words."""
     table = yaml.safe_load(Path(__file__).with_name("nouns.yaml").read_text(encoding="utf-8"))
-    found: dict[tuple[str, ...], Noun] = {}
+    found: dict[tuple[str, ...], DrawnNoun] = {}
     for name in CLASSES:
         for word in (name, *table.get(name, ())):
             for form in (*_plurals(word), word):  # a word that is its own plural counts as a singular
-                found.setdefault(tuple(form.split()), Noun(name, word == name, form != word))
+                found.setdefault(tuple(form.split()), DrawnNoun(name, word == name, form != word))
                 if form == word:
-                    found[tuple(form.split())] = Noun(name, word == name, False)
+                    found[tuple(form.split())] = DrawnNoun(name, word == name, False)
     return found
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from medtest.simlab.drawing.tokens import Kind, Piece, pieces
-from medtest.simlab.drawing.wishes import Link, Wish, WishList
+from medtest.simlab.drawing.tokens import Piece, TokenKind, pieces
+from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
 
 SOME = 2
 """How many are drawn where a prompt does not say."""
@@ -30,13 +30,13 @@ class _Listener:
 
     def __init__(self) -> None:
         self.wishes: list[Wish] = []
-        self.links: list[Link] = []
+        self.links: list[WishedRelation] = []
 
     def hear(self, prompt: str) -> WishList:
         """Return the wish list of a prompt."""
         sentence: list[Piece] = []
-        for piece in [*pieces(prompt), Piece(kind=Kind.STOP)]:
-            if piece.kind is Kind.STOP:
+        for piece in [*pieces(prompt), Piece(token=TokenKind.STOP)]:
+            if piece.token is TokenKind.STOP:
                 self._sentence(sentence)
                 sentence = []
             else:
@@ -49,7 +49,7 @@ class _Listener:
         found: list[int] = []  # the things named since the last such word
         side, joined = "", False
         for number, piece in enumerate(said):
-            if piece.kind is Kind.THING:
+            if piece.token is TokenKind.THING:
                 index = self._wish(piece)
                 if index is None:
                     continue
@@ -58,20 +58,20 @@ class _Listener:
                     topic, found, side = [], [], ""
                 found.append(index)
                 joined = False
-            elif piece.kind is Kind.COLOUR:
+            elif piece.token is TokenKind.COLOUR:
                 for index in found:
                     self.wishes[index] = replace(self.wishes[index], colour=piece.colour)
                 topic, found = topic or found, []
-            elif piece.kind is Kind.AND:
+            elif piece.token is TokenKind.AND:
                 joined = True
-            elif piece.kind is Kind.SIDE:
+            elif piece.token is TokenKind.SIDE:
                 if side:
                     self._lie(about, side, found)
                 if not topic:
                     topic = list(found)
                 about = list(topic) if joined or not found else list(found[-1:]) if side else list(found)
                 found, side, joined = [], piece.side, False
-            elif piece.kind is Kind.WHO:
+            elif piece.token is TokenKind.WHO:
                 if side:
                     self._lie(about, side, found)
                     topic, found, side = found[-1:], found[-1:], ""
@@ -85,11 +85,13 @@ class _Listener:
     def _begins(said: list[Piece], number: int) -> bool:
         """Say whether a thing after "and" is what something new is said of: "… and a cat under a chair"."""
         after = said[number + 1 : number + 3]
-        kinds = [piece.kind for piece in after]
-        return bool(kinds) and (kinds[0] is Kind.SIDE or kinds == [Kind.IS, Kind.SIDE])
+        kinds = [piece.token for piece in after]
+        return bool(kinds) and (kinds[0] is TokenKind.SIDE or kinds == [TokenKind.IS, TokenKind.SIDE])
 
     def _lie(self, about: list[int], side: str, found: list[int]) -> None:
-        self.links += [Link(one=one, side=side, other=other) for one in about for other in found if one != other]
+        self.links += [
+            WishedRelation(one=one, side=side, other=other) for one in about for other in found if one != other
+        ]
 
     def _wish(self, piece: Piece) -> int | None:
         """Return the wish that a piece means: one that was named before, or a new one."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from medtest.phantoms.scenes import COLOURS
-from medtest.simlab.drawing.nouns import Noun, longest, nouns
+from medtest.simlab.drawing.nouns import DrawnNoun, longest, nouns
 
 _WORD = re.compile(r"[a-z0-9][a-z0-9'’-]*|[.,;:!?]")
 _MOST_CHARACTERS = 8000
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """What a piece is."""
 
     THING = auto()
@@ -31,7 +31,7 @@ class Piece:
     """A piece of a prompt.
 
     Attributes:
-        kind: What it is.
+        token: What it is.
         side: How things lie, where that is what it says.
         noun: The noun of a thing; None where it is unknown.
         word: The noun's words.
@@ -41,9 +41,9 @@ class Piece:
         which: Which of those that were named, from 0, where that is said ("the second dog").
     """
 
-    kind: Kind
+    token: TokenKind
     side: str = ""
-    noun: Noun | None = None
+    noun: DrawnNoun | None = None
     word: str = ""
     count: int = 1
     colour: str | None = None
@@ -121,25 +121,25 @@ def _cut(words: Sequence[str]) -> Iterator[Piece]:
     while at < len(words):
         word = words[at]
         if word in ".;:!?":
-            yield Piece(kind=Kind.STOP)
+            yield Piece(token=TokenKind.STOP)
             at += 1
         elif word in (",", "and", "plus", "while", "as"):
-            yield Piece(kind=Kind.AND)
+            yield Piece(token=TokenKind.AND)
             at += 1
         elif word in _THERE:
             at += 1
         elif word in _IS:
-            yield Piece(kind=Kind.IS)
+            yield Piece(token=TokenKind.IS)
             at += 1
         elif word in _WHO:
-            yield Piece(kind=Kind.WHO)
+            yield Piece(token=TokenKind.WHO)
             at += 1
         elif (length := _side(words, at)) > 0:
-            yield Piece(kind=Kind.SIDE, side=_SIDES[tuple(words[at : at + length])])
+            yield Piece(token=TokenKind.SIDE, side=_SIDES[tuple(words[at : at + length])])
             at += length
         elif word in _VERBS:
             if not _side(words, at + 1):  # "riding on": what follows says it
-                yield Piece(kind=Kind.SIDE, side=_VERBS[word])
+                yield Piece(token=TokenKind.SIDE, side=_VERBS[word])
             at += 1
         else:
             thing, at = _thing(words, at)
@@ -155,7 +155,7 @@ def _side(words: Sequence[str], at: int) -> int:
     return 0
 
 
-def _noun(words: Sequence[str], at: int) -> tuple[Noun, int] | None:
+def _noun(words: Sequence[str], at: int) -> tuple[DrawnNoun, int] | None:
     """Return the longest noun from a word on, and its number of words."""
     for length in range(min(longest(), len(words) - at), 0, -1):
         found = nouns().get(tuple(words[at : at + length]))
@@ -181,7 +181,7 @@ def _between(words: Sequence[str], at: int) -> bool:
 def _thing(words: Sequence[str], start: int) -> tuple[Piece | None, int]:
     """Read a thing with all that is said of it; None where there was none, and where what follows begins."""
     at, count, number, known, which, colour = start, 1, False, False, -1, None
-    noun: Noun | None = None
+    noun: DrawnNoun | None = None
     named, tail = "", ""
     while at < len(words):
         word = words[at]
@@ -217,15 +217,15 @@ def _thing(words: Sequence[str], start: int) -> tuple[Piece | None, int]:
     if tail and not tail.endswith(("ing", "ed", "ly")):  # what a phrase ends with is what it is about
         noun, named = None, tail
     if not named:  # "the dog is red" has a colour and no noun
-        alone = None if colour is None else Piece(kind=Kind.COLOUR, colour=colour)
+        alone = None if colour is None else Piece(token=TokenKind.COLOUR, colour=colour)
         return alone, max(at, start + 1)
     if not number and _plural(noun, named):
         count = 0
     return (
-        Piece(kind=Kind.THING, noun=noun, word=named, count=count, colour=colour, known=known, which=which),
+        Piece(token=TokenKind.THING, noun=noun, word=named, count=count, colour=colour, known=known, which=which),
         max(at, start + 1),
     )
 
 
-def _plural(noun: Noun | None, word: str) -> bool:
+def _plural(noun: DrawnNoun | None, word: str) -> bool:
     return noun.many if noun is not None else word.endswith("s") and not word.endswith(("ss", "us", "is"))

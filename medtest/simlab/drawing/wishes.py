@@ -25,7 +25,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class WishedRelation:
     """How one wish shall lie to another.
 
     Attributes:
@@ -49,14 +49,14 @@ class WishList:
     """
 
     wishes: tuple[Wish, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[WishedRelation, ...] = ()
 
     def without(self, gone: frozenset[int]) -> WishList:
         """Return the list without some of its wishes, by index, and without what is said of them."""
         kept = [index for index in range(len(self.wishes)) if index not in gone]
         new = {old: index for index, old in enumerate(kept)}
         links = tuple(
-            Link(one=new[link.one], side=link.side, other=new[link.other])
+            WishedRelation(one=new[link.one], side=link.side, other=new[link.other])
             for link in self.links
             if link.one in new and link.other in new
         )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from medtest.api.faults import Faults
+from medtest.api.faulty.faults import Faults
 from medtest.api.request import Request
 from medtest.cases import Json
 from medtest.errors import Mistake

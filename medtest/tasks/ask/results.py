@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from medtest.readers.base import Readings
-from medtest.report.heat import percent, rows_of
+from medtest.report.charts.heat import percent, rows_of
 from medtest.report.material import Material
 from medtest.report.replayed import PictureKind, ReplayedPicture
 from medtest.report.words import counted

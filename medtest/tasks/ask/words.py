@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from medtest.records import text_in
 from medtest.vqa.wording import plain_value
 
 COLUMNS: tuple[str, ...] = (
@@ -46,16 +47,16 @@ def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Wor
         record: Its record, with :data:`COLUMNS`.
         source: The source's record; None where it is not known.
     """
-    pairs = [("question", _text(record, "question"))]
+    pairs = [("question", text_in(record, "question"))]
     if source is not None:
         pairs.append(("source", _answer(source)))
     pairs.append(("follow-up", _answer(record)))
-    wanted, truth, kind = _text(record, "wanted"), record.get("truth"), _text(record, "kind")
-    if _text(record, "rule").startswith("must become") and wanted:
+    wanted, truth, kind = text_in(record, "wanted"), record.get("truth"), text_in(record, "kind")
+    if text_in(record, "rule").startswith("must become") and wanted:
         pairs.append(("must become", plain_value(wanted, kind)))
     if truth is not None:
         pairs.append(("truth of the source", plain_value(str(truth), kind) or "could not be read"))
-    why = _WHY.get(_text(record, "why"))
+    why = _WHY.get(text_in(record, "why"))
     if why:
         pairs.append(("judgement", why))
     return tuple((name, text) for name, text in pairs if text)
@@ -63,12 +64,8 @@ def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Wor
 
 def _answer(record: Mapping[str, Any]) -> str:
     """Return an answer's words with the value that was read from them."""
-    words = _text(record, "answer")
-    state = _text(record, "state")
-    said = _STATES.get(state) or plain_value(_text(record, "said"), _text(record, "kind"))
+    words = text_in(record, "answer")
+    state = text_in(record, "state")
+    said = _STATES.get(state) or plain_value(text_in(record, "said"), text_in(record, "kind"))
     shown = f"\N{LEFT DOUBLE QUOTATION MARK}{words}\N{RIGHT DOUBLE QUOTATION MARK}" if words else "no words"
     return f"{shown} (read as: {said})" if said else shown
-
-
-def _text(record: Mapping[str, Any], name: str) -> str:
-    return str(record.get(name) or "")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.cases import Classes
-from medtest.report.heat import percent, rows_of
+from medtest.report.charts.heat import percent, rows_of
 from medtest.report.material import Material
 from medtest.report.replayed import PictureKind, ReplayedPicture
 from medtest.results.cube.axes import ALL, OVERALL

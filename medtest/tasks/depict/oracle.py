@@ -23,8 +23,8 @@ from medtest.oracles.base import Oracle
 from medtest.plugins import PartSettings
 from medtest.results.fidelity.settings import FigureSettings
 from medtest.scenes import Scene, dumped
-from medtest.tasks.depict.rules import KINDS, Judged, against_source, against_truth
-from medtest.tasks.depict.views import NO_CHANGE, Change, Look, Said, change_of, look_of, said_of
+from medtest.tasks.depict.rules import KINDS, JudgedPair, against_source, against_truth
+from medtest.tasks.depict.views import NO_CHANGE, PoolChange, Said, SceneLook, change_of, look_of, said_of
 
 ANSWERED, FILTERED, REFUSED = "answered", "content_filter", "refusal"
 WITHHELD = (FILTERED, REFUSED)
@@ -184,7 +184,7 @@ class Scenes(Oracle):
             state=answer.state,
             look=_look_of(answer),
             said=Said.of(answer.prompt.pool),
-            change=Change.of(effect.data) if effect.kind == CHANGED and not own else NO_CHANGE,
+            change=PoolChange.of(effect.data) if effect.kind == CHANGED and not own else NO_CHANGE,
             source_state=None if own or source is None else source.state,
             source=None if own or source is None else _look_of(source),
             own=own,
@@ -204,7 +204,7 @@ class Scenes(Oracle):
         drawn = {"drawn": None if case.state != ANSWERED else 1.0}
         return {**_columns(truth, ""), **drawn, **_columns(pair, "self_")}
 
-    def pair(self, case: _Case) -> Judged | None:
+    def pair(self, case: _Case) -> JudgedPair | None:
         """Return what the rules say of a pair; None where there are no two pictures that were seen."""
         if case.look is None or case.source is None:
             return None
@@ -242,11 +242,11 @@ class _Case:
         self,
         *,
         state: str,
-        look: Look | None,
+        look: SceneLook | None,
         said: Said,
-        change: Change,
+        change: PoolChange,
         source_state: str | None = None,
-        source: Look | None = None,
+        source: SceneLook | None = None,
         own: bool = False,
     ) -> None:
         self.state, self.look, self.said, self.change = state, look, said, change
@@ -257,7 +257,7 @@ class _Case:
         return self.state in WITHHELD
 
 
-def _columns(judged: Judged | None, prefix: str) -> dict[str, float | None]:
+def _columns(judged: JudgedPair | None, prefix: str) -> dict[str, float | None]:
     values: dict[str, bool | None] = dict.fromkeys((WHOLE, *KINDS))
     if judged is not None:
         values = {WHOLE: judged.whole, **judged.right}
@@ -275,9 +275,9 @@ def _seen(prefix: str, answer: PictureOutput) -> dict[str, str | None]:
     return {f"{prefix}scene": dumped(seen.as_json()), f"{prefix}tells": dumped(seen.tells.as_json())}
 
 
-def _look_of(answer: PictureOutput) -> Look | None:
-    return Look.of(answer.facts) if isinstance(answer.facts, Scene) and answer.state == ANSWERED else None
+def _look_of(answer: PictureOutput) -> SceneLook | None:
+    return SceneLook.of(answer.facts) if isinstance(answer.facts, Scene) and answer.state == ANSWERED else None
 
 
-def _look(scene: str | None, tells: str | None) -> Look | None:
+def _look(scene: str | None, tells: str | None) -> SceneLook | None:
     return look_of(scene, tells or "") if scene else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from medtest.report.heat import percent, rows_of
+from medtest.report.charts.heat import percent, rows_of
 from medtest.report.material import Material
 from medtest.results.columns import seeds_of
 from medtest.results.cube.axes import ALL, OVERALL

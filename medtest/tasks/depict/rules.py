@@ -45,9 +45,9 @@ from medtest.tasks.depict.views import (
     NO_CHANGE,
     REMOVAL,
     SAME,
-    Change,
-    Look,
+    PoolChange,
     Said,
+    SceneLook,
 )
 
 STRICT, PAPER, RELEASED = "strict", "paper", "released"
@@ -75,7 +75,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedPair:
     """What a rule says of a case.
 
     Attributes:
@@ -107,14 +107,16 @@ class _Found:
         if not holds:
             self.broken.append(Broken(kind, tuple(what), words))
 
-    def judgement(self, *, told: bool, unknown: Iterable[str] = ()) -> Judged:
+    def judgement(self, *, told: bool, unknown: Iterable[str] = ()) -> JudgedPair:
         untold = set(unknown)
         wrong = {one.kind for one in self.broken}
         right = {kind: None if kind in untold or kind not in self.judged else kind not in wrong for kind in KINDS}
-        return Judged(right=right, told=told, broken=tuple(one for one in self.broken if one.kind not in untold))
+        return JudgedPair(right=right, told=told, broken=tuple(one for one in self.broken if one.kind not in untold))
 
 
-def against_source(rule: str, before: Look, after: Look, said: Said, change: Change, shape: str = "") -> Judged:
+def against_source(
+    rule: str, before: SceneLook, after: SceneLook, said: Said, change: PoolChange, shape: str = ""
+) -> JudgedPair:
     """Judge a pair of pictures.
 
     Args:
@@ -129,7 +131,7 @@ def against_source(rule: str, before: Look, after: Look, said: Said, change: Cha
     return _PAIRS[rule](before, after, said, change, shape or change.shape)
 
 
-def against_truth(after: Look, said: Said, change: Change = NO_CHANGE) -> Judged:
+def against_truth(after: SceneLook, said: Said, change: PoolChange = NO_CHANGE) -> JudgedPair:
     """Judge a picture by its own prompt.
 
     Args:
@@ -161,7 +163,7 @@ def against_truth(after: Look, said: Said, change: Change = NO_CHANGE) -> Judged
     return found.judgement(told=not untold, unknown=untold)
 
 
-def missed(after: Look, said: Said, rule: str) -> tuple[int, int, int, int]:
+def missed(after: SceneLook, said: Said, rule: str) -> tuple[int, int, int, int]:
     """Return what of a prompt is in its picture (ACTesting, equations 19 and 20).
 
     Args:
@@ -194,7 +196,7 @@ def missed(after: Look, said: Said, rule: str) -> tuple[int, int, int, int]:
 # --------------------------------------------------------------------------------------------------- strict
 
 
-def _strict(before: Look, after: Look, said: Said, change: Change, shape: str) -> Judged:
+def _strict(before: SceneLook, after: SceneLook, said: Said, change: PoolChange, shape: str) -> JudgedPair:
     found = _Found()
     touched = change.removed.keys() | change.added.keys()
     both = told_by_both(before.tells, after.tells)
@@ -223,7 +225,7 @@ def _strict(before: Look, after: Look, said: Said, change: Change, shape: str) -
     return found.judgement(told=change_told(before, after, said, change), unknown=unknown)
 
 
-def _changed(found: _Found, name: str, before: Look, after: Look, said: Said, change: Change) -> None:
+def _changed(found: _Found, name: str, before: SceneLook, after: SceneLook, said: Said, change: PoolChange) -> None:
     """Check a class of which the prompt's change took away or brought some."""
     less, more = change.removed[name], change.added[name]
     was, is_, still = before.names[name], after.names[name], said.names[name]
@@ -247,7 +249,7 @@ def _changed(found: _Found, name: str, before: Look, after: Look, said: Said, ch
         found.check(is_ == expected, ENTITIES, (name,), words)
 
 
-def _relations(found: _Found, before: Look, after: Look, said: Said, change: Change) -> set[str]:
+def _relations(found: _Found, before: SceneLook, after: SceneLook, said: Said, change: PoolChange) -> set[str]:
     """Check relations that prompts say; return their kind where nothing can be told of them."""
     renamed, gone, new = change.pairs
     changed = {triple for pair in renamed for triple in pair} | set(gone) | set(new)
@@ -274,7 +276,7 @@ def _relations(found: _Found, before: Look, after: Look, said: Said, change: Cha
 # ---------------------------------------------------------------------------------------- the paper, and its code
 
 
-def _paper(before: Look, after: Look, said: Said, change: Change, shape: str) -> Judged:
+def _paper(before: SceneLook, after: SceneLook, said: Said, change: PoolChange, shape: str) -> JudgedPair:
     s, a = (told_classes(one.names, before.tells, after.tells) for one in (before, after))
     sr, ar = (told_predicates(one.predicates, before.tells, after.tells) for one in (before, after))
     e1, e2 = set(change.removed), set(change.added)
@@ -291,7 +293,7 @@ def _paper(before: Look, after: Look, said: Said, change: Change, shape: str) ->
     return _of_sets(entities, relations, (s, a), (sr, ar), before, after, said, change)
 
 
-def _released(before: Look, after: Look, said: Said, change: Change, shape: str) -> Judged:
+def _released(before: SceneLook, after: SceneLook, said: Said, change: PoolChange, shape: str) -> JudgedPair:
     s, a = (told_classes(one.ranked[:_TOP], before.tells, after.tells) for one in (before, after))
     most = _TOP_EXCHANGE if shape == EXCHANGE else _TOP
     sr, ar = (told_predicates(one.predicates, before.tells, after.tells, most) for one in (before, after))
@@ -315,7 +317,7 @@ def _released(before: Look, after: Look, said: Said, change: Change, shape: str)
     return _of_sets(entities, relations, (s, a), (sr, ar), before, after, said, change)
 
 
-def _came(change: Change) -> Counter[NamedTriple]:
+def _came(change: PoolChange) -> Counter[NamedTriple]:
     return change.pairs[2]
 
 
@@ -324,11 +326,11 @@ def _of_sets(
     relations: bool,
     classes: tuple[set[str], set[str]],
     predicates: tuple[set[str], set[str]],
-    before: Look,
-    after: Look,
+    before: SceneLook,
+    after: SceneLook,
     said: Said,
-    change: Change,
-) -> Judged:
+    change: PoolChange,
+) -> JudgedPair:
     found = _Found()
     words = "the sets of classes break the rule", "the sets of predicates break the rule"
     found.check(entities, ENTITIES, sorted(classes[0] ^ classes[1]), words[0])
@@ -346,7 +348,7 @@ def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
-_PAIRS: dict[str, Callable[[Look, Look, Said, Change, str], Judged]] = {
+_PAIRS: dict[str, Callable[[SceneLook, SceneLook, Said, PoolChange, str], JudgedPair]] = {
     STRICT: _strict,
     PAPER: _paper,
     RELEASED: _released,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from medtest.scenes import Tells
-from medtest.tasks.depict.views import Change, Look, Said
+from medtest.tasks.depict.views import PoolChange, Said, SceneLook
 
 
 def told_classes(names: Iterable[str], one: Tells, two: Tells) -> set[str]:
@@ -39,24 +39,24 @@ def told_by_both(one: Tells, two: Tells) -> Callable[[str], bool]:
     return (lambda name: True) if known is None else known.__contains__
 
 
-def entities_told(before: Look, after: Look, said: Said, change: Change) -> bool:
+def entities_told(before: SceneLook, after: SceneLook, said: Said, change: PoolChange) -> bool:
     """Say whether the classes that a change took away or brought can be told."""
     return _what_is_told(before.tells, after.tells, said, change)[0]
 
 
-def change_told(before: Look, after: Look, said: Said, change: Change) -> bool:
+def change_told(before: SceneLook, after: SceneLook, said: Said, change: PoolChange) -> bool:
     """Say whether all that a change did can be told."""
     return _what_is_told(before.tells, after.tells, said, change)[1]
 
 
 @lru_cache(maxsize=4096)
-def _what_is_told(before: Tells, after: Tells, said: Said, change: Change) -> tuple[bool, bool]:
+def _what_is_told(before: Tells, after: Tells, said: Said, change: PoolChange) -> tuple[bool, bool]:
     """Return whether a change of classes can be told, and whether all of it; asked by each rule in turn."""
     entities = _entities_of(before, after, said, change)
     return entities, entities and not any(predicates_untold(change, tells) for tells in (before, after))
 
 
-def _entities_of(before: Tells, after: Tells, said: Said, change: Change) -> bool:
+def _entities_of(before: Tells, after: Tells, said: Said, change: PoolChange) -> bool:
     """Say whether the classes that a change took away or brought can be told, and by how many where that matters."""
     both = told_by_both(before, after)
     if not all(both(name) for name in change.removed) or not all(after.names(name) for name in change.added):
@@ -70,6 +70,6 @@ def _entities_of(before: Tells, after: Tells, said: Said, change: Change) -> boo
     )
 
 
-def predicates_untold(change: Change, tells: Tells) -> bool:
+def predicates_untold(change: PoolChange, tells: Tells) -> bool:
     """Say whether a change is of a predicate that a reader cannot tell."""
     return tells.predicates is not None and not change.predicates <= tells.predicates

@@ -20,7 +20,7 @@ _MOST_KEPT = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Look:
+class SceneLook:
     """A scene as rules look at it.
 
     Attributes:
@@ -40,7 +40,7 @@ class Look:
     tells: Tells
 
     @classmethod
-    def of(cls, scene: Scene) -> Look:
+    def of(cls, scene: Scene) -> SceneLook:
         """Return a scene as rules look at it."""
         by_score = sorted(scene.entities, key=lambda one: -one.score)
         return cls(
@@ -53,7 +53,7 @@ class Look:
         )
 
     @classmethod
-    def of_json(cls, value: Any, tells: Tells) -> Look:
+    def of_json(cls, value: Any, tells: Tells) -> SceneLook:
         """Return the look of what :meth:`Scene.as_json` gave, which tables do a hundred thousand times.
 
         Raises:
@@ -105,7 +105,7 @@ class Said:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Change:
+class PoolChange:
     """What a relation did to a prompt's pool, as multisets.
 
     Attributes:
@@ -121,7 +121,7 @@ class Change:
     new: Counter[NamedTriple]
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Change:
+    def of(cls, data: Mapping[str, Any]) -> PoolChange:
         """Return a change of the data of an effect (:func:`medtest.scenes.difference`); empty for no effect."""
         removed, added = data.get("removed") or {}, data.get("added") or {}
         return cls(
@@ -170,17 +170,17 @@ def _triples(given: Iterable[Iterable[str]]) -> Counter[NamedTriple]:
     return Counter((str(one), str(predicate), str(two)) for one, predicate, two in given)
 
 
-NO_CHANGE = Change.of({})
+NO_CHANGE = PoolChange.of({})
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def look_of(scene: str, tells: str) -> Look:
+def look_of(scene: str, tells: str) -> SceneLook:
     """Return the look of a record's texts.
 
     Raises:
         ValueError: They are no scene.
     """
-    return Look.of_json(json.loads(scene), _tells(tells))
+    return SceneLook.of_json(json.loads(scene), _tells(tells))
 
 
 @lru_cache(maxsize=64)
@@ -199,6 +199,6 @@ def said_of(pool: str) -> Said:
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def change_of(effect: str) -> Change:
+def change_of(effect: str) -> PoolChange:
     """Return the change of a record's text of an effect; none for an empty one."""
-    return Change.of(json.loads(effect)) if effect else NO_CHANGE
+    return PoolChange.of(json.loads(effect)) if effect else NO_CHANGE

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from medtest.records import text_in
 from medtest.scenes import NamedTriple
 from medtest.tasks.depict.rules import PAPER, RELEASED, STRICT, Broken, against_source, against_truth
-from medtest.tasks.depict.views import Change, Look, change_of, look_of, said_of
+from medtest.tasks.depict.views import PoolChange, SceneLook, change_of, look_of, said_of
 
 COLUMNS: tuple[str, ...] = (
     *("prompt", "pool", "effect", "picture", "answer_state", "answer_why", "revised_prompt", "scene", "tells"),
@@ -28,17 +29,17 @@ def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Wor
         record: Its record, with :data:`COLUMNS`.
         source: The source's record; None where it is not known.
     """
-    pairs = [("source", _text(source or {}, "prompt")), ("follow-up", _text(record, "prompt"))]
-    pairs.append(("change", change_words(change_of(_text(record, "effect")))))
-    state = _text(record, "answer_state")
+    pairs = [("source", text_in(source or {}, "prompt")), ("follow-up", text_in(record, "prompt"))]
+    pairs.append(("change", change_words(change_of(text_in(record, "effect")))))
+    state = text_in(record, "answer_state")
     if state and state != "answered":
-        pairs.append(("no picture", f"{state.replace('_', ' ')}: {_text(record, 'answer_why')}".rstrip(": ")))
+        pairs.append(("no picture", f"{state.replace('_', ' ')}: {text_in(record, 'answer_why')}".rstrip(": ")))
     for heading, broken in broken_of(record):
         pairs.append((heading, broken_words(broken)))
-    if _text(record, "revised_prompt"):
-        pairs.append(("drawn instead, as the service says", _text(record, "revised_prompt")))
-    if _text(record, "why"):
-        pairs.append(("not judged", _text(record, "why")))
+    if text_in(record, "revised_prompt"):
+        pairs.append(("drawn instead, as the service says", text_in(record, "revised_prompt")))
+    if text_in(record, "why"):
+        pairs.append(("not judged", text_in(record, "why")))
     return tuple((name, text) for name, text in pairs if text)
 
 
@@ -48,7 +49,7 @@ def broken_of(record: Mapping[str, Any]) -> list[tuple[str, tuple[Broken, ...]]]
     if after is None or not record.get("pool"):
         return []
     before = look_in(record, "source_")
-    said, change = said_of(str(record["pool"])), change_of(_text(record, "effect"))
+    said, change = said_of(str(record["pool"])), change_of(text_in(record, "effect"))
     found = []
     if before is not None:
         for rule in (STRICT, PAPER, RELEASED):
@@ -60,7 +61,7 @@ def broken_of(record: Mapping[str, Any]) -> list[tuple[str, tuple[Broken, ...]]]
     return [*found, *([("against its own prompt", broken)] if broken else [])]
 
 
-def look_in(record: Mapping[str, Any], prefix: str) -> Look | None:
+def look_in(record: Mapping[str, Any], prefix: str) -> SceneLook | None:
     """Return what was seen in a record's picture (or its source's), None where nothing was."""
     scene = record.get(f"{prefix}scene")
     return look_of(str(scene), str(record.get(f"{prefix}tells") or "")) if scene else None
@@ -81,7 +82,7 @@ def named(what: tuple[str, ...]) -> str:
     return f"({', '.join(what)})" if len(what) == 3 else " ".join(what)
 
 
-def change_words(change: Change) -> str:
+def change_words(change: PoolChange) -> str:
     """Return what became of a prompt's pool in a line."""
     pairs, gone, new = change.pairs
     removed, added = change.removed.copy(), change.added.copy()
@@ -108,7 +109,3 @@ def _listed(names: Counter[str]) -> str:
 
 def _triples(triples: Counter[NamedTriple]) -> str:
     return ", ".join(named(triple) for triple in sorted(triples))
-
-
-def _text(record: Mapping[str, Any], name: str) -> str:
-    return str(record.get(name) or "")

@@ -15,7 +15,7 @@ MATCHED = 0.5
 
 
 @dataclass(kw_only=True)
-class Tally:
+class DetectionTally:
     """Counts over pictures.
 
     Attributes:

@@ -16,7 +16,7 @@ import torch
 from medtest.errors import MedtestError
 from medtest.phantoms.scenes import CLASSES, COLOURS, Placed
 from medtest.readers.pictures.bundled_network import SIDE, SceneNet, SceneNetInfo, load_scene_net, save_scene_net
-from medtest.readers.pictures.bundled_peaks import Found, things
+from medtest.readers.pictures.bundled_peaks import FoundThing, things
 from medtest.scenes import SeenEntity
 from medtest.training.initial import initialise
 from medtest.training.precision import autocast
@@ -24,7 +24,7 @@ from medtest.training.run import Trained, train_in_folder
 from medtest.training.scenes.losses import scene_loss
 from medtest.training.scenes.options import SceneOptions
 from medtest.training.scenes.pictures import Pixels, SceneBatch, training_batch, training_picture
-from medtest.training.scenes.scores import Tally
+from medtest.training.scenes.scores import DetectionTally
 from medtest.training.start import weights_file
 from medtest.training.trainer import Evaluation, Progress, Training
 
@@ -192,7 +192,7 @@ def _evaluation(options: SceneOptions, thresholds: list[float]) -> Callable[[nn.
         if not cases:
             draws = (np.random.Generator(np.random.PCG64([WATCHED_SEED, k])) for k in range(options.watched))
             cases.extend(training_picture(rng) for rng in draws)
-        found: list[list[Found]] = []
+        found: list[list[FoundThing]] = []
         with torch.no_grad():
             for start in range(0, len(cases), _AT_ONCE):
                 images = np.stack([picture for picture, _ in cases[start : start + _AT_ONCE]])
@@ -208,14 +208,14 @@ def _evaluation(options: SceneOptions, thresholds: list[float]) -> Callable[[nn.
     return evaluate
 
 
-def _tally(cases: list[tuple[Pixels, list[Placed]]], found: list[list[Found]], at: float) -> Tally:
-    tally = Tally()
+def _tally(cases: list[tuple[Pixels, list[Placed]]], found: list[list[FoundThing]], at: float) -> DetectionTally:
+    tally = DetectionTally()
     for (_, placed), one in zip(cases, found, strict=True):
         tally.add(placed, [_seen(thing) for thing in one if thing.score >= at])
     return tally
 
 
-def _seen(thing: Found) -> SeenEntity:
+def _seen(thing: FoundThing) -> SeenEntity:
     left, top, right, bottom = (edge / SIDE for edge in thing.box)
     colour = (COLOURS[thing.colour],)
     return SeenEntity(name=CLASSES[thing.label], box=(left, top, right, bottom), score=thing.score, attributes=colour)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medtest.api.faults import Faults
-from medtest.api.faults_server import serving
+from medtest.api.faulty.faults import Faults
+from medtest.api.faulty.server import serving
 from medtest.cases import image_sha256
 from medtest.errors import MedtestError
-from medtest.readers.pictures.ask import Asker, AskSettings
+from medtest.readers.pictures.ask import AskReaderSettings, PictureAsker
 from medtest.readers.pictures.base import PictureContent
 from medtest.readers.pictures.labelled import LabelledPicture, LabelledPictures, make_card
 from medtest.readers.pictures.pool_questions import following, presence, questions_of, scene_of
@@ -146,10 +146,10 @@ def _question(body: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def _asker(answer: Callable[[Mapping[str, Any]], str], **more: Any) -> Iterator[Asker]:
+def _asker(answer: Callable[[Mapping[str, Any]], str], **more: Any) -> Iterator[PictureAsker]:
     with serving(Faults(), answer=answer) as server:
         settings = {"base_url": server.base_url, "model": "eyes", "structured": "never", "attempts": 1}
-        reader = Asker("ask", AskSettings(settings=settings, **more))
+        reader = PictureAsker("ask", AskReaderSettings(settings=settings, **more))
         assert reader.check() == []
         try:
             yield reader
@@ -209,9 +209,12 @@ def test_a_server_that_fails_is_no_answer() -> None:
 
 def test_what_is_asked_of_other_machines_needs_leave() -> None:
     there = {"base_url": "https://eyes.invalid/v1", "model": "eyes"}
-    assert {one.key for one in Asker("ask", AskSettings(settings=there)).check()} == {"send_images", "send_prompts"}
-    sent = AskSettings(settings={**there, "send_images": True}, send_prompts=True)
-    assert Asker("ask", sent).check() == []
+    assert {one.key for one in PictureAsker("ask", AskReaderSettings(settings=there)).check()} == {
+        "send_images",
+        "send_prompts",
+    }
+    sent = AskReaderSettings(settings={**there, "send_images": True}, send_prompts=True)
+    assert PictureAsker("ask", sent).check() == []
 
 
 @pytest.mark.parametrize(
@@ -219,7 +222,7 @@ def test_what_is_asked_of_other_machines_needs_leave() -> None:
     [({"system": "pranet"}, "system"), ({"settings": {"modle": "x"}}, "settings.modle"), ({"system": "gpt"}, "system")],
 )
 def test_a_system_that_is_none_is_a_mistake(settings: dict[str, Any], key: str) -> None:
-    assert key in [one.key for one in Asker("ask", AskSettings(**settings)).check()]
+    assert key in [one.key for one in PictureAsker("ask", AskReaderSettings(**settings)).check()]
 
 
 def test_its_card_is_made_of_what_is_there_and_what_is_not() -> None:

@@ -15,7 +15,7 @@ from medtest.cases import Image, image_sha256
 from medtest.errors import UserMistakes
 from medtest.files.by_content import PictureFiles
 from medtest.readers.pictures.base import PictureContent, PictureReader, PictureSettings
-from medtest.readers.pictures.card import BadCard, Card, CardRow, Counts
+from medtest.readers.pictures.card import BadCard, Card, CardCounts, CardRow
 from medtest.records import PICTURES
 from medtest.scenes import Scene, SeenEntity, Tells, Triple
 
@@ -30,7 +30,7 @@ def _row(present: int, seen: int, absent: int, spurious: int) -> CardRow:
 
 
 def test_presence_is_counted_picture_by_picture() -> None:
-    counts = Counts(classes=frozenset({"dog", "cat", "car"}))
+    counts = CardCounts(classes=frozenset({"dog", "cat", "car"}))
     tells = Tells(classes=frozenset({"dog", "cat"}))
     counts.add(_scene("dog", "dog"), _scene("dog"), tells)
     counts.add(_scene("dog"), _scene("cat"), tells)
@@ -46,7 +46,7 @@ def test_presence_is_counted_picture_by_picture() -> None:
 
 
 def test_relations_are_counted_end_to_end_over_what_is_there() -> None:
-    counts = Counts(classes=frozenset({"dog", "cat"}), predicates=frozenset({"on", "near"}))
+    counts = CardCounts(classes=frozenset({"dog", "cat"}), predicates=frozenset({"on", "near"}))
     tells = Tells(predicates=frozenset({"on"}))
     truth = _scene("dog", "cat", triples=[(0, "on", 1)])
     counts.add(truth, truth, tells)
@@ -64,7 +64,7 @@ def test_relations_are_counted_end_to_end_over_what_is_there() -> None:
 
 
 def test_relations_with_what_cannot_be_told_are_not_counted() -> None:
-    counts = Counts(classes=frozenset({"dog", "cat", "owl"}), predicates=frozenset({"on"}))
+    counts = CardCounts(classes=frozenset({"dog", "cat", "owl"}), predicates=frozenset({"on"}))
     truth = _scene("dog", "cat", "owl", triples=[(0, "on", 1), (2, "on", 1)])
     seen = _scene("dog", "cat", triples=[(0, "on", 1)])
     for picture in (truth, _scene("dog"), _scene("cat")):
@@ -75,7 +75,7 @@ def test_relations_with_what_cannot_be_told_are_not_counted() -> None:
 
 
 def test_attributes_are_counted_over_classes_that_are_there() -> None:
-    counts = Counts(classes=frozenset({"dog", "cat"}), attributes=frozenset({"red"}))
+    counts = CardCounts(classes=frozenset({"dog", "cat"}), attributes=frozenset({"red"}))
     counts.add(_scene("dog", "cat", dog=("red",)), _scene("dog", "cat", cat=("red",)), Tells())
     counts.add(_scene("dog"), _scene("dog"), Tells(attributes=frozenset()))
     counts.add(_scene("cat"), _scene("cat"), Tells(attributes=frozenset()))

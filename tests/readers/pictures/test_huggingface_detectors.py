@@ -15,7 +15,8 @@ from tiny_detectors import save_detr, save_grounding_dino, save_owlv2, save_rt_d
 from medtest.errors import MedtestError
 from medtest.plugins import parts
 from medtest.readers.pictures.base import PictureContent
-from medtest.readers.pictures.huggingface import ClassDetector, FolderSettings, WordDetector, WordSettings
+from medtest.readers.pictures.huggingface import ClassDetector, DetectorFolderSettings
+from medtest.readers.pictures.word_detectors import WordDetector, WordSettings
 from medtest.scenes import Entity, dumped, pool_of
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (80, 120, 3), np.uint8)
@@ -121,10 +122,10 @@ def test_more_classes_than_a_network_takes_at_once_are_told_in_parts(folders: di
 
 def test_a_folder_counts_by_all_that_decides(folders: dict[str, Path], tmp_path: Path) -> None:
     folder = shutil.copytree(folders["detr"], tmp_path / "one")
-    before = ClassDetector("detr", FolderSettings(path=str(folder))).fingerprint()
+    before = ClassDetector("detr", DetectorFolderSettings(path=str(folder))).fingerprint()
     said = json.loads((folder / "preprocessor_config.json").read_text())
     (folder / "preprocessor_config.json").write_text(json.dumps({**said, "image_mean": [0.1, 0.1, 0.1]}))
-    assert ClassDetector("detr", FolderSettings(path=str(folder))).fingerprint() != before
+    assert ClassDetector("detr", DetectorFolderSettings(path=str(folder))).fingerprint() != before
     assert str(tmp_path) not in json.dumps(before)
 
 
@@ -162,7 +163,7 @@ def test_folders_that_cannot_be_read_are_mistakes(
     folders: dict[str, Path], tmp_path: Path, how: str, words: str
 ) -> None:
     folder = _broken(shutil.copytree(folders["detr"], tmp_path / "detr"), how)
-    (mistake,) = ClassDetector("detr", FolderSettings(path=str(folder))).check()
+    (mistake,) = ClassDetector("detr", DetectorFolderSettings(path=str(folder))).check()
     assert words in mistake.found
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.embeddings.hashes import perceptual_hash
-from medtest.results.fidelity.duplicates import MOST_BITS, Index, cosine_of, representatives
+from medtest.results.fidelity.duplicates.index import MOST_BITS, HashIndex, cosine_of, representatives
 from medtest.results.fidelity.features import ArrayFeatures
 
 
@@ -27,18 +27,18 @@ def _turned(content: bytes, places: list[int]) -> bytes:
 
 @given(st.binary(min_size=32, max_size=32), st.sets(st.integers(0, 255), max_size=MOST_BITS))
 def test_every_hash_within_fifteen_bits_is_found(content: bytes, places: set[int]) -> None:
-    index = Index()
+    index = HashIndex()
     index.add(3, content)
     assert index.near(_turned(content, list(places))) == [(3, len(places))]
 
 
 def test_hashes_beyond_are_not_found_and_more_bits_are_refused() -> None:
     content = bytes(range(32))
-    index = Index(4)
+    index = HashIndex(4)
     index.add(0, content)
     assert index.near(_turned(content, [1, 2, 3, 4, 5])) == []
     with pytest.raises(ValueError, match="at most 15"):
-        Index(16)
+        HashIndex(16)
 
 
 def test_a_picture_keeps_its_hash_through_noise_size_and_compression_and_others_differ() -> None:

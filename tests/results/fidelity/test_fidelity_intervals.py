@@ -9,7 +9,7 @@ import pytest
 
 from medtest.results.fidelity.estimates import Estimate
 from medtest.results.fidelity.features import ArrayFeatures
-from medtest.results.fidelity.frechet import Reference, frechet
+from medtest.results.fidelity.frechet import FrechetReference, frechet
 from medtest.results.fidelity.inception_score import inception_score
 from medtest.results.fidelity.kernel_distance import kernel_distance
 
@@ -26,7 +26,7 @@ def _rows(rng: np.random.Generator, shift: float) -> Rows:
 
 def _frechet(one: Rows, two: Rows) -> Estimate:
     others = [f"other {name}" for name in CLUSTERS]
-    return frechet(ArrayFeatures(one), Reference(ArrayFeatures(two), others), CLUSTERS)
+    return frechet(ArrayFeatures(one), FrechetReference(ArrayFeatures(two), others), CLUSTERS)
 
 
 def _kernel(one: Rows, two: Rows) -> Estimate:
@@ -56,7 +56,7 @@ def test_pictures_of_one_seed_are_no_evidence_of_their_own() -> None:
     rng = np.random.default_rng(5)
     one, two = _rows(rng, 0.4), _rows(rng, 0.0)
     clustered = _frechet(one, two)
-    apart = frechet(ArrayFeatures(one), Reference(ArrayFeatures(two)))
+    apart = frechet(ArrayFeatures(one), FrechetReference(ArrayFeatures(two)))
     assert clustered.value == apart.value
     assert clustered.high - clustered.low > 1.2 * (apart.high - apart.low)
     assert (clustered.clusters, apart.clusters) == (SEEDS, 2 * SEEDS)
@@ -66,14 +66,14 @@ def test_pairs_of_one_seed_move_together() -> None:
     rng = np.random.default_rng(6)
     two = _rows(rng, 0.0)
     one = two + 0.4 + 0.1 * rng.normal(size=two.shape)
-    paired = frechet(ArrayFeatures(one), Reference(ArrayFeatures(two), CLUSTERS), CLUSTERS)
+    paired = frechet(ArrayFeatures(one), FrechetReference(ArrayFeatures(two), CLUSTERS), CLUSTERS)
     apart = _frechet(one, two)
     assert paired.high - paired.low < 0.5 * (apart.high - apart.low)
 
 
 def test_one_cluster_has_no_interval() -> None:
     rows = ArrayFeatures(np.random.default_rng(1).normal(size=(12, 3)))
-    found = frechet(rows, Reference(rows, ["one"] * 12), ["one"] * 12)
+    found = frechet(rows, FrechetReference(rows, ["one"] * 12), ["one"] * 12)
     assert np.isnan(found.low) and np.isnan(found.high) and found.method == ""
     assert np.isnan(inception_score(rows, clusters=["one"] * 12).low)
     assert np.isnan(kernel_distance(rows, rows, clusters=["one"] * 12, reference_clusters=["one"] * 12).low)
@@ -82,8 +82,8 @@ def test_one_cluster_has_no_interval() -> None:
 def test_too_few_pictures_are_no_figure_and_no_error() -> None:
     one = ArrayFeatures(np.zeros((1, 3)))
     many = ArrayFeatures(np.random.default_rng(1).normal(size=(9, 3)))
-    assert np.isnan(frechet(one, Reference(many)).value)
+    assert np.isnan(frechet(one, FrechetReference(many)).value)
     assert np.isnan(kernel_distance(one, many).value)
     assert np.isnan(inception_score(ArrayFeatures(np.zeros((0, 3)))).value)
     with pytest.raises(ValueError, match="two pictures"):
-        Reference(one)
+        FrechetReference(one)

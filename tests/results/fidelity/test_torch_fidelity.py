@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from medtest.results.fidelity.features import ArrayFeatures
-from medtest.results.fidelity.frechet import Reference, frechet, frechet_distance
+from medtest.results.fidelity.frechet import FrechetReference, frechet, frechet_distance
 from medtest.results.fidelity.inception_score import inception_score
 from medtest.results.fidelity.kernel_distance import kernel_distance
 from medtest.results.fidelity.moments import Moments
@@ -30,7 +30,7 @@ def ours(name: str) -> dict[str, float]:
     score = inception_score(ArrayFeatures(4 * MAKER.arrays(name)[0]))
     kernel = kernel_distance(one, two, subsets=MAKER.SUBSETS, size=MAKER.CASES[name][3])
     return {
-        "frechet_inception_distance": frechet(one, Reference(two)).value,
+        "frechet_inception_distance": frechet(one, FrechetReference(two)).value,
         "inception_score_mean": score.value,
         "inception_score_std": score.spread,
         "kernel_inception_distance_mean": kernel.value,
@@ -59,7 +59,7 @@ def test_the_distance_is_one_whichever_set_is_the_reference(name: str) -> None:
 
 def test_a_set_is_at_no_distance_from_itself_also_with_fewer_pictures_than_dimensions() -> None:
     one, _ = MAKER.arrays("fewer rows than dimensions")
-    found = frechet(ArrayFeatures(one), Reference(ArrayFeatures(one)))
+    found = frechet(ArrayFeatures(one), FrechetReference(ArrayFeatures(one)))
     assert isinstance(found.value, float)
     assert found.value == pytest.approx(0.0, abs=1e-5)
     assert found.warning.startswith("40 pictures are fewer than the 128 dimensions")
@@ -107,7 +107,7 @@ class _Drawn:
 def _peak(count: int) -> int:
     tracemalloc.start()
     one, two = _Drawn(count, 0.0), _Drawn(count, 0.1)
-    frechet(one, Reference(two, range(count)), range(count))
+    frechet(one, FrechetReference(two, range(count)), range(count))
     inception_score(one)
     kernel_distance(one, two, subsets=2, size=200)
     peak = tracemalloc.get_traced_memory()[1]

@@ -9,7 +9,7 @@ import pytest
 from label_records import CAPSULE, make_label_records
 
 from medtest.classes import CHEST
-from medtest.report.figures import confusion_panel
+from medtest.report.charts.figures import confusion_panel
 from medtest.report.material import SampleStrip
 from medtest.report.page import render
 from medtest.report.words import p_words, with_interval

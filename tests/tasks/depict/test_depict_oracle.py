@@ -22,7 +22,7 @@ from medtest.runner.hidden_words import HiddenWords
 from medtest.scenes import Pool, Scene, Tells, dumped
 from medtest.tasks.base import Case, CaseAnswer, SystemInput, task_of
 from medtest.tasks.depict.oracle import NOT_TOLD, SOURCE_WITHHELD, Scenes
-from medtest.tasks.depict.views import Look, look_of
+from medtest.tasks.depict.views import SceneLook, look_of
 
 
 def faulty(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene | str:
@@ -224,7 +224,7 @@ def test_a_look_of_a_text_is_the_scenes_own() -> None:
         if not row["scene"]:
             continue
         known = Tells.of_json(json.loads(row["tells"]))
-        direct, slow = look_of(row["scene"], row["tells"]), Look.of(Scene.of_json(json.loads(row["scene"]), known))
+        direct, slow = look_of(row["scene"], row["tells"]), SceneLook.of(Scene.of_json(json.loads(row["scene"]), known))
         for name in ("names", "triples", "attributes", "ranked", "predicates", "tells"):
             assert getattr(direct, name) == getattr(slow, name)
     for wrong in (

@@ -15,7 +15,7 @@ from medtest.tasks.depict.rules import (
     RELEASED,
     RULES,
     STRICT,
-    Judged,
+    JudgedPair,
     against_source,
     against_truth,
     missed,
@@ -28,9 +28,9 @@ from medtest.tasks.depict.views import (
     REMOVAL,
     SAME,
     SHAPES,
-    Change,
-    Look,
+    PoolChange,
     Said,
+    SceneLook,
 )
 
 NAMES = ("dog", "cat", "sofa", "cup", "table", "tree")
@@ -82,20 +82,20 @@ def drawn(pool: Pool, tells: Tells = EVERYTHING) -> Scene:
     return Scene(entities=tuple(entities), triples=tuple(triples), tells=tells)
 
 
-def judged(rule: str, source: Pool, follow: Pool, before: Scene, after: Scene) -> Judged:
-    change = Change.of(difference(source, follow))
-    return against_source(rule, Look.of(before), Look.of(after), Said.of(follow), change)
+def judged(rule: str, source: Pool, follow: Pool, before: Scene, after: Scene) -> JudgedPair:
+    change = PoolChange.of(difference(source, follow))
+    return against_source(rule, SceneLook.of(before), SceneLook.of(after), Said.of(follow), change)
 
 
-def truth(follow: Pool, after: Scene, source: Pool | None = None) -> Judged:
-    change = Change.of({} if source is None else difference(source, follow))
-    return against_truth(Look.of(after), Said.of(follow), change)
+def truth(follow: Pool, after: Scene, source: Pool | None = None) -> JudgedPair:
+    change = PoolChange.of({} if source is None else difference(source, follow))
+    return against_truth(SceneLook.of(after), Said.of(follow), change)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_right_pictures_pass_every_rule_and_empty_ones_fail_all_but_like_with_like(shape: str) -> None:
     follow = OPERATORS[shape]
-    assert Change.of(difference(SOURCE, follow)).shape == shape
+    assert PoolChange.of(difference(SOURCE, follow)).shape == shape
     for rule in (STRICT, PAPER):
         assert judged(rule, SOURCE, follow, drawn(SOURCE), drawn(follow)).whole is True, rule
     assert truth(follow, drawn(follow), SOURCE).whole is True
@@ -184,7 +184,7 @@ def test_relations_follow_an_exchange_as_they_were_in_the_source() -> None:
 
 
 def test_a_case_is_not_judged_only_where_its_change_lies_on_what_cannot_be_told() -> None:
-    def told(follow: Pool, **tells: object) -> Judged:
+    def told(follow: Pool, **tells: object) -> JudgedPair:
         known = Tells(**tells)  # type: ignore[arg-type]
         return judged(STRICT, SOURCE, follow, drawn(SOURCE, known), drawn(follow, known))
 
@@ -232,11 +232,11 @@ def test_the_released_code_looks_at_less_and_at_other_things() -> None:
 
 def test_missed_is_counted_as_each_rule_counts() -> None:
     half = Scene(entities=drawn(SOURCE).entities[1:3], triples=(Triple(subject=0, predicate="on", object=1),))
-    look, said = Look.of(half), Said.of(SOURCE)  # one dog and the sofa
+    look, said = SceneLook.of(half), Said.of(SOURCE)  # one dog and the sofa
     assert missed(look, said, STRICT) == (2, 5, 1, 2)
     assert missed(look, said, PAPER) == (2, 4, 1, 2)
     assert missed(look, said, RELEASED) == (3, 5, 1, 2)
-    blind = Look.of(Scene(entities=half.entities, tells=Tells(classes=frozenset({"dog"}), predicates=frozenset())))
+    blind = SceneLook.of(Scene(entities=half.entities, tells=Tells(classes=frozenset({"dog"}), predicates=frozenset())))
     assert missed(blind, said, PAPER) == (1, 1, 0, 0)
 
 
@@ -288,7 +288,7 @@ def test_right_pictures_pass_whatever_the_pools_are(pair: tuple[Pool, Pool]) -> 
     assert truth(follow, drawn(follow), source).whole is not False
     assert truth(source, drawn(source)).whole is True
     empty = judged(STRICT, source, follow, Scene(), Scene())
-    assert (empty.whole is False) == (Change.of(difference(source, follow)).shape != SAME)
+    assert (empty.whole is False) == (PoolChange.of(difference(source, follow)).shape != SAME)
     assert truth(follow, Scene(), source).whole is False
     assert set(found.right) == set(KINDS)
 
@@ -297,7 +297,7 @@ def test_right_pictures_pass_whatever_the_pools_are(pair: tuple[Pool, Pool]) -> 
 @given(changed_pools(), st.sampled_from(RULES))
 def test_a_pair_of_one_prompt_has_the_floor_of_every_relation(pair: tuple[Pool, Pool], rule: str) -> None:
     source, follow = pair
-    scene, said = Look.of(drawn(source)), Said.of(source)
-    shape = Change.of(difference(source, follow)).shape
-    floor = against_source(rule, scene, scene, said, Change.of({}), shape)
+    scene, said = SceneLook.of(drawn(source)), Said.of(source)
+    shape = PoolChange.of(difference(source, follow)).shape
+    floor = against_source(rule, scene, scene, said, PoolChange.of({}), shape)
     assert floor.right["entities"] is True and floor.right["relations"] is True

@@ -20,7 +20,7 @@ from medtest.training.scenes.layouts import MOST_FILLED, MOST_HIDDEN, pair_layou
 from medtest.training.scenes.losses import scene_loss
 from medtest.training.scenes.options import SceneOptions
 from medtest.training.scenes.pictures import Targets, _targets, training_batch
-from medtest.training.scenes.scores import Tally
+from medtest.training.scenes.scores import DetectionTally
 from medtest.training.scenes.train import FILE, train_scenes
 
 DOG = Placed(name="dog", colour="brown", box=(0.10, 0.40, 0.25, 0.52))
@@ -109,7 +109,7 @@ def test_tallies_count_by_class_place_colour_and_relation() -> None:
         SeenEntity(name="dog", box=(0.11, 0.41, 0.26, 0.53), score=0.5, attributes=("brown",)),
         SeenEntity(name="cat", box=DOG.box, score=0.4, attributes=("brown",)),
     )
-    tally = Tally()
+    tally = DetectionTally()
     tally.add(
         [DOG, HOUSE],
         seen,

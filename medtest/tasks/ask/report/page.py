@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.report.heat import percent, rows_of
+from medtest.report.charts.heat import percent, rows_of
 from medtest.report.words import counted, p_words, question_words
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.tasks.ask.report.accuracy import accuracy_rows, hidden_words, published_words

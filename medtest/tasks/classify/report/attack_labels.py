@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medtest.report.attacks.section import number, ranged, share
-from medtest.report.heat import rows_of
+from medtest.report.charts.heat import rows_of
 from medtest.results.cube.axes import ALL
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medtest.report.heat import blank, filled, heat_map, rows_of
+from medtest.report.charts.heat import blank, filled, heat_map, rows_of
 from medtest.results.efr import ALL, OVERALL
 from medtest.tasks.classify.tables.flips import AUTO
 from medtest.tasks.classify.tables.results import LabelTables

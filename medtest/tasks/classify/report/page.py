@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
-from medtest.report import figures
-from medtest.report.heat import WARN, percent, rows_of
+from medtest.report.charts import figures
+from medtest.report.charts.heat import WARN, percent, rows_of
 from medtest.report.material import SampleStrip, sample_index, strips
 from medtest.report.words import p_words, with_interval
 from medtest.results.attacks.checks import Warn

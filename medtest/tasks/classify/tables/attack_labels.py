@@ -21,7 +21,7 @@ from medtest.results.cube.rates import rates
 from medtest.results.published.retraining import ORIGINAL
 from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables import auroc
-from medtest.tasks.classify.tables.cells import Cases, Pool
+from medtest.tasks.classify.tables.cells import Cases, CellPool
 from medtest.tasks.classify.tables.decisions import Bools, Floats, probabilities_of
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _of_sources(records: Records, probabilities: Floats) -> Floats:
 def _areas(cases: Cases) -> dict[tuple[str, str, str], Floats]:
     """Return the areas of all classes by data set, relation and severity."""
 
-    def made(pool: Pool) -> dict[str, Floats]:
+    def made(pool: CellPool) -> dict[str, Floats]:
         if pool.relation == ORIGINAL:
             return {}
         levels = cases.place.severities

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.results.cube.intervals import percentile_interval
-from medtest.tasks.classify.tables.cells import Pool
+from medtest.tasks.classify.tables.cells import CellPool
 
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -93,7 +93,7 @@ class Area:
         return mean_of_classes(self.draws)
 
 
-def areas_of(pool: Pool, severity: int | None = None, *, resample: bool = False) -> Area:
+def areas_of(pool: CellPool, severity: int | None = None, *, resample: bool = False) -> Area:
     """Return the areas of cases.
 
     Args:
@@ -108,7 +108,7 @@ def areas_of(pool: Pool, severity: int | None = None, *, resample: bool = False)
     return found
 
 
-def _areas(pool: Pool, severity: int | None, *, resample: bool) -> Area:
+def _areas(pool: CellPool, severity: int | None, *, resample: bool) -> Area:
     by_set = pool.scored(severity)
     rows = np.concatenate(by_set)
     truth, scores = pool.cases.decided.expected[rows], pool.cases.probabilities[rows]

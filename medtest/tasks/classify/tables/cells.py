@@ -79,7 +79,7 @@ class Cases:
         value: T = self._kept[key]
         return value
 
-    def by_dataset(self, make: Callable[[Pool], T]) -> dict[str, dict[str, T]]:
+    def by_dataset(self, make: Callable[[CellPool], T]) -> dict[str, dict[str, T]]:
         """Return what is made of every relation on each data set, and on all together, by data set and relation."""
         made: dict[str, dict[str, T]] = {name: {} for name in (*self.place.datasets, ALL)}
         for relation in self.place.relations:
@@ -87,7 +87,7 @@ class Cases:
                 made[pool.dataset][relation] = make(pool)
         return made
 
-    def _pools(self, relation: str) -> Iterator[Pool]:
+    def _pools(self, relation: str) -> Iterator[CellPool]:
         place = self.place
         rows = np.flatnonzero(place.relation == place.relations.index(relation))
         by_set = [rows[place.dataset[rows] == number] for number in range(len(place.datasets))]
@@ -104,7 +104,7 @@ class Cases:
         every = list(range(len(sums)))
         for dataset, numbers in [*((name, [number]) for number, name in enumerate(place.datasets)), (ALL, every)]:
             if any(by_set[number].size for number in numbers):
-                yield Pool(
+                yield CellPool(
                     cases=self,
                     dataset=dataset,
                     relation=relation,
@@ -116,7 +116,7 @@ class Cases:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Pool:
+class CellPool:
     """The cases of one relation, or the sources, on one data set or on all together.
 
     Attributes:

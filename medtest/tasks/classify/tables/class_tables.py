@@ -15,7 +15,7 @@ from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Axes, axes
 from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables import auroc
-from medtest.tasks.classify.tables.cells import Cases, Pool, cases_of
+from medtest.tasks.classify.tables.cells import Cases, CellPool, cases_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,14 +42,14 @@ def confusion_table(records: Records, place: Axes | None = None, cases: Cases | 
     return pd.DataFrame(rows, columns=list(CONFUSION_COLUMNS))
 
 
-def _rows(found: Cases, make: Callable[[Pool], Iterator[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _rows(found: Cases, make: Callable[[CellPool], Iterator[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return what is made of every pool, data set by data set."""
     return [
         row for made in found.by_dataset(lambda pool: list(make(pool))).values() for one in made.values() for row in one
     ]
 
 
-def _matrix(pool: Pool) -> Iterator[dict[str, Any]]:
+def _matrix(pool: CellPool) -> Iterator[dict[str, Any]]:
     decided = pool.cases.decided
     names = decided.classes.names
     counts = np.zeros((len(names), len(names)), np.int64)
@@ -80,7 +80,7 @@ def class_table(records: Records, place: Axes | None = None, cases: Cases | None
     return table.astype(dict.fromkeys(("recall", "recall_low", "recall_high", "precision"), "float64"))
 
 
-def _classes(pool: Pool) -> Iterator[dict[str, Any]]:
+def _classes(pool: CellPool) -> Iterator[dict[str, Any]]:
     layout, total = pool.cases.layout, pool.totals[-1]
     hit, expected, answered = layout.per_class(total)
     hit_draws, expected_draws, _ = layout.per_class(pool.draws[:, -1])

@@ -26,7 +26,7 @@ from medtest.results.cube.paired import clustered, holm
 from medtest.results.published.retraining import ORIGINAL, WITHOUT
 from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables import auroc
-from medtest.tasks.classify.tables.cells import Cases, Pool, cases_of
+from medtest.tasks.classify.tables.cells import Cases, CellPool, cases_of
 from medtest.tasks.classify.tables.decisions import Floats
 from medtest.tasks.classify.tables.sums import SumColumns, measures
 
@@ -114,7 +114,7 @@ class _Table:
         severity = ALL if number == self._all else str(self._cases.place.severities[number])
         return {"dataset": dataset, "relation": relation, "group": group, "severity": severity}
 
-    def _row(self, pool: Pool) -> _Row:
+    def _row(self, pool: CellPool) -> _Row:
         layout, totals = self._cases.layout, pool.totals
         found = _Row(values=measures(totals, layout), draws=measures(pool.draws, layout))
         found.values["auroc"], found.draws["auroc"] = self._areas(pool)
@@ -130,7 +130,7 @@ class _Table:
             found.cells[int(number)] = {**cell, "errors": int(errors[number]), "skipped": int(skipped[number])}
         return found
 
-    def _areas(self, pool: Pool) -> tuple[Floats, Floats]:
+    def _areas(self, pool: CellPool) -> tuple[Floats, Floats]:
         """Return mean AUROC at every severity and all, and its draws, which only ``all`` has."""
         levels = [] if pool.original else list(range(self._all))
         whole = auroc.areas_of(pool, resample=True)

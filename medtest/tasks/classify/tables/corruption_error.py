@@ -22,7 +22,7 @@ from medtest.results.cube.axes import OVERALL, Axes, axes
 from medtest.results.published.retraining import ORIGINAL
 from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables import auroc
-from medtest.tasks.classify.tables.cells import Cases, Pool, cases_of
+from medtest.tasks.classify.tables.cells import Cases, CellPool, cases_of
 from medtest.tasks.classify.tables.decisions import Floats
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class _Errors:
     clusters: int
 
     @classmethod
-    def of(cls, pool: Pool) -> _Errors:
+    def of(cls, pool: CellPool) -> _Errors:
         layout = pool.cases.layout
         with np.errstate(invalid="ignore", divide="ignore"):
             errors, draws = (

@@ -15,7 +15,7 @@ from medtest.results.cube.axes import ALL, Axes
 from medtest.results.published.retraining import ORIGINAL
 from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables import auroc
-from medtest.tasks.classify.tables.cells import Cases, Pool, cases_of
+from medtest.tasks.classify.tables.cells import Cases, CellPool, cases_of
 from medtest.tasks.classify.tables.decisions import (
     EXPECTED,
     LABEL,
@@ -93,7 +93,7 @@ def _areas(cases: Cases) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(AREAS))
 
 
-def _areas_of(pool: Pool) -> list[tuple[object, ...]]:
+def _areas_of(pool: CellPool) -> list[tuple[object, ...]]:
     if pool.relation == ORIGINAL:
         return []
     levels = pool.cases.place.severities

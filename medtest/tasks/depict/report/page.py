@@ -8,9 +8,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from medtest.report.bars import GroupBar, bar_panel
-from medtest.report.figures import BLUE, GREEN, ORANGE, PURPLE, SERIES, VERMILION
-from medtest.report.heat import percent, rows_of
+from medtest.report.charts.bars import GroupBar, bar_panel
+from medtest.report.charts.figures import BLUE, GREEN, ORANGE, PURPLE, SERIES, VERMILION
+from medtest.report.charts.heat import percent, rows_of
 from medtest.report.words import p_words
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.published import published_actesting as published

@@ -15,8 +15,8 @@ from medtest.results.cube.axes import Floats, Integers, Places
 from medtest.results.cube.resampling import Resampler
 from medtest.results.records.records_io import Records
 from medtest.tasks.depict.oracle import ANSWERED, WHOLE, WITHHELD
-from medtest.tasks.depict.rules import KINDS, RULES, STRICT, Judged, against_source, against_truth, missed
-from medtest.tasks.depict.views import SHAPES, Change, Look, Said, change_of, look_of, said_of
+from medtest.tasks.depict.rules import KINDS, RULES, STRICT, JudgedPair, against_source, against_truth, missed
+from medtest.tasks.depict.views import SHAPES, PoolChange, Said, SceneLook, change_of, look_of, said_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ MISS_RULES = RULES
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Cases:
+class DepictedCases:
     """Sources and follow-ups of one system, N in all, sources first.
 
     Attributes:
@@ -133,7 +133,7 @@ class Cases:
         if rule == STRICT:  # which asks of a prompt that did not change the same under every operator
             return {kind: self.pair[rule, kind][rows] for kind in ALL_KINDS}
         found = {kind: np.full(len(rows), np.nan) for kind in ALL_KINDS}
-        known: dict[tuple[Any, ...], Judged] = {}
+        known: dict[tuple[Any, ...], JudgedPair] = {}
         for place, (row, shape) in enumerate(zip(rows.tolist(), shapes.tolist(), strict=True)):
             if not self.paired[row]:
                 continue
@@ -146,7 +146,7 @@ class Cases:
             _note(found, place, judged)
         return found
 
-    def _looks(self, row: int) -> tuple[Look, Look]:
+    def _looks(self, row: int) -> tuple[SceneLook, SceneLook]:
         return look_of(self.source_scene[row], self.source_tells[row]), look_of(self.scene[row], self.tells[row])
 
 
@@ -157,7 +157,7 @@ def has_depictions(records: Records) -> bool:
     return any(all(one in frame.columns for one in names) and bool(frame[names[0]].notna().any()) for frame in frames)
 
 
-def cases_of(records: Records) -> Cases:
+def cases_of(records: Records) -> DepictedCases:
     """Return what the rules say of records.
 
     Args:
@@ -172,7 +172,7 @@ def cases_of(records: Records) -> Cases:
     cluster, clusters = pd.factorize(text["dataset"] + "\x1f" + text["cluster"])
     weight = np.concatenate([_weights(frame) for frame in frames])
     found = _judge(text, relation == relations.index(SOURCE) if SOURCE in relations else np.zeros(len(relation), bool))
-    return Cases(
+    return DepictedCases(
         relations=relations,
         relation=relation,
         seed=seed.astype(np.int64),
@@ -238,7 +238,7 @@ def _judge(text: Mapping[str, Texts], source: NDArray[np.bool_]) -> dict[str, An
         if not source[row] and text["effect"][row]:
             shape[row] = SHAPES.index(change_of(text["effect"][row]).shape)
     by_rule = {rule: {kind: pair[rule, kind] for kind in ALL_KINDS} for rule in RULES}
-    known: dict[tuple[str, ...], tuple[Judged, dict[str, tuple[int, int, int, int]]]] = {}
+    known: dict[tuple[str, ...], tuple[JudgedPair, dict[str, tuple[int, int, int, int]]]] = {}
     for row in np.flatnonzero(seen).tolist():
         look, said, change = _parsed(text, row)
         key = (text["scene"][row], text["tells"][row], text["pool"][row], text["effect"][row])
@@ -269,7 +269,7 @@ def _judge(text: Mapping[str, Texts], source: NDArray[np.bool_]) -> dict[str, An
     }
 
 
-def _parsed(text: Mapping[str, Texts], row: int) -> tuple[Look, Said, Change]:
+def _parsed(text: Mapping[str, Texts], row: int) -> tuple[SceneLook, Said, PoolChange]:
     return (
         look_of(text["scene"][row], text["tells"][row]),
         said_of(text["pool"][row]),
@@ -277,7 +277,7 @@ def _parsed(text: Mapping[str, Texts], row: int) -> tuple[Look, Said, Change]:
     )
 
 
-def _note(columns: Mapping[str, Floats], row: int, judged: Judged) -> None:
+def _note(columns: Mapping[str, Floats], row: int, judged: JudgedPair) -> None:
     for kind, right in ((WHOLE, judged.whole), *judged.right.items()):
         if right is not None:
             columns[kind][row] = 0.0 if right else 1.0

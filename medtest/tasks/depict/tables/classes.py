@@ -10,7 +10,7 @@ import numpy as np
 from medtest.readers.pictures.card import Card
 from medtest.results.columns import columns_in
 from medtest.results.cube.intervals import wilson, wilson_ends
-from medtest.tasks.depict.tables.cases import Cases
+from medtest.tasks.depict.tables.cases import DepictedCases
 from medtest.tasks.depict.views import look_of, said_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ CLASS_COLUMNS = columns_in(__file__, "depiction_classes")
 CLASS, PREDICATE = "class", "predicate"
 
 
-def class_table(cases: Cases, card: Card | None = None) -> pd.DataFrame:
+def class_table(cases: DepictedCases, card: Card | None = None) -> pd.DataFrame:
     """Return a row for each class and predicate that prompts say, with exactly :data:`CLASS_COLUMNS`.
 
     ``said`` counts pictures whose prompt says it, ``missed`` those in which it is not seen (a predicate: in any triple

@@ -27,8 +27,8 @@ from medtest.results.cube.axes import Floats, Integers
 from medtest.results.cube.intervals import Z95, percentile_ends
 from medtest.results.cube.resampling import generator
 from medtest.tasks.depict.rules import ENTITIES
-from medtest.tasks.depict.tables.cases import Cases
-from medtest.tasks.depict.views import Change, Look, Said, change_of, look_of, said_of
+from medtest.tasks.depict.tables.cases import DepictedCases
+from medtest.tasks.depict.views import PoolChange, Said, SceneLook, change_of, look_of, said_of
 
 _DRAWS = 1000
 _LEAST = 0.05
@@ -66,7 +66,7 @@ class Correction:
         return found
 
     def of_errors(
-        self, cases: Cases, rows: Integers, row: Mapping[str, Any], *, pairs: bool, kind: str
+        self, cases: DepictedCases, rows: Integers, row: Mapping[str, Any], *, pairs: bool, kind: str
     ) -> dict[str, float]:
         """Return the corrected error rate of some cases with its interval.
 
@@ -95,7 +95,7 @@ class Correction:
             return dict(NOTHING)
         return _corrected(row, "rate", alarm / total, hit / total)
 
-    def of_misses(self, cases: Cases, rows: Integers, row: Mapping[str, Any], *, kind: str) -> dict[str, float]:
+    def of_misses(self, cases: DepictedCases, rows: Integers, row: Mapping[str, Any], *, kind: str) -> dict[str, float]:
         """Return the corrected miss rate of some cases with its interval: class by class, then together.
 
         Args:
@@ -162,7 +162,7 @@ class _Logs:
         return 1 - np.exp(passed), found
 
 
-def _told(said: Said, change: Change, look: Look, names: Mapping[str, int], *, classes: bool) -> _Told | None:
+def _told(said: Said, change: PoolChange, look: SceneLook, names: Mapping[str, int], *, classes: bool) -> _Told | None:
     """Return places of what a case says; None where it says nothing that the card knows."""
     tells = look.tells
     if classes:

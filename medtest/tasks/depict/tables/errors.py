@@ -17,7 +17,7 @@ from medtest.results.cube.axes import OVERALL, Floats
 from medtest.results.cube.rates import CASES, Rates, decimals, rates
 from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.rules import ENTITIES, KINDS, RELATIONS, RULES, STRICT
-from medtest.tasks.depict.tables.cases import ALL_KINDS, MISS_RULES, Cases
+from medtest.tasks.depict.tables.cases import ALL_KINDS, MISS_RULES, DepictedCases
 from medtest.tasks.depict.tables.correction import Correction
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ MISS_COLUMNS = columns_in(__file__, "actesting_miss")
 TRUTH = "truth"
 
 
-def error_table(cases: Cases, correction: Correction | None = None) -> pd.DataFrame:
+def error_table(cases: DepictedCases, correction: Correction | None = None) -> pd.DataFrame:
     """Return error rates of every operator, rule and kind, with exactly :data:`ERROR_COLUMNS`.
 
     ``cannot_tell`` counts seen cases whose change lies on what the reader cannot tell, and its share of them. Against
@@ -56,7 +56,7 @@ def error_table(cases: Cases, correction: Correction | None = None) -> pd.DataFr
 
 
 def _rows(
-    cases: Cases,
+    cases: DepictedCases,
     wrong: Floats,
     made: Rates,
     column: int,
@@ -95,7 +95,7 @@ def _rows(
     return found
 
 
-def miss_table(cases: Cases, correction: Correction | None = None) -> pd.DataFrame:
+def miss_table(cases: DepictedCases, correction: Correction | None = None) -> pd.DataFrame:
     """Return miss rates of every operator, the source and rule, with exactly :data:`MISS_COLUMNS`.
 
     Args:
@@ -128,7 +128,7 @@ def miss_table(cases: Cases, correction: Correction | None = None) -> pd.DataFra
     return pd.DataFrame(rows, columns=list(MISS_COLUMNS))
 
 
-def made_rates(cases: Cases, part: Sequence[Any], whole: Sequence[Any], *, independent: bool = True) -> Rates:
+def made_rates(cases: DepictedCases, part: Sequence[Any], whole: Sequence[Any], *, independent: bool = True) -> Rates:
     """Return weighted rates of all relations and of all operators together, a column each; one draw serves them all.
 
     Args:
@@ -147,12 +147,12 @@ def made_rates(cases: Cases, part: Sequence[Any], whole: Sequence[Any], *, indep
     )
 
 
-def _names(cases: Cases) -> list[tuple[int, str]]:
+def _names(cases: DepictedCases) -> list[tuple[int, str]]:
     names = list(enumerate(cases.relations))
     return [*names, (len(names), OVERALL)] if cases.pooled.sum() > 1 else names
 
 
-def _members(cases: Cases, number: int) -> Any:
+def _members(cases: DepictedCases, number: int) -> Any:
     return cases.pooled[cases.relation] if number == len(cases.relations) else cases.relation == number
 
 

@@ -25,7 +25,7 @@ from medtest.results.cube.paired import clustered, holm
 from medtest.results.cube.rates import BOOTSTRAP
 from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.rules import ENTITIES, RELATIONS, RULES, STRICT
-from medtest.tasks.depict.tables.cases import ALL_KINDS, Cases
+from medtest.tasks.depict.tables.cases import ALL_KINDS, DepictedCases
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ _Z80 = 0.8416212335729143
 """0.8 quantile of the normal distribution."""
 
 
-def net_table(cases: Cases) -> pd.DataFrame:
+def net_table(cases: DepictedCases) -> pd.DataFrame:
     """Return net error rates of every operator, rule and kind, with exactly :data:`NET_COLUMNS`.
 
     ``smallest_net`` is the smallest difference that the run shows with a power of 80 % at 5 %, uncorrected.
@@ -70,14 +70,14 @@ def net_table(cases: Cases) -> pd.DataFrame:
     return made.assign(p_holm=corrected)
 
 
-def _shapes(cases: Cases, own: Integers, floor: Integers) -> Integers:
+def _shapes(cases: DepictedCases, own: Integers, floor: Integers) -> Integers:
     """Return for each pair of one prompt the shape of the operator's change of that prompt."""
     shape = np.zeros(int(cases.seed.max()) + 1, np.int64)
     shape[cases.seed[own]] = cases.shape[own]
     return shape[cases.seed[floor]]
 
 
-def _row(cases: Cases, own: Integers, wrong: Floats, floor: Integers, floors: Floats) -> dict[str, Any]:
+def _row(cases: DepictedCases, own: Integers, wrong: Floats, floor: Integers, floors: Floats) -> dict[str, Any]:
     """Return the figures of an operator under a rule; nothing where either side has no case."""
     seeds = cases.seed[floor][~np.isnan(floors)]
     kept = ~np.isnan(wrong) & np.isin(cases.seed[own], seeds)
@@ -105,14 +105,14 @@ def _row(cases: Cases, own: Integers, wrong: Floats, floor: Integers, floors: Fl
     }
 
 
-def _sums(cases: Cases, rows: Integers, wrong: Floats) -> Floats:
+def _sums(cases: DepictedCases, rows: Integers, wrong: Floats) -> Floats:
     """Return weighted errors and cases by cluster, clusters × 2."""  # noqa: RUF002
     weight = cases.weight[rows]
     columns = [np.bincount(cases.cluster[rows], one, cases.clusters) for one in (wrong * weight, weight)]
     return np.stack(columns, axis=1)
 
 
-def _first(cases: Cases, own: Integers, wrong: Floats, floor: Integers, floors: Floats) -> NDArray[np.int64]:
+def _first(cases: DepictedCases, own: Integers, wrong: Floats, floor: Integers, floors: Floats) -> NDArray[np.int64]:
     """Return by cluster how many prompts err under the operator alone less those that err asked anew alone."""
     size = int(cases.seed.max()) + 1
     sides = []
@@ -129,7 +129,7 @@ def _first(cases: Cases, own: Integers, wrong: Floats, floor: Integers, floors: 
 
 
 def _interval(
-    cases: Cases, sums: list[Floats], both: tuple[float, float], pairs: NDArray[np.int64] | None
+    cases: DepictedCases, sums: list[Floats], both: tuple[float, float], pairs: NDArray[np.int64] | None
 ) -> tuple[float, float, str]:
     if pairs is not None:
         return *paired_score(int((pairs > 0).sum()), int((pairs < 0).sum()), len(pairs)), PAIRED_SCORE

@@ -10,7 +10,7 @@ from medtest.results.columns import columns_in
 from medtest.results.cube.axes import OVERALL
 from medtest.results.cube.rates import decimals
 from medtest.tasks.depict.oracle import ANSWERED, FILTERED, REFUSED
-from medtest.tasks.depict.tables.cases import Cases
+from medtest.tasks.depict.tables.cases import DepictedCases
 from medtest.tasks.depict.tables.errors import made_rates
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REFUSAL_COLUMNS = columns_in(__file__, "refusals")
 
 
-def refusal_table(cases: Cases) -> pd.DataFrame:
+def refusal_table(cases: DepictedCases) -> pd.DataFrame:
     """Return what became of the calls of every operator and of the sources, with exactly :data:`REFUSAL_COLUMNS`.
 
     ``withheld`` are pictures that the service refused to draw or filtered; ``withheld_after_drawn`` those of them whose

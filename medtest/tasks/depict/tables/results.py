@@ -11,7 +11,7 @@ from medtest.records import is_simulated
 from medtest.results.columns import columns_in, seeds_of
 from medtest.results.costs import cost_rows
 from medtest.results.records.records_io import Records
-from medtest.tasks.depict.tables.cases import Cases, cases_of, has_depictions
+from medtest.tasks.depict.tables.cases import DepictedCases, cases_of, has_depictions
 from medtest.tasks.depict.tables.classes import class_table
 from medtest.tasks.depict.tables.correction import Correction
 from medtest.tasks.depict.tables.errors import error_table, miss_table
@@ -125,4 +125,4 @@ def cost_table(records: Records) -> pd.DataFrame:
     return cost_rows(frames, ("relation",), COST_COLUMNS)
 
 
-__all__ = ["Cases", "DepictTables", "depict_tables"]
+__all__ = ["DepictedCases", "DepictTables", "depict_tables"]

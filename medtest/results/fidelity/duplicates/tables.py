@@ -19,7 +19,7 @@ from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL
 from medtest.results.cube.rates import decimals
 from medtest.results.fidelity.cases import PICTURE, DrawnCases
-from medtest.results.fidelity.duplicates import Alike, Index, Near, cosine_of, representatives
+from medtest.results.fidelity.duplicates.index import Alike, HashIndex, Near, cosine_of, representatives
 from medtest.results.fidelity.embedded import EmbeddedRun
 from medtest.results.fidelity.shares import shares_of
 
@@ -138,7 +138,7 @@ def _training(embedded: EmbeddedRun, similarity: float) -> Mapping[str, tuple[st
 
     Answers are what is held in memory; training pictures are gone through one after another.
     """
-    index = Index()
+    index = HashIndex()
     for number, content in enumerate(embedded.hashes(embedded.pictures)):
         index.add(number, content)
     names = list(embedded.training)
@@ -157,7 +157,7 @@ def _training(embedded: EmbeddedRun, similarity: float) -> Mapping[str, tuple[st
     return found
 
 
-def _all_near(index: Index, number: int, content: bytes, alike: Alike, least: float) -> Sequence[Near]:
+def _all_near(index: HashIndex, number: int, content: bytes, alike: Alike, least: float) -> Sequence[Near]:
     near = (Near(other, bits, alike(other, number)) for other, bits in index.near(content))
     return [one for one in near if one.similarity >= least]
 

@@ -15,7 +15,7 @@ from PIL import Image as PillowImage
 from rich.console import Console
 
 from medtest.cases import Address, FollowUp, PreparedSeed, SeedRef
-from medtest.cli.sheet import draw_sheet, save_sheet
+from medtest.cli.followups.sheet import draw_sheet, save_sheet
 from medtest.cli.terminal import say
 from medtest.cli.typed import mistake, split_tokens
 from medtest.errors import NotApplicable, OutputProblem, nearest_name

@@ -13,12 +13,12 @@ from math import ceil, floor, log2
 
 from markupsafe import Markup
 
-from medtest.report.svg import FAINT as _FAINT
-from medtest.report.svg import INK as _INK
-from medtest.report.svg import line as _line
-from medtest.report.svg import open_svg as _open
-from medtest.report.svg import text as _text
-from medtest.report.svg import upright as _upright
+from medtest.report.charts.svg import FAINT as _FAINT
+from medtest.report.charts.svg import INK as _INK
+from medtest.report.charts.svg import line as _line
+from medtest.report.charts.svg import open_svg as _open
+from medtest.report.charts.svg import text as _text
+from medtest.report.charts.svg import upright as _upright
 
 BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)

@@ -8,8 +8,8 @@ from html import escape
 
 from markupsafe import Markup
 
-from medtest.report.figures import SERIES
-from medtest.report.svg import FAINT, INK, line, open_svg, text, upright
+from medtest.report.charts.figures import SERIES
+from medtest.report.charts.svg import FAINT, INK, line, open_svg, text, upright
 
 _GRID = "#d9dde3"
 

@@ -1,6 +1,6 @@
 """An OpenAI-shaped server on loopback whose faults are switchable: for tests, benchmarks and the simulated laboratory.
 
-``python -m medtest.api.faults_server --latency 0.05 --rate 10 --burst 10`` prints its address and serves until it is
+``python -m medtest.api.faulty.server --latency 0.05 --rate 10 --burst 10`` prints its address and serves until it is
 ended. It speaks ``/v1/models``, ``/v1/chat/completions`` and ``/v1/responses``, with usage, bearer key and errors in
 the provider's form; ``/faults`` (GET) gives what it counted, ``/faults`` (PUT, JSON) sets faults anew.
 
@@ -26,83 +26,25 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields, replace
 from email.utils import formatdate
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from medtest.api.faults import SHARES, Faults, Limiter, completion
+from medtest.api.faulty.answers import (
+    Answer,
+    BadRequest,
+    PictureEndpoint,
+    Refusal,
+    asked_schema,
+    default_answer,
+    drawn_reply,
+)
+from medtest.api.faulty.faults import SHARES, Faults, Limiter, completion
 
 T = TypeVar("T")
-Answer = Callable[[Mapping[str, Any]], str]
 Door = Callable[[bytes], object]
 """Takes the body of a PUT and returns what is sent back as JSON; it raises :class:`BadRequest` as answers do."""
-_WORDS = ("Yes.", "No.", "2", "None", "polyp", "upper left", "pink; red", "11-20mm", "Paris Is", "Not relevant")
 _MOST_BYTES = 2**26
 _SAYS = ("/chat/completions", "/responses")
 _DRAWS = "/images/generations"
-
-
-class PictureEndpoint(Protocol):
-    """What draws behind ``/v1/images/generations``.
-
-    Attributes:
-        base_url: Filled in with the server's address once it listens.
-    """
-
-    base_url: str
-
-    def answer(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the reply to a request as JSON values; it raises :class:`BadRequest`."""
-
-    def file(self, path: str) -> tuple[str, bytes] | None:
-        """Return type and bytes of what lies at a path, None for nothing."""
-
-
-class Refusal(str):
-    """Words of an answer that declines, sent in the field that the provider has for them."""
-
-
-class BadRequest(Exception):  # noqa: N818 - what it is called by providers
-    """What an answer function raises: the request is at fault.
-
-    Args:
-        message: What is wrong with it.
-        status: HTTP status, 400 to 499.
-        code: The provider's code for it.
-    """
-
-    def __init__(self, message: str, *, status: int = 400, code: str = "invalid_request_error") -> None:
-        super().__init__(message)
-        self.status, self.code = status, code
-
-
-def default_answer(body: Mapping[str, Any]) -> str:
-    """Return an answer drawn by the request's content: the same content has the same answer."""
-    content = json.dumps([body.get(name) for name in ("model", "messages", "input", "seed")], sort_keys=True)
-    digest = hashlib.sha256(content.encode()).digest()
-    word = _WORDS[digest[0] % len(_WORDS)]
-    shape = _schema(body)
-    if shape is None:
-        return f"{word} ({digest.hex()[:12]})"
-    return json.dumps({name: _filled(part, word) for name, part in shape.get("properties", {}).items()})
-
-
-def _filled(part: Mapping[str, Any], word: str) -> Any:
-    kinds: dict[str, Any] = {"integer": len(word), "number": 0.5, "boolean": word == "Yes.", "array": []}
-    return kinds.get(str(part.get("type")), word)
-
-
-def _drawn(draws: PictureEndpoint, body: Mapping[str, Any], fault: str) -> bytes:
-    """Return the reply of what draws; its faults are how such services withhold a picture."""
-    if fault == "refusal":
-        raise BadRequest("The safety system rejected this request.", code="moderation_blocked")
-    reply = draws.answer(body)
-    return json.dumps({**reply, "data": []} if fault == "filtered" else reply).encode()
-
-
-def _schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    asked = body.get("response_format")  # of pictures it is a word
-    shape = asked if isinstance(asked, dict) else {}
-    found = shape.get("json_schema") or (body.get("text") or {}).get("format")
-    return found.get("schema") if isinstance(found, Mapping) else None
 
 
 class FaultServer:
@@ -249,7 +191,7 @@ class FaultServer:
     async def _reply(self, body: Mapping[str, Any], path: str, fault: str, size: int) -> bytes:
         """Return the body of an answer."""
         if self.draws is not None and path.endswith(_DRAWS):
-            return await self._made(_drawn, self.draws, body, fault)
+            return await self._made(drawn_reply, self.draws, body, fault)
         words = await self._made(self.answer, body)
         declined = str(words) if isinstance(words, Refusal) else None
         chat = path.endswith("/chat/completions")
@@ -284,7 +226,7 @@ class FaultServer:
             return await self._error(writer, 400, "invalid_request_error", "The body is no JSON.", stated)
         if not isinstance(body, dict):
             return await self._error(writer, 400, "invalid_request_error", "The body is no object.", stated)
-        if _schema(body) is not None and not faults.takes_schema:
+        if asked_schema(body) is not None and not faults.takes_schema:
             self.counts["no_schema"] += 1
             return await self._error(writer, 400, "invalid_request_error", "response_format is not supported", stated)
         if fault:
@@ -406,7 +348,7 @@ def serving_server(server: FaultServer) -> Iterator[FaultServer]:
 
 def main() -> None:
     """Serve until the process is ended; the first line printed is the address."""
-    parser = argparse.ArgumentParser(prog="python -m medtest.api.faults_server", description="A server with faults.")
+    parser = argparse.ArgumentParser(prog="python -m medtest.api.faulty.server", description="A server with faults.")
     parser.add_argument("--port", type=int, default=0, help="0: a free one")
     for field in fields(Faults):
         name = "--" + field.name.replace("_", "-")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.cases import UNCHANGED
 from medtest.oracles.criteria import threshold_of
-from medtest.report.figures import shade
+from medtest.report.charts.figures import shade
 from medtest.report.intervals import MARKS, legend
 from medtest.results import efr
 from medtest.results.attacks.checks import TITLES, Warn

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from medtest.embeddings.hashes import BITS
-from medtest.results.fidelity.features import Features
+from medtest.results.fidelity.features import PictureFeatures
 
 MOST_BITS: Final = 15
 """Hashes of near-duplicates differ in so many bits at most: one less than there are bands."""
@@ -44,7 +44,7 @@ class Near:
     similarity: float
 
 
-class Index:
+class HashIndex:
     """Hashes that others are looked up in.
 
     Args:
@@ -94,7 +94,7 @@ def representatives(hashes: Sequence[bytes], alike: Alike | None, least: float) 
         alike: The second measure; None for the hash alone.
         least: How alike two of a group are at least.
     """
-    index = Index()
+    index = HashIndex()
     found: list[Near] = []
     for number, content in enumerate(hashes):
         nearest = nearest_of(index, number, content, alike, least)
@@ -104,7 +104,7 @@ def representatives(hashes: Sequence[bytes], alike: Alike | None, least: float) 
     return found
 
 
-def nearest_of(index: Index, number: int, content: bytes, alike: Alike | None, least: float) -> Near | None:
+def nearest_of(index: HashIndex, number: int, content: bytes, alike: Alike | None, least: float) -> Near | None:
     """Return the nearest picture of an index that both measures call nearly the same.
 
     Args:
@@ -121,7 +121,7 @@ def nearest_of(index: Index, number: int, content: bytes, alike: Alike | None, l
     return None
 
 
-def cosine_of(features: Features, others: Features | None = None) -> Alike:
+def cosine_of(features: PictureFeatures, others: PictureFeatures | None = None) -> Alike:
     """Return the second measure by features: the cosine between two rows, of two sets where two are given."""
 
     def alike(first: int, second: int) -> float:

@@ -1,0 +1,1 @@
+"""A server on loopback whose faults are switchable."""

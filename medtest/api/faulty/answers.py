@@ -1,0 +1,77 @@
+"""What the server of faults answers: words drawn by the request, and the replies of what draws behind it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+Answer = Callable[[Mapping[str, Any]], str]
+_WORDS = ("Yes.", "No.", "2", "None", "polyp", "upper left", "pink; red", "11-20mm", "Paris Is", "Not relevant")
+
+
+class PictureEndpoint(Protocol):
+    """What draws behind ``/v1/images/generations``.
+
+    Attributes:
+        base_url: Filled in with the server's address once it listens.
+    """
+
+    base_url: str
+
+    def answer(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the reply to a request as JSON values; it raises :class:`BadRequest`."""
+
+    def file(self, path: str) -> tuple[str, bytes] | None:
+        """Return type and bytes of what lies at a path, None for nothing."""
+
+
+class Refusal(str):
+    """Words of an answer that declines, sent in the field that the provider has for them."""
+
+
+class BadRequest(Exception):  # noqa: N818 - what it is called by providers
+    """What an answer function raises: the request is at fault.
+
+    Args:
+        message: What is wrong with it.
+        status: HTTP status, 400 to 499.
+        code: The provider's code for it.
+    """
+
+    def __init__(self, message: str, *, status: int = 400, code: str = "invalid_request_error") -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+def default_answer(body: Mapping[str, Any]) -> str:
+    """Return an answer drawn by the request's content: the same content has the same answer."""
+    content = json.dumps([body.get(name) for name in ("model", "messages", "input", "seed")], sort_keys=True)
+    digest = hashlib.sha256(content.encode()).digest()
+    word = _WORDS[digest[0] % len(_WORDS)]
+    shape = asked_schema(body)
+    if shape is None:
+        return f"{word} ({digest.hex()[:12]})"
+    return json.dumps({name: _filled(part, word) for name, part in shape.get("properties", {}).items()})
+
+
+def _filled(part: Mapping[str, Any], word: str) -> Any:
+    kinds: dict[str, Any] = {"integer": len(word), "number": 0.5, "boolean": word == "Yes.", "array": []}
+    return kinds.get(str(part.get("type")), word)
+
+
+def drawn_reply(draws: PictureEndpoint, body: Mapping[str, Any], fault: str) -> bytes:
+    """Return the reply of what draws; its faults are how such services withhold a picture."""
+    if fault == "refusal":
+        raise BadRequest("The safety system rejected this request.", code="moderation_blocked")
+    reply = draws.answer(body)
+    return json.dumps({**reply, "data": []} if fault == "filtered" else reply).encode()
+
+
+def asked_schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the JSON schema that a request wants its answer in; None for free words."""
+    asked = body.get("response_format")  # of pictures it is a word
+    shape = asked if isinstance(asked, dict) else {}
+    found = shape.get("json_schema") or (body.get("text") or {}).get("format")
+    return found.get("schema") if isinstance(found, Mapping) else None

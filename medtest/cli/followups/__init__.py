@@ -1,0 +1,1 @@
+"""Commands on follow-ups: sheets, exports, the store, cut-outs that relations paste."""
