@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from medtest.runner.pool.process_worker import ProcessWorker
 from medtest.runner.pool.processes import FRESH_VARIABLE
 from medtest.runner.pool.worker import Inbox, Worker
 
@@ -49,7 +50,7 @@ def worker_seconds() -> float:
     """Return the wall time from asking for a worker to its end, once torch is there."""
     inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
     began = time.perf_counter()
-    worker = Worker(TorchJob(), inbox)
+    worker = ProcessWorker(TorchJob(), inbox)
     inbox.get()
     passed = time.perf_counter() - began
     worker._process.loaded(["torch"])  # as a worker's own message does

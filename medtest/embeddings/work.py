@@ -51,7 +51,7 @@ class EmbeddingJob:
         device: ``cpu``, ``cuda:N``, or ``auto`` for a graphics card where there is one.
         cores: Intra-op threads.
 
-    ``session`` and ``threads`` are what :class:`medtest.runner.pool.worker.Worker` asks of a job.
+    ``session`` and ``threads`` are what :class:`medtest.runner.pool.process_worker.ProcessWorker` asks of a job.
     """
 
     session: ClassVar[str] = "medtest.embeddings.work:EmbeddingSession"

@@ -16,11 +16,11 @@ from medtest.followups.worker import MakeTask, UnitMade
 from medtest.runner.crafted_runs import crafted_of, is_in_runs, read_from_runs
 from medtest.runner.folder import utc_now
 from medtest.runner.outcome import Limits
-from medtest.runner.pool.dispatch import Callbacks, Dispatcher
+from medtest.runner.pool.callbacks import Callbacks
+from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout, usable_cores
-from medtest.runner.pool.local import LocalWorker
 from medtest.runner.pool.messages import Job
-from medtest.runner.pool.worker import Worker
+from medtest.runner.pool.workplace import CallingProcess, LocalProcesses
 from medtest.runner.privacy import ShownNames
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
@@ -119,7 +119,7 @@ class Making:
                 renew=lambda task: task,
                 layout=lambda _device: Layout(workers=max(1, min(self._processes, self.sources)), threads=1),
             ),
-            worker=Worker if self._processes else LocalWorker,
+            workplace=LocalProcesses() if self._processes else CallingProcess(),
             loads="the relations",
         )
         dispatcher.run()

@@ -24,11 +24,11 @@ from medtest.preparation import REVISION as PREPARATION_REVISION
 from medtest.relations.base import CraftedRelation
 from medtest.runner.folder import OUTPUTS, RECORDS, RUN_FILE
 from medtest.runner.outcome import Limits
-from medtest.runner.pool.dispatch import Callbacks, Dispatcher
+from medtest.runner.pool.callbacks import Callbacks
+from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout, device_is_certain
-from medtest.runner.pool.local import LocalWorker
 from medtest.runner.pool.messages import Job, PoolTask, Row, UnitTask
-from medtest.runner.pool.worker import Worker
+from medtest.runner.pool.workplace import CallingProcess, LocalProcesses
 from medtest.runner.prepared import run_folders
 from medtest.runner.privacy import ShownNames
 from medtest.runner.records.crafted import CraftedCases
@@ -348,7 +348,7 @@ def craft_anew(
             renew=left,
             layout=lambda _device: Layout(workers=1, threads=job.threads),
         ),
-        worker=LocalWorker if type(system).in_process else Worker,
+        workplace=CallingProcess() if type(system).in_process else LocalProcesses(),
     ).run()
     schema = records_schema(parts.oracle, strata, crafts=True)
     values = [dict(zip(schema.names, row, strict=True)) for _, _, row in rows]

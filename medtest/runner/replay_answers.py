@@ -12,7 +12,8 @@ from medtest.runner.crafted_runs import crafted_runs
 from medtest.runner.folder import output_problems
 from medtest.runner.outcome import Limits
 from medtest.runner.pictures.samples import Sample, sample_of, score_columns
-from medtest.runner.pool.dispatch import Callbacks, Dispatcher
+from medtest.runner.pool.callbacks import Callbacks
+from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout, device_is_certain
 from medtest.runner.pool.messages import Job, PoolTask, Row, Strip, StripTask, UnitTask
 from medtest.runner.records.rows import records_schema

@@ -19,10 +19,11 @@ from medtest.records import PICTURES
 from medtest.runner import finish
 from medtest.runner.folder import FolderLock, set_unread_aside
 from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
-from medtest.runner.pool.dispatch import HALT_SECONDS, Callbacks, Dispatcher
-from medtest.runner.pool.layout import Layout, choose_layout, device_is_certain
+from medtest.runner.pool.callbacks import Callbacks
+from medtest.runner.pool.dispatch import HALT_SECONDS, Dispatcher
+from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import Job, PoolTask, Row, Told, UnitTask
-from medtest.runner.pool.worker import Worker
+from medtest.runner.pool.workplace import CallingProcess, LocalProcesses, Workplace
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.progress import choose_progress
 from medtest.runner.records.case_set import CaseSet
@@ -106,6 +107,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self._dispatcher: Dispatcher | None = None
+        self._place: Workplace = LocalProcesses()
         self._told = 0.0
         self._finisher: finish.Finisher | None = None
         self._finished: list[SystemOutcome] = []
@@ -173,14 +175,15 @@ class _Run:
     def execute(self) -> None:
         """Run what is to do, and finish the folders."""
         needed = any(type(system).needs_device for system in self.prepared.systems)
-        device = device_is_certain(self.invocation.device, needed=needed)
+        workplace = self._workplace()
+        device = workplace.device(self.invocation.device, needed=needed)
         asked = [system for system in self.prepared.systems if draws_calls(system)]
         at_once = len(asked) == len(self.prepared.systems) and all(system.own_limits for system in asked)
         self._dispatcher = Dispatcher(
             job=self._job(device or "auto"),
             ahead=self._ahead() if at_once else 1,
             gently=bool(asked),
-            worker=self._worker_class(),
+            workplace=workplace,
             tasks=self._unit_tasks(),
             batch_seconds=self.invocation.batch_seconds,
             limits=self.limits,
@@ -224,12 +227,10 @@ class _Run:
         width = max(1, self.prepared.plan.cases_per_seed)
         return max(_AHEAD, -(-_CALLS_AHEAD // width))
 
-    def _worker_class(self) -> type[Worker]:
-        if not any(type(system).in_process for system in self.prepared.systems):
-            return Worker
-        from medtest.runner.pool.local import LocalWorker
-
-        return LocalWorker
+    def _workplace(self) -> Workplace:
+        in_process = any(type(system).in_process for system in self.prepared.systems)
+        self._place = CallingProcess() if in_process else LocalProcesses()
+        return self._place
 
     def outcome(self, seconds: float) -> RunOutcome:
         """Write the last files and say what became of everything."""
@@ -282,7 +283,7 @@ class _Run:
         asking = any(draws_calls(system) for system in self.prepared.systems)
         alone = asking or any(type(system).in_process for system in self.prepared.systems)
         workers = 1 if alone else self.invocation.workers  # one gate before each server, one ledger; one such object
-        self.layout = choose_layout(device=device, units=units, workers=workers, threads=self.invocation.threads)
+        self.layout = self._place.layout(device=device, units=units, workers=workers, threads=self.invocation.threads)
         return self.layout
 
     def _unit_tasks(self) -> Iterator[PoolTask]:

@@ -18,6 +18,7 @@ from runner_parts import make_suite
 
 from medtest.runner.pool import fork_server, processes
 from medtest.runner.pool.messages import Gone
+from medtest.runner.pool.process_worker import ProcessWorker
 from medtest.runner.pool.worker import Inbox, Worker
 
 pytestmark = pytest.mark.skipif(not processes._has_descriptors_of_processes(), reason="needs Linux 5.3 or later")
@@ -40,7 +41,7 @@ class Code:
 def said(code: str, threads: int = 1) -> tuple[str, str]:
     """Run code in a worker; return how it ended and what it said."""
     inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
-    worker = Worker(Code(code, threads), inbox)
+    worker = ProcessWorker(Code(code, threads), inbox)
     try:
         assert isinstance(inbox.get(timeout=120)[1], Gone)
         return worker.death(), worker.last_words()
@@ -183,7 +184,7 @@ def test_a_module_that_starts_a_thread_makes_workers_fresh_interpreters(
 
 def test_a_process_id_means_nobody_else_until_the_worker_is_let_go() -> None:
     inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
-    worker = Worker(Code("import subprocess; subprocess.Popen(['sleep', '600'])"), inbox)
+    worker = ProcessWorker(Code("import subprocess; subprocess.Popen(['sleep', '600'])"), inbox)
     assert isinstance(inbox.get(timeout=60)[1], Gone)
     assert worker.death() == "ended with exit code 0"
     pid = worker.pid
@@ -199,7 +200,7 @@ def test_a_process_id_means_nobody_else_until_the_worker_is_let_go() -> None:
 def test_a_worker_that_is_killed_at_once_leaves_nothing(own_servers: None) -> None:
     inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
     for pause in (0.0, 0.0, 0.3, 0.6, 1.0, 1.5):
-        worker = Worker(Code("import time; time.sleep(600)"), inbox)
+        worker = ProcessWorker(Code("import time; time.sleep(600)"), inbox)
         time.sleep(pause)
         worker.kill()
         worker.end()
@@ -211,7 +212,7 @@ def test_a_worker_that_is_killed_at_once_leaves_nothing(own_servers: None) -> No
 def test_a_server_that_was_killed_takes_its_workers_along_and_is_replaced(own_servers: None) -> None:
     inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
     server = server_of()
-    worker = Worker(Code("import time; time.sleep(600)"), inbox)
+    worker = ProcessWorker(Code("import time; time.sleep(600)"), inbox)
     running = psutil.Process(worker.pid)
     wait_for(lambda: running.num_threads() > 1)  # it has asked to end with its parent by now
     os.kill(server, signal.SIGKILL)

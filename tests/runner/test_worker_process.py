@@ -6,6 +6,7 @@ import queue
 from typing import Any
 
 from medtest.runner.pool.messages import Gone
+from medtest.runner.pool.process_worker import ProcessWorker
 from medtest.runner.pool.worker import Inbox, Worker
 
 
@@ -21,7 +22,7 @@ class Unreadable:
 
 def test_a_job_that_cannot_be_read_ends_the_worker_with_the_reason() -> None:
     inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
-    worker = Worker(Unreadable(), inbox)
+    worker = ProcessWorker(Unreadable(), inbox)
     try:
         _, message = inbox.get(timeout=60)
         assert isinstance(message, Gone)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from medtest.embeddings.work import Embedding, EmbeddingJob, lacking
 from medtest.errors import MedtestError
 from medtest.runner.pool.messages import Gone
+from medtest.runner.pool.process_worker import ProcessWorker
 from medtest.runner.pool.worker import Worker
 
 _PATIENCE: Final = 5.0
@@ -25,7 +26,7 @@ def embed(job: EmbeddingJob, progress: Callable[[str], None] = lambda line: None
     if not rest.pictures and not rest.texts:
         return Embedding()
     inbox: queue.SimpleQueue[tuple[Worker, Any]] = queue.SimpleQueue()
-    worker = Worker(rest, inbox)
+    worker = ProcessWorker(rest, inbox)
     worker.give("embed")
     try:
         while True:

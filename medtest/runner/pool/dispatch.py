@@ -5,12 +5,12 @@ from __future__ import annotations
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
 
 from medtest.errors import MedtestError
 from medtest.runner.outcome import GIB, Limits
+from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import (
     SHARED,
@@ -30,6 +30,7 @@ from medtest.runner.pool.messages import (
     Told,
 )
 from medtest.runner.pool.worker import Worker, end_all
+from medtest.runner.pool.workplace import LocalProcesses, Workplace
 
 _TICK = 0.2
 _CRASHES = 2
@@ -38,27 +39,6 @@ _STARTS = 3
 """How often in a row a worker may die before it is ready."""
 HALT_SECONDS = 25.0
 """Time in which calls under way must end once the run was stopped; Slurm and Kubernetes kill 30 s after SIGTERM."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Callbacks:
-    """What a dispatcher calls.
-
-    Attributes:
-        result: Takes what came of a unit.
-        renew: Gives a unit's task again with what is still to do, or None when nothing is.
-        tick: Called several times a second.
-        layout: Given the resolved device, the layout to use.
-        more: Called when every task is done; further tasks, or None.
-        told: Told how far a system's calls are.
-    """
-
-    result: Callable[[Any, int], None]
-    renew: Callable[[Any], PoolTask | None]
-    layout: Callable[[str], Layout]
-    tick: Callable[[], None] = lambda: None
-    more: Callable[[], Iterator[PoolTask] | None] = lambda: None
-    told: Callable[[Told], None] = lambda told: None
 
 
 class Dispatcher:
@@ -72,7 +52,7 @@ class Dispatcher:
         callbacks: What to call.
         ahead: Tasks that a worker may have at a time; above 1 only where it works on several at once.
         gently: On a stop, let workers end what is under way (calls that are paid for) instead of killing them.
-        worker: What the workers are: processes, or threads of this one.
+        workplace: Where workers live: processes of this machine, unless told otherwise.
         loads: What they load before they are ready, in words.
 
     Attributes:
@@ -95,7 +75,7 @@ class Dispatcher:
         callbacks: Callbacks,
         ahead: int = 1,
         gently: bool = False,
-        worker: type[Worker] = Worker,
+        workplace: Workplace | None = None,
         loads: str = "the systems",
     ) -> None:
         self._job = job
@@ -106,7 +86,7 @@ class Dispatcher:
         self._call = callbacks
         self._ahead = ahead
         self._gently = gently
-        self._worker = worker
+        self._workplace = workplace or LocalProcesses()
         self._loads = loads
         self._inbox: queue.SimpleQueue[tuple[Worker, Message]] = queue.SimpleQueue()
         self._workers: list[Worker] = []
@@ -193,7 +173,7 @@ class Dispatcher:
         active = sum(not worker.retired for worker in self._workers)
         idle = sum(not worker.tasks and not worker.retired for worker in self._workers)
         while active < self._wanted and (len(self._again) > idle or not self._exhausted):
-            worker = self._worker(self._job, self._inbox)
+            worker = self._workplace.worker(self._job, self._inbox)
             worker.deadline = time.monotonic() + self._limits.open_seconds
             self._workers.append(worker)
             active, idle = active + 1, idle + 1

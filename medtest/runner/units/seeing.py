@@ -20,6 +20,7 @@ from typing import Any
 from medtest.errors import MedtestError
 from medtest.readers.base import KeptReader, Unreadable
 from medtest.runner.pool.messages import Device, Failed, Gone, Job, Ready
+from medtest.runner.pool.process_worker import ProcessWorker
 from medtest.runner.pool.worker import Worker, end_all
 from medtest.runner.units.parts import describe
 
@@ -206,7 +207,7 @@ class ReadingStage:
         free = [worker for worker in self._workers if len(worker.tasks) < _AHEAD]
         best = min(free, key=lambda worker: len(worker.tasks), default=None)
         if (best is None or best.tasks) and len(self._workers) < self._most:
-            best = Worker(self._job, self._inbox)
+            best = ProcessWorker(self._job, self._inbox)
             best.deadline = time.monotonic() + _OPEN_SECONDS
             self._workers.append(best)
         return best
