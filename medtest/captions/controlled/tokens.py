@@ -1,8 +1,9 @@
-"""A caption as words: lower case, contractions undone, punctuation apart."""
+"""A caption as words: lower case, accents off, contractions undone, punctuation apart."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _JOINED = re.compile(r"(?<=[a-z])\.(?=[a-z]{2,})")
 _TRIPLED = re.compile(r"([a-z])\1{2,}")
@@ -54,9 +55,17 @@ STOP = "."
 _BEFORE_IT_IS = frozenset((STOP, ",", "that", "because", "so", "as", "like", "while", "and", "but", "when"))
 
 
+def plain(text: str) -> str:
+    """Return a text with accents off its letters and wide or joined signs written out: "café" is "cafe"."""
+    if text.isascii():
+        return text
+    apart = unicodedata.normalize("NFKD", text)
+    return "".join(sign for sign in apart if not unicodedata.combining(sign))
+
+
 def words(text: str) -> list[str]:
     """Return the words of a caption; the end of a sentence is ``"."``, a possessive is ``"'s"`` apart."""
-    lowered = text.lower().replace("\u2019", "'").replace("\u2018", "'").replace("`", "'").replace("\n", " . ")
+    lowered = plain(text).lower().replace("\u2019", "'").replace("\u2018", "'").replace("`", "'").replace("\n", " . ")
     lowered = _TRIPLED.sub(r"\1\1", _JOINED.sub(" . ", lowered))
     for wrong, right in _SPELLING.items():
         if wrong in lowered:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ DENSITY = "density"
 """Stratum of every prompt: its level, 1 to 5."""
 WEIGHT = "weight"
 """Stratum of prompts drawn by density: for how much of the population each stands, 1 on average."""
+OTHER_SCRIPT = "words in another script; prompts are read as English"
 
 
 class PromptSeedSettings(PartSettings):
@@ -154,10 +156,10 @@ class PromptSource(SeedSource):
         left_out: Counter[str] = Counter()
         kept: list[tuple[Candidate, str]] = []
         for one in found.candidates:
-            if len(one.pool.triples) < settings.min_triples:
+            if not one.pool.entities:
+                left_out[OTHER_SCRIPT if in_other_script(one.text) else "nothing named"] += 1
+            elif len(one.pool.triples) < settings.min_triples:
                 left_out[f"fewer relations than min_triples, {settings.min_triples}"] += 1
-            elif not one.pool.entities:
-                left_out["nothing named"] += 1
             elif (text := self._words(one)) is None:
                 left_out["a pool that no template says"] += 1
             else:
@@ -226,5 +228,22 @@ class PromptSource(SeedSource):
             key=f"seeds.{self.dataset}",
             found=f"no prompt that can be used: {why or 'there is none at all'}",
             allowed="prompts with entities and relations",
-            fix="lower min_triples, or name another file",
+            fix=_mended(left_out),
         ).as_error()
+
+
+def _mended(left_out: Counter[str]) -> str:
+    if set(left_out) == {OTHER_SCRIPT}:
+        return "name a file of English prompts"
+    return (
+        "lower min_triples, or name another file"
+        if any("min_triples" in why for why in left_out)
+        else ("name another file")
+    )
+
+
+def in_other_script(text: str) -> bool:
+    """Say whether a text has letters, and fewer than half of them are Latin."""
+    letters = [sign for sign in text if sign.isalpha()]
+    latin = sum(unicodedata.name(sign, "").startswith(("LATIN", "FULLWIDTH LATIN")) for sign in letters)
+    return bool(letters) and 2 * latin < len(letters)

@@ -1,6 +1,7 @@
 """Files of captions: COCO's JSON in both layouts, lists, CSV, plain text.
 
 - ``captions_val2017.json`` as COCO gives it: ``{"images": [{"id", …}], "annotations": [{"image_id", "caption"}]}``;
+- ``dataset_coco.json`` of Karpathy's splits: ``{"images": [{"cocoid", "sentences": [{"raw"}]}]}``;
 - by image: ``{"139": ["A woman stands …", …]}``;
 - a list of texts or of objects with a caption, an image if any; also one object a line (``.jsonl``);
 - CSV with a column ``caption`` and, if there is one, ``image``; plain text, one caption a line.
@@ -30,8 +31,8 @@ LONGEST_NAME = 200
 CAPTION_KEYS = ("caption", "captions", "prompt", "text", "sentence")
 IMAGE_KEYS = ("image", "image_id", "imageid", "img_id", "file_name", "filename", "file", "id", "cocoid")
 LAYOUTS = (
-    "COCO's JSON (images and annotations), captions by image ({id: [caption, …]}), a list of captions, CSV with a "
-    "column caption, or plain text, one caption a line"
+    "COCO's JSON (images and annotations, or images with sentences), captions by image ({id: [caption, …]}), a list of "
+    "captions, CSV with a column caption, or plain text, one caption a line"
 )
 
 Found: TypeAlias = "tuple[Any, Any, str]"
@@ -132,6 +133,9 @@ def _of_json(content: Any, where: str) -> Iterator[Found]:
     notes = content.get("annotations")
     if isinstance(notes, list):
         return _annotated(notes, content.get("images"))
+    images = content.get("images")
+    if isinstance(images, list) and images and all(isinstance(one, Mapping) and "sentences" in one for one in images):
+        return _split(images)
     if all(isinstance(value, list | str) for value in content.values()):
         return _by_image(content)
     raise stop(where, f"an object with {', '.join(sorted(map(str, content)))[:100]}", LAYOUTS)
@@ -151,6 +155,16 @@ def _annotated(notes: list[Any], images: Any) -> Iterator[Found]:
             yield None, None, f"{place}, image_id {short(image)}, which is none of the images"
         else:
             yield image, note.get("caption"), place
+
+
+def _split(images: list[Mapping[str, Any]]) -> Iterator[Found]:
+    """Yield the sentences of Karpathy's images."""
+    for number, one in enumerate(images, 1):
+        image = next((one[key] for key in ("cocoid", "imgid", "filename") if key in one), None)
+        sentences = one["sentences"]
+        for at, sentence in enumerate(sentences if isinstance(sentences, list) else [sentences], 1):
+            caption = sentence.get("raw") if isinstance(sentence, Mapping) else sentence
+            yield image, caption, f"image {number}, sentence {at}"
 
 
 def _by_image(content: Mapping[str, Any]) -> Iterator[Found]:

@@ -28,6 +28,18 @@ def rows_of(captions: dict[str, list[str]]) -> list[tuple[str, str]]:
 LAYOUTS: dict[str, tuple[str, Callable[[dict[str, list[str]]], str]]] = {
     "coco": ("captions_val2017.json", as_coco),
     "by image": ("captions.json", json.dumps),
+    "Karpathy's splits": (
+        "dataset_coco.json",
+        lambda given: json.dumps(
+            {
+                "images": [
+                    {"cocoid": int(image), "filename": f"{image}.jpg", "sentences": [{"raw": one} for one in captions]}
+                    for image, captions in given.items()
+                ],
+                "dataset": "coco",
+            }
+        ),
+    ),
     "objects": (
         "captions.json",
         lambda given: json.dumps([{"image_id": image, "caption": text} for image, text in rows_of(given)]),
@@ -148,6 +160,31 @@ def test_what_a_broken_file_is_told(content: str, told: str, tmp_path: Path) -> 
     with pytest.raises(UserMistakes) as caught:
         source("captions", tmp_path, min_triples=1).refs()
     assert told in str(caught.value) and len(str(caught.value)) < 2500
+
+
+def test_prompts_of_another_script_are_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text(
+        "犬がソファの上にいる。\nA dog on a bed.\n!!!\nكلب على السرير\n", encoding="utf-8"
+    )
+    made = source("captions", tmp_path, min_triples=1)
+    assert len(made.refs()) == 1
+    assert set(made.notices()) == {
+        "2 of 4 prompts are left out: words in another script; prompts are read as English.",
+        "1 of 4 prompts are left out: nothing named.",
+    }
+    (tmp_path / "words.txt").write_text("Собака сидит на диване.\n", encoding="utf-8")
+    with pytest.raises(UserMistakes) as caught:
+        source("captions", tmp_path).refs()
+    told = str(caught.value)
+    assert "1 with words in another script" in told and "English" in told and "lower min_triples" not in told
+
+
+def test_accents_are_no_holes_in_words(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("A man at a café table near a cre\u0300che and a ｄｏｇ.", encoding="utf-8")
+    prompt = (
+        source("captions", tmp_path, min_triples=0).load(source("captions", tmp_path, min_triples=0).refs()[0]).prompt
+    )
+    assert {"cafe table", "creche", "dog"} < set(prompt.pool.names()) and "caf " not in prompt.text
 
 
 def test_bad_rows_are_one_report_or_are_left_out(tmp_path: Path) -> None:
