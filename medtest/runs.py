@@ -6,6 +6,7 @@ The command line (:mod:`medtest.cli.run.finish`) and :func:`medtest.run` both co
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 from medtest import signals
 from medtest.arguments import WHERE, Systems, mistake, typed_option, typed_relations, typed_systems
 from medtest.errors import FolderInUse, MedtestError, NotTracked, UserMistakes
+from medtest.files.remote import fetched, is_url
 from medtest.paths import home as default_home
 from medtest.suite.compose import Loaded, load
 from medtest.suite.library import COMMAND_LINE
-from medtest.suite.model import Invocation, KeptFollowUps, Suite
+from medtest.suite.model import ClusterSettings, Invocation, KeptFollowUps, Suite
 from medtest.suite.outline import write_timings
+from medtest.suite.schema import RunBlock
 from medtest.systems.asking import BudgetLimits
 
 if TYPE_CHECKING:
@@ -210,7 +213,9 @@ def invocation_of(
         command, sweep_command = (re.sub(r"seed:[^,'\"\]]*", "seed:…", text) for text in (command, sweep_command))
     return Invocation(
         home=place,
-        data=None if options.data is None else Path(options.data).expanduser().resolve(),
+        data=_data_folder(options, place),
+        data_url=options.data if options.data is not None and is_url(options.data) else "",
+        cluster=_cluster(options),
         limit=options.limit,
         only=loaded.selection,
         device="cuda:0" if options.device == "cuda" else options.device,
@@ -228,6 +233,24 @@ def invocation_of(
         reference=options.reference,
         budget=BudgetLimits(max_usd=options.budget.max_usd, max_calls=options.budget.max_calls),
         cache=options.cache,
+    )
+
+
+def _cluster(options: RunBlock) -> ClusterSettings | None:
+    if options.executor.name == "local":
+        return None
+    from medtest.runner.cluster.chosen import cluster_of
+
+    return cluster_of(options.executor)
+
+
+def _data_folder(options: RunBlock, home: Path) -> Path | None:
+    """Return where the user's data lie on this machine; those behind a URL are fetched first."""
+    if options.data is None or not is_url(options.data):
+        return None if options.data is None else Path(options.data).expanduser().resolve()
+    name = hashlib.sha256(options.data.encode()).hexdigest()[:16]
+    return fetched(
+        options.data, home.resolve() / "outputs" / ".data" / name, most=int(options.executor.cache_gb * 1024**3)
     )
 
 

@@ -24,6 +24,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "phantoms": ["--images=1", "--rounds=1"],
     "pictures": ["--pictures=12", "--passes=1", "--size=64", "--kinds=4"],
     "preparation": ["--pairs=4", "--sizes=1"],
+    "ray_cluster": ["--cases=42", "--pairs=1", "--workers=1"],
     "relations": ["--seeds=1", "--passes=1"],
     "results": ["--records", "300", "600"],
     "runner": ["--seeds=1", "--passes=1", "--skip-slow"],

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
-from types import FrameType
 
 import numpy as np
 
@@ -17,7 +14,7 @@ from medtest.files.by_content import forget_pictures
 from medtest.portable import processor_notices
 from medtest.records import PICTURES
 from medtest.runner import finish
-from medtest.runner.folder import FolderLock, set_unread_aside
+from medtest.runner.folder import OUTPUTS, FolderLock, set_unread_aside
 from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import HALT_SECONDS, Dispatcher
@@ -29,6 +26,7 @@ from medtest.runner.progress import choose_progress
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.shards import Code
+from medtest.runner.stopping import stop_gently
 from medtest.suite.digest import oracle_digest
 from medtest.suite.model import Invocation, Suite
 from medtest.systems.asking import draws_calls
@@ -103,6 +101,7 @@ class _Run:
     stopped: ExitCode = ExitCode.OK
     device: str = ""
     workers: int = 0
+    running_seconds: float = 0.0
     layout: Layout | None = None
 
     def __post_init__(self) -> None:
@@ -112,6 +111,7 @@ class _Run:
         self._finisher: finish.Finisher | None = None
         self._finished: list[SystemOutcome] = []
         self._calls: dict[int, str] = {}
+        self._merged = False
         self.notices = list(self.prepared.notices)
 
     def lock(self, stack: ExitStack) -> None:
@@ -174,17 +174,31 @@ class _Run:
 
     def execute(self) -> None:
         """Run what is to do, and finish the folders."""
+        try:
+            if any(ledger.to_do for ledger in self.ledgers):
+                self._run_on(self._workplace(), self._unit_tasks())
+            if not self._merged and not self.interrupted:
+                self._run_on(self._local(), None)
+        finally:
+            for ledger in self.ledgers:
+                ledger.flush()
+        for system, folder in zip(self.prepared.systems, self.prepared.folders, strict=True):
+            if draws_calls(system) and (said := system.account(folder)):
+                self.notices.append(said)
+
+    def _run_on(self, workplace: Workplace, tasks: Iterator[PoolTask] | None) -> None:
+        """Have tasks run by workers of a workplace, and pictures drawn where it can; None for the pictures alone."""
+        self._place = workplace
         needed = any(type(system).needs_device for system in self.prepared.systems)
-        workplace = self._workplace()
         device = workplace.device(self.invocation.device, needed=needed)
         asked = [system for system in self.prepared.systems if draws_calls(system)]
         at_once = len(asked) == len(self.prepared.systems) and all(system.own_limits for system in asked)
-        self._dispatcher = Dispatcher(
+        dispatcher = self._dispatcher = Dispatcher(
             job=self._job(device or "auto"),
             ahead=self._ahead() if at_once else 1,
             gently=bool(asked),
             workplace=workplace,
-            tasks=self._unit_tasks(),
+            tasks=tasks or iter(()),
             batch_seconds=self.invocation.batch_seconds,
             limits=self.limits,
             callbacks=Callbacks(
@@ -197,27 +211,23 @@ class _Run:
             ),
         )
         try:
-            with _stop_gently(self._dispatcher):
-                if any(ledger.to_do for ledger in self.ledgers):
-                    self._dispatcher.run()
+            with stop_gently(dispatcher), closing(workplace):
+                workplace.open()
+                if tasks is not None:
+                    dispatcher.run()
                 else:
-                    self._dispatcher.run_later_tasks()
-            if self._dispatcher.stop:  # after the last look at it
+                    dispatcher.run_later_tasks()
+            if dispatcher.stop:  # after the last look at it
                 raise KeyboardInterrupt
         except KeyboardInterrupt:
             self.interrupted = True
-        finally:
-            for ledger in self.ledgers:
-                ledger.flush()
-        self.device = self._dispatcher.device
-        self.workers = self._dispatcher.started
-        self.notices += self._dispatcher.notices
-        for spent in self._dispatcher.spent:
+        self.device = self.device or dispatcher.device
+        self.workers = self.workers or dispatcher.started
+        self.running_seconds = self.running_seconds or dispatcher.running_seconds
+        self.notices += dispatcher.notices + workplace.notices
+        for spent in dispatcher.spent:
             self.notices.append(f"{self.prepared.systems[spent.system].record_name}: {spent.text}")
             self.stopped = min(self.stopped, spent.code, key=SEVERITY_ORDER.index)
-        for system, folder in zip(self.prepared.systems, self.prepared.folders, strict=True):
-            if draws_calls(system) and (said := system.account(folder)):
-                self.notices.append(said)
 
     def _ahead(self) -> int:
         """Return how many seeds are worked on at a time where systems are asked over an API.
@@ -228,9 +238,22 @@ class _Run:
         return max(_AHEAD, -(-_CALLS_AHEAD // width))
 
     def _workplace(self) -> Workplace:
+        """Return where the cases are run: systems over an API are asked from here, for keys do not travel."""
+        cluster = self.invocation.cluster
+        if cluster is None:
+            return self._local()
         in_process = any(type(system).in_process for system in self.prepared.systems)
-        self._place = CallingProcess() if in_process else LocalProcesses()
-        return self._place
+        if in_process or any(draws_calls(system) for system in self.prepared.systems):
+            why = "an object of this program" if in_process else "asked over an API, and keys do not travel"
+            self.notices.append(f"Workers stay on this machine: a system is {why}.")
+            return self._local()
+        from medtest.runner.cluster.ray_cluster import RayCluster
+
+        return RayCluster(cluster, self.invocation.home / OUTPUTS, data=self.invocation.data_url)
+
+    def _local(self) -> Workplace:
+        in_process = any(type(system).in_process for system in self.prepared.systems)
+        return CallingProcess() if in_process else LocalProcesses()
 
     def outcome(self, seconds: float) -> RunOutcome:
         """Write the last files and say what became of everything."""
@@ -251,7 +274,7 @@ class _Run:
             workers=self.workers,
             threads=layout.threads,
             seconds=seconds,
-            running_seconds=0.0 if self._dispatcher is None else self._dispatcher.running_seconds,
+            running_seconds=self.running_seconds,
             notices=tuple(dict.fromkeys([*(system.reuse for system in systems if system.reuse), *self.notices])),
             asked=finisher.asked,
             view=finisher.view,
@@ -345,33 +368,8 @@ class _Run:
     def _more(self) -> Iterator[PoolTask] | None:
         """Every case is run: merge the records, and have the samples drawn by the workers that are still there."""
         self.progress.update(self._count())
-        if self._finisher is None:
+        if self._finisher is None or not self._place.draws:
             return None
+        self._merged = True
         tasks = self._finisher.merge()
         return iter(tasks) if tasks else None
-
-
-@contextmanager
-def _stop_gently(dispatcher: Dispatcher) -> Iterator[None]:
-    """Let the first Ctrl-C (or SIGTERM) end the run at a safe point; a second one ends it at once.
-
-    Where systems are asked questions, the safe point is the end of the calls that are under way: they are paid for.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    earlier = {number: signal.getsignal(number) for number in numbers}
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        if dispatcher.stop:
-            raise KeyboardInterrupt
-        dispatcher.stop = True
-
-    for each in numbers:
-        signal.signal(each, stop)
-    try:
-        yield
-    finally:
-        for each, handler in earlier.items():
-            signal.signal(each, handler)

@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from medtest.errors import Mistake, UserMistakes
+from medtest.files.remote import is_url, url_mistake
 from medtest.suite.checks import check
 from medtest.suite.commandline.keys import Sources, check_keys, keep_chosen, key_of, take_out, to_only_system
 from medtest.suite.commandline.overrides import as_typed, folders, prepare
@@ -189,10 +190,8 @@ def settle(
     )
     suite = check(draft)
     draft.mistakes[:] = _without_echoes(draft.mistakes, tree)
-    if options is not None and options.data is not None and not Path(options.data).expanduser().is_dir():
-        draft.mistakes.append(
-            Mistake(where="command line", key="data", found=short(options.data), allowed="a folder that is there")
-        )
+    if options is not None and options.data is not None and (wrong := _data_mistake(options.data)) is not None:
+        draft.mistakes.append(wrong)
     judge = _judge(suite, draft, options) if options is not None and options.judge != JudgeBlock() else None
     if for_run and suite is not None and options is not None:
         _fit_to_run(suite, options, judge, draft.mistakes)
@@ -212,6 +211,14 @@ def settle(
             raise Mistake(where="command line", key="judge.use", found=found, allowed="one", fix=fix).as_error()
         view, reader = judge_view(suite, judge), judge
     return Loaded(suite=suite, own=own, options=options, selection=selection, view=view, reader=reader, needed=needed)
+
+
+def _data_mistake(data: str) -> Mistake | None:
+    if is_url(data):
+        return url_mistake(data)
+    if Path(data).expanduser().is_dir():
+        return None
+    return Mistake(where="command line", key="data", found=short(data), allowed="a folder that is there")
 
 
 def _origin(source: Sources, objects: Sequence[PartPlan]) -> Callable[[Key], Origin]:

@@ -223,6 +223,29 @@ class KeptFollowUps(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClusterSettings:
+    """Workers live on the nodes of a Ray cluster.
+
+    Attributes:
+        address: ``auto`` or ``HOST:PORT`` of a cluster that is there; None to start Ray on this machine.
+        cpus: Processors of one worker.
+        gpus: GPUs of one worker; 0.5 lets two share one.
+        ahead: Seeds that a worker has at a time: one under way, the others waiting beside it.
+        wheel: A wheel of medtest that nodes are given for the time of the run; None where they have it.
+        cache_gb: GiB of data from a URL that a node's disk may hold for one worker.
+        wait_seconds: Time without room for any worker after which the run ends.
+    """
+
+    address: str | None = None
+    cpus: float = 1.0
+    gpus: float = 0.0
+    ahead: int = 2
+    wheel: Path | None = None
+    cache_gb: float = 20.0
+    wait_seconds: float = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Invocation:
     """How this call runs the suite; nothing here enters the digest of a run.
 
@@ -246,6 +269,8 @@ class Invocation:
         budget: What may be spent on each system that is asked over an API.
         cache: ``use``, ``refresh`` or ``off``: whether answers of earlier runs are taken.
         reference: System, or folder of its results, that classifiers' flips and errors are relative to; None for none.
+        cluster: Where workers live if not on this machine; None for this machine.
+        data_url: The URL from which ``data`` was fetched, or "".
     """
 
     home: Path
@@ -267,6 +292,8 @@ class Invocation:
     budget: BudgetLimits = BudgetLimits()
     cache: str = "use"
     reference: str | None = None
+    cluster: ClusterSettings | None = None
+    data_url: str = ""
 
     @property
     def shared(self) -> Path:

@@ -116,6 +116,19 @@ class TrackingBlock(Block):
     uri: str | None = None
 
 
+class ExecutorBlock(Block):
+    """The group ``executor``: where workers live; all but its name is of Ray."""
+
+    name: Literal["local", "ray"] = "local"
+    address: Annotated[str, Field(min_length=1, max_length=300)] | None = None
+    cpus: Annotated[float, Field(gt=0, le=1024)] = 1.0
+    gpus: Annotated[float, Field(ge=0, le=64)] = 0.0
+    ahead: Annotated[int, Field(ge=1, le=64)] = 2
+    wheel: str | None = None
+    cache_gb: Annotated[float, Field(gt=0, le=1e6)] = 20.0
+    wait_seconds: Annotated[float, Field(gt=0, le=86_400)] = 300.0
+
+
 class BudgetBlock(Block):
     """``budget``: what a run may spend on calls of one system over an API."""
 
@@ -157,6 +170,7 @@ class RunBlock(Block):
     track: bool = True
     quiet: bool = False
     tracking: TrackingBlock = TrackingBlock()
+    executor: ExecutorBlock = ExecutorBlock()
 
 
 _ALLOWED: Mapping[str, str] = {

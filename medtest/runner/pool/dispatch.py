@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from medtest.errors import MedtestError
 from medtest.runner.outcome import GIB, Limits
+from medtest.runner.pool.blame import Blame
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import (
@@ -22,7 +23,6 @@ from medtest.runner.pool.messages import (
     Halt,
     Job,
     Message,
-    Place,
     PoolTask,
     Ready,
     Spent,
@@ -33,8 +33,6 @@ from medtest.runner.pool.worker import Worker, end_all
 from medtest.runner.pool.workplace import LocalProcesses, Workplace
 
 _TICK = 0.2
-_CRASHES = 2
-"""How often a batch may take its worker down before its cases become ERROR."""
 _STARTS = 3
 """How often in a row a worker may die before it is ready."""
 HALT_SECONDS = 25.0
@@ -90,7 +88,8 @@ class Dispatcher:
         self._loads = loads
         self._inbox: queue.SimpleQueue[tuple[Worker, Message]] = queue.SimpleQueue()
         self._workers: list[Worker] = []
-        self._crashes: dict[tuple[int, Place], int] = {}
+        self._blame = Blame(batch_seconds)
+        self._room = ahead + (self._workplace.waiting if ahead == 1 else 0)
         self._bad_starts = 0
         self._wanted = 1
         self._exhausted = False
@@ -193,6 +192,7 @@ class Dispatcher:
                     break
                 self._take(worker, message)
         self._kill_the_late()
+        self._workplace.check()
         self._call.tick()
 
     def _kill_the_late(self) -> None:
@@ -241,7 +241,7 @@ class Dispatcher:
                 self._gone(worker)
 
     def _next(self, worker: Worker) -> None:
-        while len(worker.tasks) < self._ahead:
+        while len(worker.tasks) < self._room:
             task = self._again.popleft() if self._again else next(self._tasks, None)
             if task is None:
                 self._exhausted = True
@@ -250,9 +250,13 @@ class Dispatcher:
                     if not any(w.tasks for w in self._workers):
                         self._all_done()
                 return
-            worker.place = (SHARED, SHARED)
-            worker.deadline = time.monotonic() + self._batch_seconds
+            if self._ahead > 1 or not worker.tasks:  # else it waits for the one that is under way
+                self._begins(worker)
             worker.give(task)
+
+    def _begins(self, worker: Worker) -> None:
+        worker.place = (SHARED, SHARED)
+        worker.deadline = time.monotonic() + self._batch_seconds
 
     def _all_done(self) -> None:
         """Every task is done: go on with what comes after them, or end."""
@@ -285,11 +289,12 @@ class Dispatcher:
     def _done(self, worker: Worker, message: Done) -> None:
         task = worker.finished(message.index)
         if task is not None and not task.lost:
-            for key in [key for key in self._crashes if key[0] == task.index]:
-                del self._crashes[key]
+            self._blame.forget(task.index)
         self.notices += message.errors
         if worker.doomed or self.halting:
             return
+        if self._ahead == 1 and worker.tasks:  # the one that waited
+            self._begins(worker)
         if worker.first_memory is None:
             worker.first_memory = message.memory
         if message.memory > max(self._limits.worker_bytes, 3 * worker.first_memory):
@@ -312,6 +317,8 @@ class Dispatcher:
     def _gone(self, worker: Worker) -> None:
         self._workers.remove(worker)
         self._leaking.discard(worker)
+        if worker.vanished and not worker.retired:
+            self.notices.append(f"A worker {worker.death()}; its cases in flight went to others.")
         if self.halting:
             worker.end()
             return
@@ -320,17 +327,21 @@ class Dispatcher:
         else:
             if not worker.tasks and not worker.ready:
                 self._could_not_start(worker)
-            for task in worker.tasks:
+            for number, task in enumerate(worker.tasks):
                 if task.lost:
                     self.notices.append(f"{task.lost}: the worker {worker.death()}.")
+                elif self._ahead == 1 and number:
+                    self._hand_out_again(task)  # it only waited
                 else:
-                    self._blame(worker, task)
+                    self._hand_out_again(replace(task, given_up=self._blame.given_up(worker, task)))
             worker.end()
         self._fill()
         if self._exhausted and not self._again and not any(w.tasks for w in self._workers):
             self._all_done()
 
     def _could_not_start(self, worker: Worker) -> None:
+        if worker.vanished:
+            return
         self._bad_starts += 1
         if worker.doomed:
             raise MedtestError(f"{self._loads.capitalize()} were not loaded within {self._limits.open_seconds:g} s.")
@@ -341,18 +352,9 @@ class Dispatcher:
                 + (f" It said: {words}" if words and self._job.hash_key is None else "")
             )
 
-    def _blame(self, worker: Worker, task: PoolTask) -> None:
-        """The batch in flight is retried once after a crash; after a hang, or a second crash, its cases are ERROR."""
-        place = worker.place
-        given_up = dict(task.given_up)
-        if worker.doomed:
-            given_up[place] = f"no answer within {self._batch_seconds:g} s"
-        else:
-            key = (task.index, place)
-            self._crashes[key] = self._crashes.get(key, 0) + 1
-            if self._crashes[key] >= _CRASHES:
-                given_up[place] = f"its process {worker.death()}"
-        renewed = self._call.renew(replace(task, given_up=given_up))
+    def _hand_out_again(self, task: PoolTask) -> None:
+        """Hand a task whose worker died to another, with what of it is still to do."""
+        renewed = self._call.renew(task)
         if renewed is not None:
             self._again.append(renewed)
         for other in self._workers:

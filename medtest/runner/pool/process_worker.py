@@ -17,7 +17,7 @@ from medtest.runner.pool.allocator import keeping_memory
 from medtest.runner.pool.messages import Gone, LoadedModules
 from medtest.runner.pool.worker import Worker
 
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _LAST_WORDS = 400
 
 
@@ -46,7 +46,7 @@ class ProcessWorker(Worker):
                     modules=(job.session.partition(":")[0],),
                     environment={
                         **os.environ,
-                        **dict.fromkeys(_THREAD_VARIABLES, str(job.threads)),
+                        **dict.fromkeys(THREAD_VARIABLES, str(job.threads)),
                         **keeping_memory(os.environ),
                     },
                     tasks=task_read,

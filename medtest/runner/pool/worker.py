@@ -27,6 +27,7 @@ class Worker(ABC):
         doomed: Why it was killed for being too slow, or "".
         ready: Whether its systems are loaded.
         retired: It is to end and gets nothing further.
+        vanished: What it lived on is gone, which nothing that it did is to blame for.
         first_memory: Resident bytes after its first task.
     """
 
@@ -37,6 +38,7 @@ class Worker(ABC):
         self.doomed = ""
         self.ready = False
         self.retired = False
+        self.vanished = False
         self.first_memory: int | None = None
         self._inbox = inbox
         self._begin(job)

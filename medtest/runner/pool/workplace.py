@@ -27,6 +27,18 @@ class Workplace:
     def __init__(self) -> None:
         self.notices: list[str] = []
 
+    @property
+    def draws(self) -> bool:
+        """Whether pictures of cases can be drawn there: what a worker writes then lies in the run's folder."""
+        return True
+
+    def open(self) -> None:
+        """Make it ready for workers.
+
+        Raises:
+            MedtestError: It cannot be.
+        """
+
     def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
         """Start a worker; see :class:`~medtest.runner.pool.worker.Worker`."""
         raise NotImplementedError
@@ -43,6 +55,13 @@ class Workplace:
     def layout(self, *, device: str, units: int, workers: int | None, threads: int | None) -> Layout:
         """Choose how many workers there are, and their threads, as :func:`choose_layout` does for this machine."""
         return choose_layout(device=device, units=units, workers=workers, threads=threads)
+
+    def check(self) -> None:
+        """Called several times a second while workers are there.
+
+        Raises:
+            MedtestError: Workers cannot live here any more.
+        """
 
     def close(self) -> None:
         """Give back what workers lived in; none is left."""

@@ -26,7 +26,7 @@ from medtest.suite.safety import short
 from medtest.suite.schema import SUITE_KEYS, RunBlock
 from medtest.suite.systems import system_infos, text_keys
 
-GROUPS: tuple[str, ...] = ("suite", "model", "tracking")
+GROUPS: tuple[str, ...] = ("suite", "model", "tracking", "executor")
 PATH_KEYS: frozenset[str] = frozenset(
     {
         "data",

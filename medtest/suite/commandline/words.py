@@ -36,7 +36,7 @@ def _rephrased(text: str, places: ConfigFolders) -> Mistake:
         return Mistake(
             where="command line", key="suite", found="nothing", allowed=", ".join(names), fix="type suite=NAME"
         )
-    option = re.search(r"Could not find '(suite|model|tracking)/([^']*)'", text)
+    option = re.search(r"Could not find '(suite|model|tracking|executor)/([^']*)'", text)
     if option:
         allowed = _group_names(option[1], places, text)
         name = option[2]

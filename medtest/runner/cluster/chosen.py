@@ -1,0 +1,48 @@
+"""Where a command's workers live, as its options say."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+from medtest.errors import Mistake, UserMistakes
+from medtest.suite.model import ClusterSettings
+from medtest.suite.schema import ExecutorBlock
+
+_ADDRESS = re.compile(r"auto|[A-Za-z0-9.-]{1,253}:\d{1,5}|\[[0-9A-Fa-f:]+\]:\d{1,5}")
+
+
+def cluster_of(options: ExecutorBlock) -> ClusterSettings | None:
+    """Return the cluster that is chosen, None where workers live on this machine.
+
+    Raises:
+        UserMistakes: Ray is not installed, the address is none, or there is no such wheel.
+    """
+    if options.name == "local":
+        return None
+    mistakes = []
+    if importlib.util.find_spec("ray") is None:
+        mistakes.append(_mistake("executor", "ray, which is not installed", "", "pip install 'medtest[ray]'"))
+    if options.address is not None and not _ADDRESS.fullmatch(options.address):
+        why = "" if "://" not in options.address else "Ray's client (ray://) is not used: type the head's own address."
+        mistakes.append(_mistake("executor.address", options.address[:80], "auto, or HOST:PORT of the cluster", why))
+    wheel = None if options.wheel is None else Path(options.wheel).expanduser().resolve()
+    if wheel is not None and not (wheel.suffix == ".whl" and wheel.name.startswith("medtest-") and wheel.is_file()):
+        fix = "Make one: python -m build --wheel"
+        mistakes.append(_mistake("executor.wheel", str(options.wheel)[:200], "a file medtest-….whl that is there", fix))
+    if mistakes:
+        raise UserMistakes(mistakes)
+    return ClusterSettings(
+        address=options.address,
+        cpus=options.cpus,
+        gpus=options.gpus,
+        ahead=options.ahead,
+        wheel=wheel,
+        cache_gb=options.cache_gb,
+        wait_seconds=options.wait_seconds,
+    )
+
+
+def _mistake(key: str, found: str, allowed: str, fix: str) -> Mistake:
+    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix)

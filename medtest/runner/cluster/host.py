@@ -1,0 +1,187 @@
+"""The actor of a worker: starts the worker process on its node, hands it what comes, and gives back what it says.
+
+The process is the one of local runs, with its limits, allocator and threads. What it says stays packed, so that no code
+of a user's is imported here; files that it keeps are given back with the message that tells of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import queue
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from medtest.runner.cluster.node import NodeCache, code_sha256, machine, versions
+from medtest.runner.cluster.talk import HostHeard, HostStart, KeptFile, NodeFacts
+from medtest.runner.pool.messages import Gone, LoadedModules
+from medtest.runner.pool.process_worker import ProcessWorker
+
+_LINGER = 0.03
+"""Seconds for which more messages are waited for once there is one: they go back together."""
+_MOST_MESSAGES = 512
+_MOST_FILE = 256 * 1024**2
+"""Bytes of one kept file."""
+_END_SECONDS = 5.0
+
+
+class PackedWorker(ProcessWorker):
+    """A worker process whose tasks and messages pass through unread.
+
+    ``inbox`` takes ``(self, bytes)``, and :class:`~medtest.runner.pool.messages.Gone` last.
+    """
+
+    def _send(self, thing: Any) -> None:
+        with suppress(OSError):  # it is gone, which its closing pipe reports
+            self._tasks.send_bytes(thing.job if isinstance(thing, HostStart) else thing)
+
+    def _read(self) -> None:
+        loaded = LoadedModules.__name__.encode()
+        with self._messages as pipe:
+            while True:
+                try:
+                    packed = pipe.recv_bytes()
+                except (EOFError, OSError):
+                    break
+                if loaded in packed[:200]:
+                    self._process.loaded(pickle.loads(packed).modules)  # noqa: S301 - of our own worker process
+                else:
+                    self._inbox.put((self, packed))
+        self._inbox.put((self, Gone()))
+
+
+class WorkerHost:
+    """Hosts one worker process; its methods are called from several threads.
+
+    Args:
+        probe: A file that this node sees if it shares the run's folder, and what it holds.
+        where: The machine of the run, :func:`medtest.runner.cluster.node.machine`.
+    """
+
+    def __init__(self, probe: tuple[str, str], where: str) -> None:
+        self._cache = NodeCache()
+        self._probe, self._where = probe, where
+        self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._worker: PackedWorker | None = None
+        self._kept: Path | None = None
+        self._sent: dict[Path, tuple[int, int]] = {}
+        self._lock = threading.Lock()
+        self._early: dict[int, bytes] = {}
+        self._next = 0
+        self._killed = False
+
+    def facts(self, node: str) -> NodeFacts:
+        """Return what is to be known of this node, which the cluster calls ``node``."""
+        path, content = self._probe
+        shares = False
+        with suppress(OSError):
+            shares = Path(path).read_text(encoding="utf-8") == content
+        return NodeFacts(
+            node=node,
+            code=code_sha256(),
+            versions=versions(),
+            shares=shares,
+            same_machine=machine() == self._where,
+            cache=str(self._cache.folder),
+        )
+
+    def start(self, begin: HostStart) -> str:
+        """Start the worker process; return why it cannot be, or ""."""
+        if begin.data:
+            from medtest.files.remote import fetched
+
+            try:
+                fetched(begin.data, self._cache.folder / "data", most=begin.cache_bytes)
+            except Exception as error:  # noqa: BLE001 - whatever a file system raises ends in one message
+                return str(error)
+        with self._lock:
+            if self._killed:
+                return "it was stopped"
+            if begin.kept:
+                self._kept = Path(begin.kept)
+                self._kept.mkdir(parents=True, exist_ok=True)
+            _be_at_home(begin)
+            self._worker = PackedWorker(begin, self._inbox)
+            self._deliver()
+        return ""
+
+    def give(self, number: int, content: bytes) -> None:
+        """Hand the process its next task; calls may overtake one another, so that each has a number."""
+        with self._lock:
+            self._early[number] = content
+            self._deliver()
+
+    def _deliver(self) -> None:
+        while self._worker is not None and self._next in self._early:
+            self._worker._send(self._early.pop(self._next))
+            self._next += 1
+
+    def take(self, seconds: float) -> HostHeard:
+        """Return what the process has said, waiting for so long for the first of it."""
+        said: list[bytes] = []
+        until = time.monotonic() + seconds
+        while len(said) < _MOST_MESSAGES:
+            try:
+                _, message = self._inbox.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                break
+            if isinstance(message, Gone):
+                return HostHeard(tuple(said), self._new_files(), self._end())
+            if not said:
+                until = time.monotonic() + _LINGER
+            said.append(message)
+        return HostHeard(tuple(said), self._new_files() if said else ())
+
+    def _new_files(self) -> tuple[KeptFile, ...]:
+        if self._kept is None:
+            return ()
+        found = []
+        for path in sorted(self._kept.rglob("*")):
+            if path.name.endswith(".part") or not path.is_file() or path.is_symlink():
+                continue
+            status = path.stat()
+            seen = (status.st_size, status.st_mtime_ns)
+            if self._sent.get(path) == seen or status.st_size > _MOST_FILE:
+                continue
+            self._sent[path] = seen
+            content = path.read_bytes()
+            name = path.relative_to(self._kept).as_posix()
+            found.append(KeptFile(name, hashlib.sha256(content).hexdigest(), content))
+        return tuple(found)
+
+    def _end(self) -> tuple[str, str]:
+        worker = self._worker
+        if worker is None:
+            return "never began", ""
+        death = worker.death()
+        words = worker.last_words()
+        worker.end(patience=_END_SECONDS)
+        return death, words
+
+    def kill(self) -> None:
+        """Kill the process and whatever it started."""
+        with self._lock:
+            self._killed = True
+            if self._worker is not None:
+                self._worker.kill()
+
+    def close(self) -> None:
+        """Remove what this node was lent."""
+        self.kill()
+        self._cache.remove()
+        sys.stdout.flush()
+
+
+def _be_at_home(begin: HostStart) -> None:
+    """Have the process find what the run's own would: plug-ins, files named from the working directory."""
+    if os.path.isdir(begin.folder):
+        os.chdir(begin.folder)
+    if begin.whole_path:
+        sys.path[:] = begin.path
+    else:
+        sys.path += [place for place in begin.path if place not in sys.path and os.path.exists(place)]

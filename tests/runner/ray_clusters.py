@@ -1,0 +1,113 @@
+"""Ray's own cluster of several nodes on this machine, for tests; importing it skips where Ray is not installed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from runner_helpers import QUICK
+
+from medtest.runner import Limits, RunOutcome, run_suite
+from medtest.suite.model import ClusterSettings, Invocation, Suite
+
+os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # loopback
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "5")  # how long a head may be away
+pytest.importorskip("ray")
+
+
+class Nodes:
+    """A head without processors, on which nothing runs, and nodes with one processor each."""
+
+    def __init__(self, count: int) -> None:
+        from ray.cluster_utils import Cluster
+
+        self._cluster = Cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 80 * 1024**2},
+        )
+        self._nodes: list[Any] = []
+        for _ in range(count):
+            self.add()
+
+    @property
+    def address(self) -> str:
+        return str(self._cluster.address)
+
+    def add(self) -> None:
+        self._nodes.append(self._cluster.add_node(num_cpus=1, object_store_memory=80 * 1024**2))
+
+    def kill_oldest(self) -> None:
+        self._cluster.remove_node(self._nodes.pop(0), allow_graceful=False)
+
+    def kill_head(self) -> None:
+        self._cluster.head_node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
+
+    def shutdown(self) -> None:
+        self._cluster.shutdown()
+
+
+@contextmanager
+def nodes(count: int) -> Iterator[Nodes]:
+    made = Nodes(count)
+    try:
+        yield made
+    finally:
+        made.shutdown()
+
+
+def on_cluster(suite: Suite, home: Path, address: str | None, *, limits: Limits = QUICK, **options: Any) -> RunOutcome:
+    """Run a suite on the nodes of a cluster."""
+    cluster = ClusterSettings(address=address, wait_seconds=60.0)
+    return run_suite(suite, Invocation(home=home, quiet=True, cluster=cluster, **options), limits=limits)
+
+
+class Running:
+    """A run in a thread."""
+
+    def __init__(self, call: Callable[[], RunOutcome]) -> None:
+        self.outcome: RunOutcome | None = None
+        self.error: BaseException | None = None
+        self._call = call
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.outcome = self._call()
+        except BaseException as error:  # noqa: BLE001 - the test looks at it
+            self.error = error
+
+    def ended(self, seconds: float) -> None:
+        self.thread.join(timeout=seconds)
+        assert not self.thread.is_alive(), "the run goes on and on"
+
+
+def rows_on_disk(home: Path) -> int:
+    """Return how many records lie in shards."""
+    count = 0
+    for shard in home.glob("outputs/*/*/*/records/shard-*.parquet"):
+        try:
+            count += pq.ParquetFile(shard).metadata.num_rows
+        except OSError:  # merged meanwhile
+            continue
+    return count
+
+
+def wait_for_rows(running: Running, home: Path, more_than: int, seconds: float = 120.0) -> int:
+    """Wait until so many records are on disk, and return how many."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = rows_on_disk(home)
+        if found > more_than:
+            return found
+        assert running.thread.is_alive(), f"the run ended early: {running.error or running.outcome}"
+        time.sleep(0.1)
+    raise AssertionError(f"{rows_on_disk(home)} records after {seconds:g} s, {more_than} wanted")

@@ -1,0 +1,289 @@
+"""What a cluster needs beside Ray: mistakes told before it starts, folders on nodes, files that come back, blame."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import pickle
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from runner_parts import make_suite
+
+from medtest.cases import SeedRef
+from medtest.errors import MedtestError, UserMistakes
+from medtest.runner import Limits
+from medtest.runner.cluster.chosen import cluster_of
+from medtest.runner.cluster.host import WorkerHost
+from medtest.runner.cluster.node import NodeCache, code_sha256, machine
+from medtest.runner.cluster.ray_cluster import RayCluster
+from medtest.runner.cluster.ray_worker import _keep
+from medtest.runner.cluster.talk import HostStart, KeptFile, NodeFacts
+from medtest.runner.pool.blame import Blame
+from medtest.runner.pool.callbacks import Callbacks
+from medtest.runner.pool.dispatch import Dispatcher
+from medtest.runner.pool.layout import Layout
+from medtest.runner.pool.messages import Begin, Device, Done, Gone, Job, PoolTask, Ready
+from medtest.runner.pool.worker import Inbox, Worker
+from medtest.runner.pool.workplace import Workplace
+from medtest.suite.model import ClusterSettings, Invocation
+from medtest.suite.schema import ExecutorBlock
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"address": "ray://head:10001"}, "executor.address"),
+        ({"address": "head"}, "executor.address"),
+        ({"wheel": "nowhere.whl"}, "executor.wheel"),
+    ],
+)
+def test_what_no_cluster_can_be_is_told_at_once(options: dict[str, Any], key: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    with pytest.raises(UserMistakes, match=key):
+        cluster_of(ExecutorBlock(name="ray", **options))
+
+
+def test_without_ray_the_message_says_what_to_install(monkeypatch: Any) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserMistakes, match=r"pip install 'medtest\[ray\]'"):
+        cluster_of(ExecutorBlock(name="ray"))
+    assert cluster_of(ExecutorBlock()) is None
+
+
+def test_a_nodes_folder_is_its_owners_alone_and_does_not_outlive_it() -> None:
+    cache = NodeCache()
+    assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700
+    (cache.folder / "deep").mkdir()
+    other = NodeCache()
+    assert cache.folder.is_dir(), "its owner lives"
+    code = "from medtest.runner.cluster.node import NodeCache as C; import os; print(C().folder, flush=1); os._exit(9)"
+    dead = Path(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip())  # noqa: S603, PLW1510
+    assert dead.is_dir()
+    NodeCache().remove()
+    assert not dead.exists(), "the next one on the node clears up after one that was killed"
+    for one in (cache, other):
+        one.remove()
+        assert not one.folder.exists()
+
+
+@pytest.mark.parametrize("path", ["../escaped.png", "/escaped.png", "a/../../escaped.png"])
+def test_a_file_that_comes_back_stays_in_its_folder(path: str, tmp_path: Path) -> None:
+    content = b"pixels"
+    with pytest.raises(MedtestError, match="not what it kept"):
+        _keep(tmp_path / "outputs", KeptFile(path, hashlib.sha256(content).hexdigest(), content))
+    assert not list(tmp_path.rglob("escaped*"))
+
+
+def test_a_file_that_comes_back_is_the_one_that_was_sent(tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"pixels").hexdigest()
+    _keep(tmp_path, KeptFile("suite/crafted/a.png", digest, b"pixels"))
+    assert (tmp_path / "suite/crafted/a.png").read_bytes() == b"pixels"
+    with pytest.raises(MedtestError, match="not what it kept"):
+        _keep(tmp_path, KeptFile("suite/crafted/b.png", digest, b"pixelz"))
+    assert [path.name for path in tmp_path.rglob("*.*")] == ["a.png"]
+
+
+def _cluster(tmp_path: Path, **more: Any) -> RayCluster:
+    return RayCluster(ClusterSettings(**more), tmp_path / "outputs")
+
+
+def _facts(**more: Any) -> NodeFacts:
+    given: dict[str, Any] = {"node": "10.0.0.7", "code": code_sha256(), "versions": {}, "shares": True}
+    return NodeFacts(**{**given, "same_machine": False, "cache": "/cache", **more})
+
+
+def _job(tmp_path: Path, **more: Any) -> Job:
+    folder = tmp_path / "outputs" / "suite" / "system" / "abc"
+    invocation = Invocation(home=tmp_path)
+    return Job.of(make_suite(), invocation, hash_key=None, device="cpu", folders=(str(folder),), **more)
+
+
+def test_a_node_with_another_medtest_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MedtestError, match=r"10\.0\.0\.7 has another medtest.*executor\.wheel"):
+        _cluster(tmp_path).begin(_job(tmp_path), _facts(code="0" * 64))
+
+
+def test_a_node_with_another_torch_is_told_of_once(tmp_path: Path) -> None:
+    cluster = _cluster(tmp_path)
+    for _ in range(2):
+        cluster.begin(_job(tmp_path), _facts(versions={"numpy": "1.0"}))
+    assert sum("numpy 1.0" in notice for notice in cluster.notices) == 1
+
+
+def test_a_node_that_does_not_share_the_folder_keeps_files_in_its_own(tmp_path: Path) -> None:
+    cluster = _cluster(tmp_path)
+    job = _job(tmp_path, shared=str(tmp_path / "outputs" / ".answers"))
+    begin = cluster.begin(job, _facts(shares=False))
+    sent = pickle.loads(begin.job)  # noqa: S301 - our own
+    assert sent.folders == ("/cache/outputs/suite/system/abc",)
+    assert sent.shared == "/cache/answers", "SQLite is not shared between machines"
+    assert begin.kept == "/cache/outputs"
+    assert not cluster.draws
+    near = pickle.loads(_cluster(tmp_path).begin(job, _facts(same_machine=True)).job)  # noqa: S301 - our own
+    assert near == job
+
+
+def test_a_gpu_that_no_worker_was_given_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserMistakes, match=r"executor\.gpus"):
+        _cluster(tmp_path).device("cuda:0", needed=True)
+    assert _cluster(tmp_path).device("auto", needed=True) == "cpu"
+    assert _cluster(tmp_path, gpus=1.0).device("auto", needed=True) == "cuda:0"
+    assert _cluster(tmp_path, gpus=1.0).device("cpu", needed=True) == "cpu"
+
+
+def test_a_host_hands_on_in_order_whatever_order_calls_come_in() -> None:
+    host = WorkerHost(("/nowhere", "x"), machine())
+    try:
+        facts = host.facts("here")
+        assert facts.same_machine
+        assert not facts.shares
+        given: list[bytes] = []
+        host._worker = SimpleNamespace(_send=given.append, kill=lambda: None)  # type: ignore[assignment]
+        for number in (2, 0, 1):
+            host.give(number, str(number).encode())
+        assert given == [b"0", b"1", b"2"]
+    finally:
+        host.close()
+    assert not Path(facts.cache).exists()
+
+
+def test_a_host_runs_the_worker_process_of_local_runs(tmp_path: Path) -> None:
+    """Without Ray: the actor's own class, its process, a job of a suite's."""
+    host = WorkerHost(("/nowhere", "x"), machine())
+    job = _job(tmp_path)
+    begin = HostStart(
+        session=job.session,
+        threads=1,
+        job=pickle.dumps(job),
+        folder=os.getcwd(),
+        path=tuple(sys.path),
+        whole_path=True,
+    )
+    assert host.start(begin) == ""
+    try:
+        messages: list[Any] = []
+        while not any(isinstance(message, Ready) for message in messages):
+            messages += [pickle.loads(packed) for packed in host.take(5.0).messages]  # noqa: S301 - our own
+        assert isinstance(messages[0], Device)
+        host.give(0, pickle.dumps(None))
+        ended = None
+        while ended is None:
+            ended = host.take(5.0).ended
+        assert ended[0] == "ended with exit code 0"
+    finally:
+        host.close()
+
+
+class Played(Worker):
+    """A worker that says what a test tells it to."""
+
+    made: list[Played]
+
+    def _begin(self, job: Any) -> None:
+        self.sent: list[Any] = []
+
+    def _send(self, thing: Any) -> None:
+        self.sent.append(thing)
+
+    def say(self, *messages: Any) -> None:
+        for message in messages:
+            self._inbox.put((self, message))
+
+    def kill(self) -> None:
+        self.say(Gone())
+
+    def end(self, *, patience: float = 0.0) -> None:
+        pass
+
+    def death(self) -> str:
+        return "was lost with its node" if self.vanished else "was killed by SIGSEGV"
+
+    def last_words(self) -> str:
+        return ""
+
+
+class Stage(Workplace):
+    """Where played workers live: one at a time, with one task waiting."""
+
+    waiting = 1
+
+    def __init__(self, play: Any) -> None:
+        super().__init__()
+        self.play = play
+        self.workers: list[Played] = []
+
+    def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
+        made = Played(job, inbox)
+        self.workers.append(made)
+        made.say(Ready(0))
+        return made
+
+    def check(self) -> None:
+        self.play(self.workers)
+
+
+def _dispatch(play: Any, tmp_path: Path, count: int = 4) -> tuple[Dispatcher, list[PoolTask]]:
+    again: list[PoolTask] = []
+    tasks = [PoolTask(index=n, source=0, ref=SeedRef(dataset="d", seed_id=str(n), locator="")) for n in range(count)]
+    dispatcher = Dispatcher(
+        job=_job(tmp_path),
+        tasks=iter(tasks),
+        batch_seconds=60.0,
+        limits=Limits(),
+        callbacks=Callbacks(
+            result=lambda rows, unit: None,
+            renew=lambda task: again.append(task) or task,
+            layout=lambda device: Layout(workers=1, threads=1),
+        ),
+        workplace=Stage(play),
+    )
+    return dispatcher, again
+
+
+def test_what_waited_beside_a_worker_that_died_is_not_blamed(tmp_path: Path) -> None:
+    def play(workers: list[Played]) -> None:
+        worker = workers[-1]
+        open_tasks = [task for task in worker.tasks if task in worker.sent]
+        if len(workers) <= 2 and len(open_tasks) == 2:
+            worker.say(Begin(open_tasks[0].index, (0, 0)), Gone())
+        elif len(workers) > 2 and open_tasks:
+            worker.say(Done(open_tasks[0].index, 1))
+
+    dispatcher, again = _dispatch(play, tmp_path)
+    dispatcher.run()
+    told = [(task.index, task.given_up) for task in again]
+    assert told == [(0, {}), (1, {}), (0, {(0, 0): "its process was killed by SIGSEGV"}), (1, {})]
+
+
+def test_a_batch_whose_machine_goes_is_tried_again_and_not_blamed(tmp_path: Path) -> None:
+    def play(workers: list[Played]) -> None:
+        worker = workers[-1]
+        if len(workers) <= 5 and worker.tasks and not worker.vanished:
+            worker.vanished = True
+            worker.say(Begin(worker.tasks[0].index, (0, 0)), Gone())
+        elif len(workers) > 5 and worker.tasks:
+            worker.say(Done(worker.tasks[0].index, 1))
+
+    dispatcher, again = _dispatch(play, tmp_path, count=1)
+    dispatcher.run()
+    assert len(again) == 5
+    assert all(task.given_up == {} for task in again)
+    assert sum("went to others" in notice for notice in dispatcher.notices) == 5
+
+
+def test_a_batch_that_takes_every_machine_down_is_blamed_in_the_end() -> None:
+    blame = Blame(60.0)
+    worker: Any = SimpleNamespace(place=(0, 1), doomed="", vanished=True, death=lambda: "was lost with its node")
+    task = PoolTask(index=3, source=0, ref=SeedRef(dataset="d", seed_id="3", locator=""))
+    given = [blame.given_up(worker, task) for _ in range(12)]
+    assert given[:11] == [{}] * 11
+    assert given[11] == {(0, 1): "its process was lost with its node"}
+    blame.forget(3)
+    assert blame.given_up(worker, task) == {}

@@ -1,0 +1,126 @@
+"""Workers on the nodes of a Ray cluster give the records of local ones, whichever of them dies."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crafting_parts import crafting_suite
+from question_parts import question_suite
+from ray_clusters import Nodes, Running, nodes, on_cluster, rows_on_disk, wait_for_rows
+from runner_helpers import QUICK, assert_equal_records, go, records
+from runner_parts import make_suite
+
+from medtest.errors import MedtestError, UserMistakes
+from medtest.runner import Limits, run_suite
+from medtest.suite.model import ClusterSettings, Invocation
+
+pytestmark = pytest.mark.slow
+FREQUENT = Limits(samples=0, shard_rows=20, shard_seconds=0.5, send_seconds=0.1)
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Nodes]:
+    with nodes(2) as made:
+        yield made
+
+
+def test_records_are_those_of_local_workers(two: Nodes, tmp_path: Path) -> None:
+    suite = make_suite(seeds=6, systems={"bright": {}, "odd": {"fault": "nan", "when": "dim2_s3"}})
+    local = go(suite, tmp_path / "local")
+    far = on_cluster(suite, tmp_path / "far", two.address, limits=Limits(samples=3))
+    assert far.workers == 2
+    assert far.notices == local.notices
+    for number in range(2):
+        assert_equal_records(records(far, number), records(local, number))
+    assert list(far.systems[0].folder.glob("samples/*.png")), "pictures are drawn on nodes that share the folder"
+    assert not list(Path(tempfile.gettempdir()).glob("medtest-node-*")), "nodes keep nothing"
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.long)])
+def test_a_node_that_is_killed_in_the_middle_costs_nothing_but_time(times: int, tmp_path: Path) -> None:
+    count = 30 + 20 * times
+    suite = make_suite(seeds=count, systems={"bright": {"pause": 0.2}})
+    local = go(make_suite(seeds=count), tmp_path / "local")
+    with nodes(2) as made:
+        running = Running(lambda: on_cluster(suite, tmp_path / "far", made.address, limits=FREQUENT))
+        seen = 0
+        for _ in range(times):
+            seen = wait_for_rows(running, tmp_path / "far", seen + 40)
+            made.kill_oldest()
+            made.add()
+        running.ended(240)
+    assert running.error is None, running.error
+    far = running.outcome
+    assert far is not None
+    assert any("was lost with its node" in notice for notice in far.notices)
+    assert_equal_records(records(far), records(local))
+
+
+def test_a_head_that_dies_ends_the_run_with_one_message_and_it_goes_on_where_it_was(tmp_path: Path) -> None:
+    suite = make_suite(seeds=100, systems={"bright": {"pause": 0.2}})
+    with nodes(1) as made:
+        running = Running(lambda: on_cluster(suite, tmp_path, made.address, limits=FREQUENT))
+        wait_for_rows(running, tmp_path, 40)
+        made.kill_head()
+        running.ended(120)
+    assert isinstance(running.error, MedtestError)
+    assert "The Ray cluster is gone" in str(running.error)
+    kept = rows_on_disk(tmp_path)
+    assert kept > 40
+    again = go(suite, tmp_path, workers=2)
+    assert again.systems[0].cases_reused == kept
+    assert again.systems[0].finished == again.systems[0].planned == 100 * 11
+    assert_equal_records(records(again), records(go(make_suite(seeds=100), tmp_path / "local")))
+
+
+def test_nobody_at_an_address_is_one_message(tmp_path: Path) -> None:
+    with pytest.raises(UserMistakes, match=r"executor\.address"):
+        on_cluster(make_suite(), tmp_path, "127.0.0.1:9")
+
+
+def test_more_than_a_node_has_is_one_message(two: Nodes, tmp_path: Path) -> None:
+    cluster = ClusterSettings(address=two.address, cpus=64.0)
+    with pytest.raises(UserMistakes, match=r"Lower executor\.cpus"):
+        run_suite(make_suite(), Invocation(home=tmp_path, quiet=True, cluster=cluster), limits=QUICK)
+
+
+def test_what_misbehaves_on_a_node_is_blamed_as_on_this_machine(two: Nodes, tmp_path: Path) -> None:
+    """A crash, a call that hangs: cases behind them in the queue are not blamed."""
+    systems = {
+        "crashes": {"fault": "segfault", "when": "dim_s3"},
+        "hangs": {"fault": "hang", "when": "patient-0001/dim_s2"},
+    }
+    suite = make_suite(seeds=3, systems=systems, severities=(1, 2, 3))
+    local = go(suite, tmp_path / "local", batch_seconds=3.0)
+    far = on_cluster(suite, tmp_path / "far", two.address, batch_seconds=3.0)
+    for number in range(2):
+        assert_equal_records(records(far, number), records(local, number))
+    assert set(records(far, 0)["verdict"]) > {"ERROR"}
+
+
+def test_files_that_nodes_keep_come_back_where_the_folder_is_not_shared(
+    two: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from medtest.runner.cluster import ray_cluster
+
+    suite = crafting_suite()
+    local = go(suite, tmp_path / "local")
+    monkeypatch.setattr(ray_cluster, "_probe_content", lambda path: path.write_text("of another run") and "of this one")
+    far = on_cluster(suite, tmp_path / "far", two.address, limits=Limits(samples=2))
+    assert_equal_records(records(far), records(local))
+    kept = [
+        {path.name: path.read_bytes() for path in outcome.systems[0].folder.glob("crafted/images/*/*.png")}
+        for outcome in (far, local)
+    ]
+    assert kept[0]
+    assert kept[0] == kept[1]
+    assert list(far.systems[0].folder.glob("samples/*.png")), "pictures are drawn on this machine"
+
+
+def test_systems_over_an_api_stay_in_the_driver(tmp_path: Path) -> None:
+    outcome = on_cluster(question_suite(), tmp_path, "127.0.0.1:9")  # no cluster is asked for anything
+    assert any("keys do not travel" in notice for notice in outcome.notices)
+    assert outcome.systems[0].finished
