@@ -1,9 +1,9 @@
 """What living on a Ray cluster costs a run: wall time by Ray ÷ by local processes, on this machine.
 
-``python benchmarks/ray_cluster.py [--cases N] [--pairs N] [--workers N] [--model NAME]`` runs a suite of phantoms both ways in
-interleaved pairs, each time from nothing, with as many workers. Counted is the wall time from the first worker being
-ready to the last case; that of Ray's start stands apart, and so does that of loading. The first pair warms caches and
-does not count. Target: a median ratio of at most 1.15 at 5,000 cases on two cores.
+``python benchmarks/ray_cluster.py [--cases N] [--pairs N] [--workers N] [--model NAME]`` runs a suite of phantoms both
+ways in interleaved pairs, each time from nothing, with as many workers. Counted is the wall time from the first worker
+being ready to the last case; that of Ray's start stands apart, and so does that of loading. The first pair warms caches
+and does not count. Target: a median ratio of at most 1.15 at 5,000 cases on two cores.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from medtest import signals
 from medtest.arguments import WHERE, Systems, mistake, typed_option, typed_relations, typed_systems
+from medtest.data_url import fetched, is_url
 from medtest.errors import FolderInUse, MedtestError, NotTracked, UserMistakes
-from medtest.files.remote import fetched, is_url
 from medtest.paths import home as default_home
 from medtest.suite.compose import Loaded, load
 from medtest.suite.library import COMMAND_LINE

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from s3_server import bucket  # noqa: F401 - a fixture
 
 # How long an example takes says nothing on machines that run other things too. Examples are the same in every run, so
 # that what passes here passes in CI; `pytest --hypothesis-profile=search` draws new ones, and more of them. A test

@@ -42,6 +42,7 @@ LAYERS: dict[str, int] = {
     "vqa": 2,
     "captions": 2,
     "api": 1,
+    "data_url": 2,  # folders in stores, fetched
     "simlab": 2,
     "volumes": 1,
     "tasks.base": 2,  # what every other room may ask; the tasks themselves stand above the engines

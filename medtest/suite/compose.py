@@ -12,8 +12,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from medtest.data_url import is_url, url_mistake
 from medtest.errors import Mistake, UserMistakes
-from medtest.files.remote import is_url, url_mistake
 from medtest.suite.checks import check
 from medtest.suite.commandline.keys import Sources, check_keys, keep_chosen, key_of, take_out, to_only_system
 from medtest.suite.commandline.overrides import as_typed, folders, prepare

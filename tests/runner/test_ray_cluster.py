@@ -90,10 +90,10 @@ def test_more_than_a_node_has_is_one_message(two: Nodes, tmp_path: Path) -> None
 def test_what_misbehaves_on_a_node_is_blamed_as_on_this_machine(two: Nodes, tmp_path: Path) -> None:
     """A crash, a call that hangs: cases behind them in the queue are not blamed."""
     systems = {
-        "crashes": {"fault": "segfault", "when": "dim_s3"},
+        "crashes": {"fault": "segfault", "when": "patient-0001/dim_s3"},
         "hangs": {"fault": "hang", "when": "patient-0001/dim_s2"},
     }
-    suite = make_suite(seeds=3, systems=systems, severities=(1, 2, 3))
+    suite = make_suite(seeds=3, systems=systems)
     local = go(suite, tmp_path / "local", batch_seconds=3.0)
     far = on_cluster(suite, tmp_path / "far", two.address, batch_seconds=3.0)
     for number in range(2):

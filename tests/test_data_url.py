@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from s3_server import Bucket
 
+from medtest.data_url import fetched, is_url, url_mistake
 from medtest.errors import MedtestError, UserMistakes
-from medtest.files.remote import fetched, is_url, url_mistake
 
 GIB = 2**30
 
@@ -47,45 +46,6 @@ def test_a_store_whose_package_is_not_installed_is_one_message(tmp_path: Path, m
     monkeypatch.setitem(__import__("sys").modules, "gcsfs", None)  # as an import of it fails where it is not
     with pytest.raises(UserMistakes, match="pip install gcsfs"):
         fetched("gs://bucket/data", tmp_path / "data", most=GIB)
-
-
-class Bucket:
-    """A bucket of a moto server on this machine."""
-
-    def __init__(self, client: Any) -> None:
-        self.client = client
-
-    def put(self, name: str, content: bytes) -> None:
-        self.client.put_object(Bucket="hospital", Key=name, Body=content)
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    pytest.importorskip("s3fs")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    import boto3
-    import s3fs
-
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing-secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    urllib.request.urlopen(f"http://{host}:{port}/moto-api/reset", data=b"")  # noqa: S310 - its state outlives servers
-    client = boto3.client("s3")
-    client.create_bucket(Bucket="hospital")
-    s3fs.S3FileSystem.clear_instance_cache()
-    try:
-        yield Bucket(client)
-    finally:
-        s3fs.S3FileSystem.clear_instance_cache()
-        server.stop()
 
 
 def _held(folder: Path) -> dict[str, bytes]:
