@@ -105,6 +105,17 @@ class DepictResults(TaskResults):
                 f"{refused['withheld']:,} of {refused['asked']:,} prompts were refused "
                 f"({refused['withheld_after_drawn']:,} where the source was drawn); tables/refusals.csv."
             )
+        if refused and refused["malformed"]:
+            lines.append(
+                f"{refused['malformed']:,} of {refused['asked']:,} prompts were answered with what is no picture, and "
+                "are not judged; answer_why in records.csv says what it was."
+            )
+        if refused and refused["rewritten"]:
+            share = percent(100 * refused["rewritten_rate"])
+            lines.append(
+                f"{refused['rewritten']:,} of {refused['drawn']:,} pictures ({share}) are of another prompt: "
+                "the service says that it rewrote what was asked; tables/refusals.csv."
+            )
         if refused and refused["cannot_tell"]:
             lines.append(
                 f"of {refused['cannot_tell']:,} pictures ({percent(100 * refused['cannot_tell_rate'])}) the reader "

@@ -24,6 +24,7 @@ from medtest.readers.pictures.card import Card, CardRow
 from medtest.results.records.records_io import Records
 from medtest.scenes import Pool, Scene, SeenEntity, Tells
 from medtest.tasks.depict.oracle import Scenes
+from medtest.tasks.depict.results import DepictResults
 from medtest.tasks.depict.tables.cases import cases_of
 from medtest.tasks.depict.tables.net import smallest_net
 from medtest.tasks.depict.tables.results import DepictTables, depict_tables
@@ -282,3 +283,16 @@ def test_every_operator_is_what_the_maker_of_records_says() -> None:
     for number in range(9):
         assert set(operators(source_pool(number))) == {*OPERATORS, "unchanged"}
     assert depict_tables(Records.of(pd.DataFrame(list(rows(2))).drop(columns="answer_state"))) is None
+
+
+def test_what_is_no_picture_and_what_was_rewritten_is_said_in_a_line() -> None:
+    def draw(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene | str:
+        return "malformed" if prompt.endswith(" er_a") else drawn(pool)
+
+    made = pd.DataFrame(list(rows(5, draw)))
+    made["revised_prompt"] = ["A better dog." if relation == "ec" else "" for relation in made["relation"]]
+    found = DepictResults(tables(Records.of(made)))
+    assert "5 of 30 prompts were answered with what is no picture" in " ".join(found.lines())
+    assert "5 of 25 pictures (20.0 %) are of another prompt" in " ".join(found.lines())
+    plain = " ".join(DepictResults(tables(records(5, right))).lines())
+    assert "no picture" not in plain and "another prompt" not in plain
