@@ -24,6 +24,7 @@ from medtest.suite.library import COMMAND_LINE
 from medtest.suite.model import ClusterSettings, Invocation, KeptFollowUps, Suite
 from medtest.suite.outline import write_timings
 from medtest.suite.schema import RunBlock
+from medtest.suite.sharding import Shard
 from medtest.systems.asking import BudgetLimits
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def execute(
     Raises:
         MedtestError: The run could not be made; what was finished before is kept.
     """
-    from medtest.report.finish import finish
+    from medtest.report.finish import finish, finish_shard
     from medtest.results.records.reading import read_records
     from medtest.runner import run_suite
     from medtest.runner.hidden_words import check_reader, hidden_words
@@ -166,7 +167,7 @@ def execute(
             if not suite.crafts:  # crafting is no part of what a case takes
                 _keep_timing(invocation, outcome)
             readings: dict[str, Readings] = {}
-            if not outcome.interrupted:
+            if not outcome.interrupted and invocation.shard is None:
                 signals.phase("tables")
                 if loaded.reader is not None:
                     readings, outcome = read_records(
@@ -177,6 +178,8 @@ def execute(
                         progress=shown,
                         words=hidden_words(suite, invocation.home),
                     )
+            if invocation.shard is not None:
+                return Completed(outcome=outcome, finished=finish_shard(suite, invocation.shard, outcome))
             finished = finish(
                 suite,
                 invocation,
@@ -218,6 +221,7 @@ def invocation_of(
         cluster=_cluster(options),
         limit=options.limit,
         only=loaded.selection,
+        shard=None if options.shard is None else Shard.typed(options.shard),
         device="cuda:0" if options.device == "cuda" else options.device,
         workers=options.workers,
         threads=options.threads,

@@ -141,6 +141,17 @@ def tables(
     raise typer.Exit(remake_tables(folder, reference=reference, console=console()))
 
 
+@app.command("merge", rich_help_panel=READ)
+def merge(
+    folders: Annotated[list[Path], typer.Argument(help="Shards' folders (…/shards/3-of-16), or a run's with shards/.")],
+    fresh: Annotated[bool, typer.Option("--fresh", help="Move cases that the folder holds otherwise aside.")] = False,
+) -> None:
+    """Join the shards that shard=K/N made into one run, and make its tables and report."""
+    from medtest.cli.run.merge import merge_shards
+
+    raise typer.Exit(merge_shards(folders, fresh=fresh, console=console()))
+
+
 @app.command("reference", rich_help_panel=READ)
 def reference(
     model: Annotated[str, typer.Option(help="As published, or a model= name: PraNet, TGANet, AGDN, chexnet …")] = "",

@@ -17,7 +17,7 @@ from medtest.results import gate_log
 from medtest.results.records.damage import damaged
 from medtest.results.records.records_io import RECORDS, SHARDS
 from medtest.results.records.wanted import RUN_FILE
-from medtest.runner.folder import OUTPUTS, VIEWS, write_manifest
+from medtest.runner.folder import OUTPUTS, SHARD_FOLDERS, VIEWS, write_manifest
 
 
 def remake_tables(folder: Path, *, console: Console, reference: Path | None = None) -> ExitCode:
@@ -132,7 +132,8 @@ def _newest(materials: Sequence[Material]) -> list[Material]:
 def _begun(folder: Path) -> list[Path]:
     """Return folders with records of a run that never came to its tables."""
     found = {path.parent.parent for path in folder.rglob(f"{SHARDS}/shard-*.parquet")}
-    return sorted(path for path in found if not (path / RUN_FILE).is_file() and ".old-" not in path.name)
+    own = (path for path in found if SHARD_FOLDERS not in path.relative_to(folder).parts)
+    return sorted(path for path in own if not (path / RUN_FILE).is_file() and ".old-" not in path.name)
 
 
 def runs_below(folder: Path) -> list[Path]:
@@ -141,7 +142,7 @@ def runs_below(folder: Path) -> list[Path]:
     return sorted(
         path
         for path in found
-        if not {VIEWS, "mlruns"} & set(path.relative_to(folder).parts)
+        if not {VIEWS, SHARD_FOLDERS, "mlruns"} & set(path.relative_to(folder).parts)
         and ".old-" not in path.name
         and ((path / RECORDS).is_file() or any((path / SHARDS).glob("shard-*.parquet")))
     )

@@ -20,6 +20,7 @@ from medtest.results import gate_log
 from medtest.runner.folder import tables_are_stale, write_manifest
 from medtest.runner.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite
+from medtest.suite.sharding import Shard
 from medtest.tracking import Parents
 
 
@@ -124,6 +125,24 @@ def finish(
         renderables=tuple(item for item in shown if item is not None),
         problems=tuple(problems),
         note="; ".join(one_line(material) for material in results.materials),
+    )
+
+
+def finish_shard(suite: Suite, shard: Shard, outcome: RunOutcome) -> Finished:
+    """Say what became of a shard: its records are all that it makes; ``medtest merge`` makes tables of all shards.
+
+    Args:
+        suite: The suite.
+        shard: The shard.
+        outcome: What the runner gave.
+    """
+    codes = [ExitCode.INTERRUPTED if outcome.interrupted else outcome.stopped]
+    if any(one.error_percent > suite.max_error_percent for one in outcome.systems):
+        codes.append(ExitCode.TOO_MANY_ERRORS)
+    done = sum(one.asked_finished for one in outcome.systems)
+    asked = sum(one.asked for one in outcome.systems)
+    return Finished(
+        code=min(codes, key=SEVERITY_ORDER.index), note=f"shard {shard}: {done:,} of {asked:,} cases are finished"
     )
 
 

@@ -27,6 +27,7 @@ from medtest.runner.pool.layout import Layout, resolve_device
 from medtest.runner.pool.messages import StripTask
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
+from medtest.runner.records.parts import write_part
 from medtest.runner.records.shards import Code
 from medtest.suite.model import Invocation
 from medtest.systems.base import System
@@ -94,7 +95,7 @@ class Finisher:
             ledgers=self.ledgers,
             places=self.places,
             home=self.invocation.home,
-            count=self.limits.samples,
+            count=self.limits.samples if self.invocation.shard is None else 0,  # a part's are not the whole's
             asked=asked,
             view=view,
         )
@@ -117,6 +118,9 @@ class Finisher:
             with writing_text(folder / RUN_FILE) as file:
                 json.dump(content, file, indent=2, ensure_ascii=False)
                 file.write("\n")
+            shard = self.invocation.shard
+            if shard is not None:
+                write_part(folder, shard, self.prepared, self.invocation, finished=outcome.asked_finished)
             write_manifest(folder)
 
     def _system(self, name: str) -> System:

@@ -21,6 +21,8 @@ PRIVATE = ("ledger.sqlite", "judge.sqlite")
 """How files begin that a system keeps for itself: no result, hence not in the manifest nor in MLflow."""
 OUTPUTS = "outputs"
 VIEWS = "views"
+SHARD_FOLDERS = "shards"
+"""Folder, in a run's own, of the parts of a run that ``shard=K/N`` makes: ``shards/3-of-16``."""
 RUN_FILE = "run.json"
 RECORDS = "records.parquet"
 TABLES_OF = "tables_of"
@@ -221,7 +223,8 @@ def write_manifest(folder: Path) -> Path:
     with writing_text(target) as file:
         for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()):
             name = path.relative_to(folder).as_posix()
-            if name != MANIFEST and not name.endswith(".tmp") and not name.startswith(PRIVATE):
+            own = not name.startswith((*PRIVATE, f"{SHARD_FOLDERS}/"))  # shards have manifests of their own
+            if name != MANIFEST and not name.endswith(".tmp") and own:
                 file.write(_line(file_sha256(path), name))
     return target
 

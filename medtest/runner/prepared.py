@@ -14,7 +14,7 @@ from medtest.cases import Classes, SeedRef
 from medtest.errors import Mistake, UserMistakes
 from medtest.relations.base import Relation
 from medtest.runner.earlier_defaults import as_begun
-from medtest.runner.folder import earlier_folder, system_folder
+from medtest.runner.folder import SHARD_FOLDERS, earlier_folder, system_folder
 from medtest.runner.privacy import ShownNames, key_fingerprint
 from medtest.runner.records.ledger import seeds_twice
 from medtest.runner.records.rows import records_schema, strata_of
@@ -115,10 +115,13 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     _check_folders(list(systems), folders)
     strata = strata_of(refs)
     plan = Plan(refs, relations, invocation.batch_size)
+    chosen = _chosen_places(plan, invocation, names)
+    if not chosen.any():
+        notices.append(f"Shard {invocation.shard} holds none of the chosen cases: {len(refs):,} seeds in all.")
     return PreparedRun(
         suite=suite,
         plan=plan,
-        chosen=_chosen_places(plan, invocation, names),
+        chosen=chosen,
         owners=np.array(owners, dtype=np.int32),
         names=names,
         systems=tuple(systems.values()),
@@ -191,6 +194,7 @@ def _folders(
     folders: list[Path] = []
     aside: list[Path] = []
     said: list[str] = []
+    part = None if invocation.shard is None else invocation.shard.folder
     for (key, system), digest in zip(systems.items(), digests, strict=True):
         own = system_folder(invocation.home, suite.name, system.record_name, digest.value)
         other = None if own.exists() else earlier_folder(invocation.home, suite.name, key, digest.value, names)
@@ -198,9 +202,9 @@ def _folders(
             place = f"outputs/{suite.name}/{other.parent.name}/{other.name}"
             said.append(f"{system.record_name}: this run was begun as {other.parent.name} and goes on in {place}.")
             own = other
-        elif other is not None:
+        elif other is not None and part is None:
             aside.append(other)
-        folders.append(own)
+        folders.append(own if part is None else own / SHARD_FOLDERS / part)
     return tuple(folders), tuple(aside), said
 
 
@@ -244,14 +248,13 @@ def _chosen_places(plan: Plan, invocation: Invocation, names: ShownNames) -> NDA
     """
     only = _plain_seeds(plan, invocation.only, names)
     check_selection(only, plan.refs, lambda ref: names.seed_id(ref.dataset, ref.seed_id))
-    chosen = np.zeros((len(plan.refs), plan.cases_per_seed), dtype=np.bool_)
-    for unit in plan.units():
-        chosen[unit.index, unit.chosen(limit=invocation.limit, only=only)] = True
+    chosen = np.zeros((len(plan.refs), plan.cases_per_seed // plan.row, plan.row), dtype=np.bool_)
+    steps = np.array(plan.chosen_steps(only))
     # a source goes with its follow-ups: where none is chosen it is not either, unless the suite has nothing else
-    if plan.row > 1:
-        rows = chosen.reshape(-1, plan.row)
-        rows[:, 0] &= rows[:, 1:].any(axis=1)
-    if not chosen.any():
+    steps[0] &= plan.row == 1 or bool(steps[1:].any())
+    for seed in plan.chosen_seeds(limit=invocation.limit, only=only, shard=invocation.shard):
+        chosen[seed.unit, seed.items] = steps
+    if not chosen.any() and not (steps.any() and any(plan.chosen_seeds(limit=invocation.limit, only=only))):
         raise nothing_chosen(only)
     return chosen.reshape(-1)
 

@@ -14,6 +14,7 @@ from medtest.readers.base import BatchReader
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.seeds.base import SeedSource
 from medtest.suite.exclusion import Exclusion
+from medtest.suite.sharding import Shard
 from medtest.systems.asking import BudgetLimits
 from medtest.systems.base import System
 from medtest.tasks.base import Task, task_of
@@ -254,6 +255,7 @@ class Invocation:
         data: The user's data root, or None.
         limit: First N seeds of each data set; None for all.
         only: Part of the plan.
+        shard: Which of several equal parts of the plan, into a folder of its own; None for all of it.
         device: ``cpu`` or ``cuda:N`` (``auto`` already resolved by the runner), or ``auto``.
         workers: Worker processes; None lets the runner choose.
         threads: Torch threads a worker; None lets the runner choose.
@@ -277,6 +279,7 @@ class Invocation:
     data: Path | None = None
     limit: int | None = None
     only: Selection = Selection()
+    shard: Shard | None = None
     device: str = "auto"
     workers: int | None = None
     threads: int | None = None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from medtest.cases import Address
 from medtest.errors import UserMistakes
 from medtest.files import read_object
 from medtest.preparation import prepare
@@ -19,7 +19,7 @@ from medtest.suite.misfits.altering import altering_mistakes
 from medtest.suite.misfits.classes import fitting_mistakes
 from medtest.suite.misfits.crafting import missing_mistakes, target_mistakes
 from medtest.suite.model import Invocation, Suite
-from medtest.suite.plan import Plan, Unit, craft_batches, is_chosen
+from medtest.suite.plan import ChosenSeed, Plan, craft_batches
 from medtest.systems.asking import Asking, Quote, draws_calls
 from medtest.systems.base import System
 
@@ -121,7 +121,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
 
     Args:
         suite: The checked suite.
-        invocation: Its ``data``, ``limit``, ``only``, ``batch_size`` and ``home`` are read.
+        invocation: Its ``data``, ``limit``, ``only``, ``shard``, ``batch_size`` and ``home`` are read.
 
     Returns:
         The counts and an estimate of the time; earlier results that would be reused are not looked up.
@@ -150,24 +150,30 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     seeds: dict[str, int] = {}
     cells: dict[tuple[str, str, int], int] = {}
     clusters: dict[tuple[str, str, int], set[str]] = {}
-    follow_ups = sources = 0
+    sources = 0
     asked: dict[tuple[str, str], int] = {}
     crafting = _Crafting(relations, invocation.batch_size)
-    for unit in plan.units():
-        chosen = [c for c in unit.cases if is_chosen(c, unit.position, limit=invocation.limit, only=invocation.only)]
-        changed = [case for case in chosen if not case.is_source]
-        if not changed:
-            continue
-        crafting.take(unit, changed)
-        sources += len(chosen) - len(changed)
-        for case in chosen:
-            asked[case.dataset, case.item] = asked.get((case.dataset, case.item), 0) + 1
-        seeds[unit.ref.dataset] = seeds.get(unit.ref.dataset, 0) + 1
-        follow_ups += len(changed)
-        for case in changed:
-            cell = (case.relation, case.dataset, case.severity)
-            cells[cell] = cells.get(cell, 0) + 1
-            clusters.setdefault(cell, set()).add(unit.ref.cluster)
+    _, *steps = plan.chosen_steps(invocation.only)
+    each = Counter((step.relation, step.severity) for step, chosen in zip(plan.shape, steps, strict=True) if chosen)
+    changed = sum(each.values())  # follow-ups of one question of one seed: the same of all
+    drawn: dict[str, int] = {}
+    of_seeds: dict[str, set[str]] = {}
+    wanted = invocation.limit, invocation.only, invocation.shard
+    for seed in plan.chosen_seeds(limit=wanted[0], only=wanted[1], shard=wanted[2]) if changed else ():
+        dataset, items = seed.ref.dataset, seed.items
+        crafting.take(plan, seed, steps)
+        sources += len(items)
+        for at in items:
+            question = dataset, seed.ref.items[at]
+            asked[question] = asked.get(question, 0) + 1 + changed
+        seeds[dataset] = seeds.get(dataset, 0) + 1
+        drawn[dataset] = drawn.get(dataset, 0) + len(items)
+        of_seeds.setdefault(dataset, set()).add(seed.ref.cluster)
+    follow_ups = sources * changed
+    for (relation, severity), count in each.items():
+        for dataset, rows in drawn.items():
+            cells[relation, dataset, severity] = rows * count
+            clusters[relation, dataset, severity] = of_seeds[dataset]
     shares = tuple(
         RelationOutline(
             id=name,
@@ -185,7 +191,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         for name, relation in relations.items()
         if any(cell[0] == name for cell in cells)
     )
-    if not follow_ups:
+    if not follow_ups and (invocation.shard is None or not changed):
         raise nothing_chosen(invocation.only)
     timings = read_timings(invocation.home)
     quotes = _quotes(suite, sources_of_seeds, systems_of_suite, asked)
@@ -230,11 +236,19 @@ class _Crafting:
         self.passes: dict[str, int] = {}
         self._kept = 0
 
-    def take(self, unit: Unit, changed: Sequence[Address]) -> None:
-        """Count what one unit's chosen follow-ups take."""
+    def take(self, plan: Plan, seed: ChosenSeed, steps: Sequence[bool]) -> None:
+        """Count what a seed's chosen follow-ups take.
+
+        Args:
+            plan: The plan.
+            seed: The seed.
+            steps: Which follow-ups of each question are chosen, in the plan's order.
+        """
         if not self._crafted:
             return
-        wanted = {case for case in changed if case.relation in self._crafted}
+        unit = plan.unit(seed.unit, seed.position)
+        chosen = {row * plan.row + at for row in seed.items for at, step in enumerate(steps, start=1) if step}
+        wanted = {unit.cases[at] for at in chosen if unit.cases[at].relation in self._crafted}
         self._kept += len(wanted)
         batches = craft_batches(unit, self._crafted, self._batch_size)
         for batch in {b.number: b for index, b in batches.items() if unit.cases[index] in wanted}.values():

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from medtest.cases import Address, SeedRef
 from medtest.relations.base import Relation
 from medtest.suite.model import Selection
+from medtest.suite.sharding import Shard
 
 
 class Step(NamedTuple):
@@ -64,6 +65,15 @@ class Unit:
         return [at for at, case in enumerate(self.cases) if is_chosen(case, self.position, limit=limit, only=only)]
 
 
+class ChosenSeed(NamedTuple):
+    """A seed of which a call chooses cases: its place in the plan and in its data set, and which of its questions."""
+
+    unit: int
+    position: int
+    ref: SeedRef
+    items: list[int]
+
+
 class Plan:
     """Every case of a suite, made on demand.
 
@@ -110,11 +120,38 @@ class Plan:
 
     def units(self) -> Iterator[Unit]:
         """Yield every unit in order."""
+        for index, position in self._positions():
+            yield self.unit(index, position)
+
+    def _positions(self) -> Iterator[tuple[int, int]]:
+        """Yield every unit's index and the position of its seed within its data set."""
         positions: dict[str, int] = {}
         for index, ref in enumerate(self.refs):
             position = positions.get(ref.dataset, 0)
             positions[ref.dataset] = position + 1
-            yield self.unit(index, position)
+            yield index, position
+
+    def chosen_steps(self, only: Selection) -> list[bool]:
+        """Return which cases of one question of one seed ``only`` chooses, the source first: the same for all."""
+        return [True, *(_step_chosen(step.relation, step.severity, only) for step in self.shape)]
+
+    def chosen_seeds(self, *, limit: int | None, only: Selection, shard: Shard | None = None) -> Iterator[ChosenSeed]:
+        """Yield the seeds that a call chooses cases of, in order, without making their cases.
+
+        Args:
+            limit: First N seeds of each data set.
+            only: Part of the plan.
+            shard: Part of the plan as well; what ``limit`` counts are all seeds.
+        """
+        for index, position in self._positions():
+            ref = self.refs[index]
+            if (shard is not None and not shard.holds(index)) or not _seed_chosen(
+                ref.dataset, ref.seed_id, position, limit=limit, only=only
+            ):
+                continue
+            items = [at for at, item in enumerate(ref.items) if not only.questions or item in only.questions]
+            if items:
+                yield ChosenSeed(index, position, ref, items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +193,22 @@ def craft_batches(unit: Unit, crafted: Collection[str], batch_size: int) -> dict
 
 def is_chosen(address: Address, position: int, *, limit: int | None, only: Selection) -> bool:
     """Whether this invocation is to execute the case; a source is chosen with any of its follow-ups."""
-    if limit is not None and position >= limit:
-        return False
-    if only.datasets and address.dataset not in only.datasets:
-        return False
-    if only.seeds and address.seed_id not in only.seeds:
+    if not _seed_chosen(address.dataset, address.seed_id, position, limit=limit, only=only):
         return False
     if only.questions and address.item not in only.questions:
         return False
-    if address.is_source:
-        return True
-    if only.relations and address.relation not in only.relations:
+    return address.is_source or _step_chosen(address.relation, address.severity, only)
+
+
+def _seed_chosen(dataset: str, seed_id: str, position: int, *, limit: int | None, only: Selection) -> bool:
+    if limit is not None and position >= limit:
         return False
-    return not only.severities or address.severity in only.severities
+    if only.datasets and dataset not in only.datasets:
+        return False
+    return not only.seeds or seed_id in only.seeds
+
+
+def _step_chosen(relation: str, severity: int, only: Selection) -> bool:
+    if only.relations and relation not in only.relations:
+        return False
+    return not only.severities or severity in only.severities

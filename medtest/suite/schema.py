@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -15,6 +15,7 @@ from medtest.plugins import AT_KEY, is_trusted
 from medtest.suite.commandline.short_keys import device_meant
 from medtest.suite.library import Origin
 from medtest.suite.safety import Key, dotted, short
+from medtest.suite.sharding import Shard
 
 M = TypeVar("M", bound=BaseModel)
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -145,6 +146,10 @@ class JudgeBlock(BudgetBlock):
     model_name: str | None = None
 
 
+def _as_shard(typed: object) -> str | None:
+    return None if typed is None else str(Shard.typed(str(typed)))
+
+
 _DEVICE = r"^(auto|cpu|cuda(:\d{1,3})?)$"
 
 
@@ -155,6 +160,7 @@ class RunBlock(Block):
     data: str | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
     only: str | list[str] | None = None
+    shard: Annotated[str, BeforeValidator(_as_shard)] | None = None
     plan: bool = False
     fresh: bool = False
     device: str = Field(default="auto", pattern=_DEVICE)

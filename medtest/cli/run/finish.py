@@ -118,6 +118,13 @@ def _tell(
         say(out, f"MLflow:  {_how_to_open(invocation)}")
     for problem in ended.problems:
         say(out, problem)
+    if invocation.shard is not None:
+        say(out, f"{ended.note[:1].upper()}{ended.note[1:]}.")
+        for one in outcome.systems:
+            say(out, f"When all are there:  medtest merge {path_from_here(one.folder.parent.parent)}")
+        if ended.code is ExitCode.OK:
+            say(out, "Exit code 0: gates are for medtest merge to look at.")
+            return
     say(out, _verdict(suite, ended.code))
 
 

@@ -44,7 +44,7 @@ class Scan:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Opened:
+class OpenedRecords:
     """A file of records whose footer was read.
 
     Attributes:
@@ -64,7 +64,7 @@ class _Opened:
     fits: bool
 
 
-def _open(path: Path, schema: pa.Schema, digest: str) -> _Opened:
+def _open(path: Path, schema: pa.Schema, digest: str) -> OpenedRecords:
     """Open a file of records.
 
     Raises:
@@ -88,7 +88,7 @@ def _open(path: Path, schema: pa.Schema, digest: str) -> _Opened:
     if problem:
         file.close()
         raise ForeignFile(problem)
-    return _Opened(
+    return OpenedRecords(
         file=file,
         primary=metadata.get(PRIMARY, b"").decode(errors="replace"),
         written=metadata.get(WRITTEN, b"").decode(errors="replace"),
@@ -116,7 +116,7 @@ def scan(folder: Path, schema: pa.Schema, digest: str, find: Find) -> Scan:
         try:
             if path is not records and not SHARD.fullmatch(path.name):
                 raise ForeignFile("with a foreign name")
-            parts, opened = _read_parts(path, schema, digest, find)
+            parts, opened = read_parts(path, schema, digest, find)
         except ForeignFile as reason:
             aside = path.with_name(f"{path.name}.aside-{time.time_ns()}")
             with output_problems(path):
@@ -143,7 +143,21 @@ def damage(path: Path) -> str:
     return "not what was written" if stated and stated != seal.value() else ""
 
 
-def _read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[list[RowGroup], _Opened]:
+def read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[list[RowGroup], OpenedRecords]:
+    """Read a file of records whole, verifying each page and its seal.
+
+    Args:
+        path: The file.
+        schema: What records look like.
+        digest: The run's.
+        find: Places of rows in the plan.
+
+    Returns:
+        Its row groups, and what it says of itself.
+
+    Raises:
+        ForeignFile: It is torn, altered, of another run, or has cases that the plan does not have.
+    """
     opened = _open(path, schema, digest)
     parts: list[RowGroup] = []
     seal = Seal(digest, opened.primary, opened.written)

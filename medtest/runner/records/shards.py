@@ -35,6 +35,8 @@ _CHUNK = 512
 _MERGED = 2048
 """Rows of a row group of the merged file: a writer keeps some 50 KiB of each until the end."""
 _OPEN_PARTS = 3
+_MOST_OPEN = 64
+"""Row groups in memory where shards of several machines are joined; one takes 2 to 4 MiB."""
 SHARD = re.compile(r"shard-(\d{8})\.parquet")
 
 Key: TypeAlias = tuple[Any, ...]
@@ -191,6 +193,7 @@ def merge(
     written: str,
     judge: Callable[[pa.Table], pa.Table],
     system: str = "",
+    joins: int = 0,
 ) -> NDArray[np.int64]:
     """Write ``records.parquet`` and ``records.csv`` from all parts, sorted by plan, and remove the shards.
 
@@ -204,6 +207,7 @@ def merge(
         written: When its newest row was written.
         judge: Makes the verdicts of a table anew, for parts under another criterion.
         system: What every record calls the system, whatever it was called before; "" leaves names as they are.
+        joins: Where the parts are of so many other folders, whose seeds take turns: they stay as they are.
 
     Returns:
         How many records have each :class:`Code`.
@@ -213,7 +217,7 @@ def merge(
     """
     order = _newest(parts)
     counts = np.zeros(len(Code), dtype=np.int64)
-    reader = _Reader(parts, stamp.primary, judge, schema)
+    reader = _Reader(parts, stamp.primary, judge, schema, keep=max(_OPEN_PARTS, min(joins + 1, _MOST_OPEN)))
     full, seal = stamp.on(schema, written), Seal(stamp.digest, stamp.primary, written)
     with (
         writing(folder / RECORDS) as parquet_file,
@@ -229,7 +233,7 @@ def merge(
                 counts += np.bincount(codes_of(rows), minlength=len(Code))
         csv_file.flush()
         parquet.add_key_value_metadata({CONTENT: seal.value(), CSV: text_mark(Path(csv_file.name))})
-    for path in sorted({part.path for part in parts} - {folder / RECORDS}):
+    for path in sorted({part.path for part in parts} - {folder / RECORDS}) if not joins else ():
         with output_problems(path):
             path.unlink(missing_ok=True)
     sync_folder(folder / SHARDS)
@@ -258,9 +262,14 @@ class _Reader:
     """Reads rows out of many row groups, keeping a few of these in memory."""
 
     def __init__(
-        self, parts: list[RowGroup], primary: str, judge: Callable[[pa.Table], pa.Table], schema: pa.Schema
+        self,
+        parts: list[RowGroup],
+        primary: str,
+        judge: Callable[[pa.Table], pa.Table],
+        schema: pa.Schema,
+        keep: int,
     ) -> None:
-        self._parts, self._schema = parts, schema
+        self._parts, self._schema, self._most = parts, schema, keep
         self._primary = primary
         self._judge = judge
         self._kept: OrderedDict[int, pa.Table] = OrderedDict()
@@ -288,6 +297,6 @@ class _Reader:
         if part.primary != self._primary:
             table = self._judge(table)
         self._kept[owner] = table
-        while len(self._kept) > _OPEN_PARTS:
+        while len(self._kept) > self._most:
             self._kept.popitem(last=False)
         return table

@@ -1,0 +1,122 @@
+"""What a shard of a run says of itself, so that shards can be joined without the data and without the suite's parts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from medtest.errors import OutputProblem
+from medtest.files import read_object
+from medtest.runner.folder import RUN_FILE, write_run, writing
+from medtest.suite.digest import digest_of
+from medtest.suite.sharding import Shard
+
+if TYPE_CHECKING:
+    from medtest.runner.prepared import PreparedRun
+    from medtest.suite.model import Invocation
+
+SEEDS = "seeds.parquet"
+"""The seeds of a shard and their positions in the full plan, in its folder."""
+KEY = "shard"
+"""Key of ``run.json`` that a shard's has, and no other."""
+_CHOOSING = ("relations", "severities", "datasets", "questions")
+_SCHEMA = pa.schema([("index", pa.int64()), ("dataset", pa.string()), ("seed_id", pa.string())])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartAccount:
+    """What ``run.json`` of a shard says of it.
+
+    Attributes:
+        number: Which shard, from 1.
+        of: How many there are.
+        seeds: Seeds of the full plan.
+        cases: Cases of the full plan, sources included.
+        asked: Cases of this shard that its last command asked for.
+        finished: Records of those.
+        chosen: Digest of what ``limit=`` and ``only=`` choose of the full plan: the same in all shards of one run.
+        limit: ``limit=`` of its last command.
+        command: That command.
+    """
+
+    number: int
+    of: int
+    seeds: int
+    cases: int
+    asked: int
+    finished: int
+    chosen: str
+    limit: int | None
+    command: str
+
+    @classmethod
+    def read(cls, folder: Path) -> PartAccount | None:
+        """Return what ``run.json`` of a folder says; None where that is no finished shard's."""
+        content = read_object(folder / RUN_FILE).get(KEY)
+        try:
+            return cls(**content) if isinstance(content, dict) else None
+        except TypeError:
+            return None
+
+    @property
+    def shard(self) -> Shard:
+        """Which shard it is."""
+        return Shard(of=self.of, number=self.number)
+
+
+def write_part(folder: Path, shard: Shard, prepared: PreparedRun, invocation: Invocation, *, finished: int) -> None:
+    """Write what a shard says of itself beside its records.
+
+    Args:
+        folder: The shard's folder of one system; ``run.json`` is there.
+        shard: Which shard.
+        prepared: What is run.
+        invocation: How it was called.
+        finished: Records of the cases that it asked for.
+
+    Raises:
+        OutputProblem: It cannot be written.
+    """
+    plan = prepared.plan
+    rows = [
+        (index, ref.dataset, prepared.names.seed_id(ref.dataset, ref.seed_id))
+        for index, ref in enumerate(plan.refs)
+        if shard.holds(index)
+    ]
+    columns = list(zip(*rows, strict=True)) if rows else [(), (), ()]
+    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+    with writing(folder / SEEDS) as file:
+        pq.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA), file, compression="zstd")
+    only = {name: sorted(getattr(invocation.only, name)) for name in _CHOOSING}
+    shown = {prepared.names.seed_id(ref.dataset, ref.seed_id): ref.seed_id for ref in plan.refs}
+    named = sorted(seed for seed, plain in shown.items() if {seed, plain} & invocation.only.seeds)
+    account = PartAccount(
+        number=shard.number,
+        of=shard.of,
+        seeds=len(plan.refs),
+        cases=plan.total,
+        asked=int(prepared.chosen.sum()),
+        finished=finished,
+        chosen=digest_of({"limit": invocation.limit, "only": {**only, "seeds": named}}),
+        limit=invocation.limit,
+        command=invocation.command,
+    )
+    write_run(folder, {**read_object(folder / RUN_FILE), KEY: asdict(account)})
+
+
+def read_seeds(folder: Path) -> dict[tuple[str, str], int]:
+    """Return the positions in the full plan of a shard's seeds, by data set and id as records show it.
+
+    Raises:
+        OutputProblem: The list is not there, or is none.
+    """
+    try:
+        with pq.ParquetFile(folder / SEEDS) as file:
+            found: dict[str, list[Any]] = file.read(columns=_SCHEMA.names).cast(_SCHEMA).to_pydict()
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise OutputProblem(f"{folder.name}/{SEEDS} cannot be read: {error}") from error
+    return dict(zip(zip(found["dataset"], found["seed_id"], strict=True), found["index"], strict=True))
