@@ -7,10 +7,11 @@ every record is read and held against its seal. What is wrong is told at once, a
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,38 +38,17 @@ from medtest.runner.folder import (
     write_run,
 )
 from medtest.runner.records.crafted import FOLDER as CRAFTED
-from medtest.runner.records.parts import KEY, PartAccount, read_seeds
+from medtest.runner.records.parts import KEY, read_seeds
 from medtest.runner.records.shard_scan import ForeignFile, read_parts
 from medtest.runner.records.shards import SHARDS, RowGroup, Stamp, merge
+from medtest.runner.shard_checks import Part, folder_mistake, shards_in, whole_run
 from medtest.suite.exclusion import COPY as EXCLUDED
-from medtest.suite.sharding import Shard
 
 JOINED = "joined"
 """Key of ``run.json`` of a run that was joined of shards: how many."""
 _BY_CONTENT = (PICTURES, CRAFTED)
 _PLACES = 32
 """Bits of a place that count rows within a shard; what lies above is the seed's position in the plan."""
-_NAMED = 12
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """A finished shard of one system.
-
-    Attributes:
-        folder: Where it lies.
-        account: What it says of itself.
-        run: The rest of its ``run.json``.
-    """
-
-    folder: Path
-    account: PartAccount
-    run: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        """How messages name it: where it lies, as it was typed."""
-        return str(self.folder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +81,8 @@ def join(folders: Sequence[Path], *, home: Path, fresh: bool = False) -> Joined:
         FolderInUse: A shard is being run.
         OutputProblem: The run's folder cannot be written.
     """
-    found = [shard for folder in folders for shard in _shards_in(folder)]
-    parts = _checked(found)
+    found = [shard for folder in folders for shard in shards_in(folder)]
+    parts = whole_run(found)
     parts.sort(key=lambda part: part.account.number)
     first = parts[0]
     above = {part.folder.resolve().parent for part in parts}
@@ -135,123 +115,6 @@ def join(folders: Sequence[Path], *, home: Path, fresh: bool = False) -> Joined:
                     shutil.copyfile(first.folder / name, target / name)
         write_run(target, _account(parts, int(counts.sum())))
     return Joined(folder=target, shards=len(parts), cases=int(counts.sum()), planned=first.account.cases)
-
-
-# --- which shards ----------------------------------------------------------------------------------------------------
-
-
-def _shards_in(folder: Path) -> list[Path]:
-    """Return a shard's folder as it is, and the shards of a run's folder.
-
-    Raises:
-        UserMistakes: It is neither.
-    """
-    if _shard_of(folder) is not None:
-        return [folder]
-    inside = folder if folder.name == SHARD_FOLDERS else folder / SHARD_FOLDERS
-    found = [path for path in sorted(inside.glob("*-of-*")) if path.is_dir() and _shard_of(path) is not None]
-    if not found:
-        raise _mistake(
-            "FOLDER",
-            str(folder),
-            "a shard's folder (…/shards/3-of-16), or that of a run that was made with shard=K/N",
-            "look for it below outputs/<suite>/<system>/",
-        ).as_error()
-    return found
-
-
-def _shard_of(folder: Path) -> Shard | None:
-    with suppress(ValueError):
-        return Shard.of_folder(folder.resolve().name)
-    return None
-
-
-def _checked(folders: Sequence[Path]) -> list[Part]:
-    """Return the shards, which make one whole run.
-
-    Raises:
-        UserMistakes: They do not.
-    """
-    mistakes: list[Mistake] = []
-    parts: list[Part] = []
-    for folder in folders:
-        account, run = PartAccount.read(folder), read_object(folder / RUN_FILE)
-        if account is None or not (folder / RECORDS).is_file():
-            what = f"{folder}: no finished shard: its {RUN_FILE} or {RECORDS} is missing"
-            mistakes.append(_mistake("FOLDER", what, "finished shards", "run its command, which goes on from there"))
-        elif account.shard != _shard_of(folder):
-            what = f"{folder}: its {RUN_FILE} says that it is shard {account.shard}"
-            mistakes.append(_mistake("FOLDER", what, "folders under the names that runs gave them", "name it so again"))
-        else:
-            parts.append(Part(folder=folder, account=account, run=run))
-    if mistakes:
-        raise UserMistakes(mistakes)
-    first = parts[0]
-    mistakes += [mistake for part in parts[1:] if (mistake := _other(first, part)) is not None]
-    mistakes = mistakes or [*_twice(parts), *_missing(parts), *_unfinished(parts)]
-    if mistakes:
-        raise UserMistakes(mistakes, f"nothing was joined: {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}")
-    return parts
-
-
-def _other(first: Part, part: Part) -> Mistake | None:
-    """Return why a shard is not of the first one's run, None where it is."""
-    for key in ("suite", "digest"):
-        if part.run.get(key) != first.run.get(key):
-            differing = _differing(first.run, part.run) if part.run.get("suite") == first.run.get("suite") else ""
-            return _mistake(
-                "FOLDER",
-                f"{part.name}: of {key} {part.run.get(key)}, and {first.name} of {first.run.get(key)}{differing}",
-                "shards of one run of one system",
-                "join them one run after the other, or run the shard again under the same suite, data and weights",
-            )
-    if part.account.of != first.account.of:
-        what = f"{part.name}: shard {part.account.shard}, and {first.name}: shard {first.account.shard}"
-        return _mistake("FOLDER", what, "shards of one division, which do not overlap", "name those of one division")
-    if (part.account.seeds, part.account.cases) != (first.account.seeds, first.account.cases):
-        what = f"{part.name}: of a plan of {part.account.seeds:,} seeds, and {first.name} of {first.account.seeds:,}"
-        return _mistake("FOLDER", what, "shards of one plan", "give every shard the same data")
-    if part.account.chosen != first.account.chosen:
-        what = f"{part.name}: another choice of cases (limit=, only=) than {first.name}"
-        return _mistake(
-            "FOLDER", what, "one choice of cases in all shards", f"as {first.name}: {first.account.command}"
-        )
-    return None
-
-
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """Return in words which of what digests cover is not the same."""
-    mine, theirs = one.get("covers"), other.get("covers")
-    if not (isinstance(mine, dict) and isinstance(theirs, dict)):
-        return ""
-    names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
-    return f"; they differ in {', '.join(names[:_NAMED])}" if names else ""
-
-
-def _twice(parts: Sequence[Part]) -> Iterator[Mistake]:
-    for number, count in sorted(Counter(part.account.number for part in parts).items()):
-        if count > 1:
-            where = [part.name for part in parts if part.account.number == number]
-            what = f"shard {number}/{parts[0].account.of} {count} times: {', '.join(where)}"
-            yield _mistake("FOLDER", what, "every shard once", "name one of them")
-
-
-def _missing(parts: Sequence[Part]) -> Iterator[Mistake]:
-    of = parts[0].account.of
-    lost = sorted({*range(1, of + 1)} - {part.account.number for part in parts})
-    if lost:
-        named = ", ".join(f"{number}/{of}" for number in lost[:_NAMED])
-        more = f" and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
-        fix = f"name the folders of shard{'s' * (len(lost) > 1)} {named}{more} too, or run shard={lost[0]}/{of}"
-        yield _mistake("FOLDER", f"{of - len(lost)} of {of} shards", f"all {of} shards", fix)
-
-
-def _unfinished(parts: Sequence[Part]) -> Iterator[Mistake]:
-    for part in parts:
-        account = part.account
-        if account.finished < account.asked:
-            what = f"{part.name}: {account.finished:,} of {account.asked:,} cases are finished"
-            yield _mistake("FOLDER", what, "finished shards", f"it goes on from there: {account.command}".rstrip(": "))
 
 
 # --- their records ---------------------------------------------------------------------------------------------------
@@ -289,20 +152,20 @@ def _read(parts: Sequence[Part]) -> tuple[pa.Schema, Stamp, list[RowGroup], str]
             found, opened = read_parts(part.folder / RECORDS, schema, str(part.run["digest"]), _Places(part).find)
         except (ForeignFile, OutputProblem) as error:
             what = f"{part.name}: {RECORDS} is {error}" if isinstance(error, ForeignFile) else f"{part.name}: {error}"
-            mistakes.append(_mistake("FOLDER", what, "records as a run wrote them", again))
+            mistakes.append(folder_mistake(what, "records as a run wrote them", again))
             continue
         rows = sum(len(group.places) for group in found)
         units = [np.unique(group.places >> _PLACES) for group in found]
         if any(not part.account.shard.holds(int(unit)) for some in units for unit in some):
             what = f"{part.name}: cases of seeds that are another shard's"
-            mistakes.append(_mistake("FOLDER", what, f"every {part.account.of}th seed of the plan", again))
+            mistakes.append(folder_mistake(what, f"every {part.account.of}th seed of the plan", again))
         if rows < part.account.finished:
             what = f"{part.name}: {rows:,} records, where {RUN_FILE} speaks of {part.account.finished:,}"
-            mistakes.append(_mistake("FOLDER", what, "all of a shard's records", again))
+            mistakes.append(folder_mistake(what, "all of a shard's records", again))
         primary = primary or opened.primary
         if opened.primary != primary:
             what = f"{part.name}: verdicts by another criterion than those of {parts[0].name}"
-            mistakes.append(_mistake("FOLDER", what, "one criterion in all shards", again))
+            mistakes.append(folder_mistake(what, "one criterion in all shards", again))
         written = max(written, opened.written)
         groups += found
     if mistakes:
@@ -316,7 +179,7 @@ def _readable(folder: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         what = f"{folder}: {RECORDS} is not a whole Parquet file"
-        raise _mistake(
+        raise folder_mistake(
             "FOLDER", what, "records as a run wrote them", "run that shard's command again"
         ).as_error() from error
 
@@ -334,8 +197,7 @@ def _make_room(target: Path, *, fresh: bool) -> None:
     if not own or JOINED in read_object(target / RUN_FILE):
         return
     if not fresh:
-        raise _mistake(
-            "FOLDER",
+        raise folder_mistake(
             f"{target}: it holds cases of a run that was not made of shards",
             "a run's folder with nothing but shards, or what an earlier merge made",
             "--fresh moves them aside",
@@ -389,26 +251,14 @@ def _account(parts: Sequence[Part], cases: int) -> dict[str, Any]:
         "verdicts": dict(verdicts),
         "error_percent": sum(p * n for p, n in shares) / max(1, sum(n for _, n in shares)),
         "workers": sum(int(part.run.get("workers", 0)) for part in parts),
-        "command": _joined(command),
+        "command": shlex.join(command),
         "mlflow_run_id": None,
         JOINED: len(parts),
     }
 
 
 def _tokens(command: str) -> list[str]:
-    import shlex
-
     try:
         return shlex.split(command)
     except ValueError:
         return []
-
-
-def _joined(tokens: Sequence[str]) -> str:
-    import shlex
-
-    return shlex.join(tokens)
-
-
-def _mistake(key: str, found: str, allowed: str, fix: str = "") -> Mistake:
-    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix)
