@@ -180,7 +180,7 @@ def _readable(folder: Path) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         what = f"{folder}: {RECORDS} is not a whole Parquet file"
         raise folder_mistake(
-            "FOLDER", what, "records as a run wrote them", "run that shard's command again"
+            what, "records as a run wrote them", "run that shard's command again"
         ).as_error() from error
 
 

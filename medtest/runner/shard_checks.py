@@ -109,9 +109,7 @@ def _other(first: Part, part: Part) -> Mistake | None:
         return folder_mistake(what, "shards of one plan", "give every shard the same data")
     if part.account.chosen != first.account.chosen:
         what = f"{part.name}: another choice of cases (limit=, only=) than {first.name}"
-        return folder_mistake(
-            "FOLDER", what, "one choice of cases in all shards", f"as {first.name}: {first.account.command}"
-        )
+        return folder_mistake(what, "one choice of cases in all shards", f"as {first.name}: {first.account.command}")
     return None
 
 
