@@ -9,6 +9,8 @@ import pickle
 import stat
 import subprocess
 import sys
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,12 +21,13 @@ from runner_parts import make_suite
 from medtest.cases import SeedRef
 from medtest.errors import MedtestError, UserMistakes
 from medtest.runner import Limits
+from medtest.runner.cluster.bridge import _advice, _unpacked
 from medtest.runner.cluster.chosen import cluster_of
 from medtest.runner.cluster.host import WorkerHost
 from medtest.runner.cluster.node import NodeCache, code_sha256, machine
 from medtest.runner.cluster.ray_cluster import RayCluster
 from medtest.runner.cluster.ray_worker import _keep
-from medtest.runner.cluster.talk import HostStart, KeptFile, NodeFacts
+from medtest.runner.cluster.talk import BridgeJob, HostStart, KeptFile, NodeFacts
 from medtest.runner.pool.blame import Blame
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
@@ -32,6 +35,7 @@ from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import Begin, Device, Done, Gone, Job, PoolTask, Ready
 from medtest.runner.pool.worker import Inbox, Worker
 from medtest.runner.pool.workplace import Workplace
+from medtest.suite.compose import load
 from medtest.suite.model import ClusterSettings, Invocation
 from medtest.suite.schema import ExecutorBlock
 
@@ -287,3 +291,50 @@ def test_a_batch_that_takes_every_machine_down_is_blamed_in_the_end() -> None:
     assert given[11] == {(0, 1): "its process was lost with its node"}
     blame.forget(3)
     assert blame.given_up(worker, task) == {}
+
+
+def test_a_wheel_is_unpacked_for_ray_with_what_names_its_version(tmp_path: Path) -> None:
+    wheel = tmp_path / "medtest-9.9-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as packed:
+        packed.writestr("medtest/__init__.py", "")
+        packed.writestr("medtest-9.9.dist-info/METADATA", "Name: medtest\nVersion: 9.9\n")
+    folders = _unpacked(wheel, tmp_path / "out")
+    assert [Path(folder).name for folder in folders] == ["medtest", "medtest-9.9.dist-info"]
+    assert Path(folders[0], "__init__.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("Version mismatch: The cluster was started with: Ray: 2.50 Python: 3.12", "same Python and the same Ray"),
+        ("Token authentication is enabled but no authentication token was found", "RAY_AUTH_TOKEN"),
+        ("Could not find any running Ray instance", "ray start --head"),
+    ],
+)
+def test_what_ray_says_is_told_with_what_to_do(said: str, advice: str) -> None:
+    job = BridgeJob(
+        address="auto", cpus=1.0, gpus=0.0, wheel="", start_cpus=None, environment={}, probe=("/nowhere", "x")
+    )
+    assert advice in _advice(RuntimeError(said), job)
+
+
+def test_where_workers_live_is_chosen_on_the_command_line(tmp_path: Path) -> None:
+    near = load("polyp_seg", ["model=pranet"])
+    far = load("polyp_seg", ["model=pranet", "executor=ray", "executor.address=10.0.0.5:6379", "executor.gpus=0.5"])
+    assert near.options.executor == ExecutorBlock()
+    assert far.options.executor.name == "ray"
+    assert (far.options.executor.address, far.options.executor.gpus) == ("10.0.0.5:6379", 0.5)
+    assert near.suite == far.suite, "it enters no digest"
+    with pytest.raises(UserMistakes, match="did you mean: ray"):
+        load("polyp_seg", ["model=pranet", "executor=rays"])
+
+
+def test_a_node_without_the_data_says_which_folder_it_lacks(tmp_path: Path) -> None:
+    host = WorkerHost(("/nowhere", "x"), machine())
+    try:
+        begin = _cluster(tmp_path).begin(replace(_job(tmp_path), data="/data/of/the/head"), _facts(same_machine=True))
+        said = host.start(begin)
+        assert "has no folder /data/of/the/head" in said
+        assert "data=s3://" in said
+    finally:
+        host.close()

@@ -6,15 +6,21 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 from crafting_parts import crafting_suite
 from question_parts import question_suite
 from ray_clusters import Nodes, Running, nodes, on_cluster, rows_on_disk, wait_for_rows
 from runner_helpers import QUICK, assert_equal_records, go, records
 from runner_parts import make_suite
+from s3_server import Bucket
 
+from medtest.data_url import fetched
 from medtest.errors import MedtestError, UserMistakes
+from medtest.phantoms.colon import make_colon
 from medtest.runner import Limits, run_suite
+from medtest.suite.compose import load
 from medtest.suite.model import ClusterSettings, Invocation
 
 pytestmark = pytest.mark.slow
@@ -124,3 +130,27 @@ def test_systems_over_an_api_stay_in_the_driver(tmp_path: Path) -> None:
     outcome = on_cluster(question_suite(), tmp_path, "127.0.0.1:9")  # no cluster is asked for anything
     assert any("keys do not travel" in notice for notice in outcome.notices)
     assert outcome.systems[0].finished
+
+
+def test_a_node_that_shares_nothing_fetches_the_data_itself(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from medtest.runner.cluster import ray_cluster
+
+    for number in range(3):
+        colon = make_colon(np.random.default_rng(number), size=(96, 96), polyps=1)
+        for kind, pixels in {"images": colon.image, "masks": colon.mask.astype(np.uint8) * 255}.items():
+            bucket.put(f"colon/{kind}/{number}.png", cv2.imencode(".png", pixels)[1].tobytes())
+    url = "s3://hospital/colon"
+    data = fetched(url, tmp_path / "here", most=2**30)
+    suite = load("polyp_seg_folder", ["model=pranet", "relations=[contrast]", "prepare.size=96"]).suite
+    local = go(suite, tmp_path / "local", data=data)
+    monkeypatch.setattr(ray_cluster, "_probe_content", lambda path: path.write_text("of another run") and "of this one")
+    begins = []
+    begin = ray_cluster.RayCluster.begin
+    monkeypatch.setattr(ray_cluster.RayCluster, "begin", lambda *given: begins.append(begin(*given)) or begins[-1])
+    with nodes(1) as made:  # it has the credentials of the environment in which it was started
+        far = on_cluster(suite, tmp_path / "far", made.address, data=data, data_url=url)
+    assert_equal_records(records(far), records(local))
+    assert {one.data for one in begins} == {url}
+    assert "hospital" not in "".join(far.notices)

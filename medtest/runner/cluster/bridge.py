@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import queue
 import socket
+import tempfile
 import threading
 import time
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -95,14 +97,15 @@ class Bridge:
     def _join(self) -> None:
         job, ray = self._job, self._ray
         how: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-        if job.wheel:
-            how["runtime_env"] = {"py_modules": [job.wheel]}
         if job.address:
             _answers(job.address)
             how["address"] = job.address
         else:
             how |= {"address": "local", "include_dashboard": False, "num_cpus": job.start_cpus}
-        ray.init(**how)
+        with tempfile.TemporaryDirectory(prefix="medtest-wheel-") as folder:  # Ray has sent it once it is there
+            if job.wheel:
+                how["runtime_env"] = {"py_modules": _unpacked(Path(job.wheel), Path(folder))}
+            ray.init(**how)
         from medtest.runner.cluster.host import WorkerHost
 
         options: dict[str, Any] = {"num_cpus": job.cpus, "num_gpus": job.gpus, "max_restarts": 0}
@@ -241,6 +244,17 @@ class _Actor:
         if isinstance(error, known.RuntimeEnvSetupError):
             return Ended(number=self._number, death="could not begin", problem=f"a node cannot take the wheel: {text}")
         return Ended(number=self._number, death=f"was lost with its node ({text})"[:300], lost=lost)
+
+
+def _unpacked(wheel: Path, folder: Path) -> list[str]:
+    """Unpack a wheel and return its folders: given whole, Ray would have pip fetch all that medtest needs on each node.
+
+    Raises:
+        zipfile.BadZipFile: It is no wheel.
+    """
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(folder)
+    return [str(path) for path in sorted(folder.iterdir()) if path.is_dir()]
 
 
 def _answers(address: str) -> None:

@@ -99,6 +99,11 @@ class WorkerHost:
                 fetched(begin.data, self._cache.folder / "data", most=begin.cache_bytes)
             except Exception as error:  # noqa: BLE001 - whatever a file system raises ends in one message
                 return str(error)
+        if begin.root and not Path(begin.root).is_dir():
+            return (
+                f"it has no folder {begin.root}, from which seeds are read. What is finished is kept; put the data on "
+                "a path that all nodes share, or into a store (data=s3://…)"
+            )
         with self._lock:
             if self._killed:
                 return "it was stopped"

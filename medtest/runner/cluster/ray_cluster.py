@@ -226,7 +226,11 @@ class RayCluster(Workplace):
             self.shared = False
             kept = f"{facts.cache}/outputs"
             folders = [Path(folder).relative_to(self.outputs) for folder in job.folders]
-            job = replace(job, folders=tuple(f"{kept}/{folder.as_posix()}" for folder in folders))
+            job = replace(
+                job,
+                folders=tuple(f"{kept}/{folder.as_posix()}" for folder in folders),
+                hide=((facts.cache, "…"), *job.hide),
+            )
             if self._data:
                 data = self._data
                 job = replace(job, data=f"{facts.cache}/data")

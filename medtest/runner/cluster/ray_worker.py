@@ -162,6 +162,7 @@ def packed_start(job: Job, facts: NodeFacts, *, kept: str, data: str, cache_byte
         path=tuple(place or os.getcwd() for place in sys.path),
         whole_path=facts.same_machine,
         kept=kept,
+        root=job.data or "",
         data=data,
         cache_bytes=cache_bytes,
     )

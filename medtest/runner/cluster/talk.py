@@ -82,7 +82,8 @@ class HostStart:
         path: The run's ``sys.path``; of another machine's node, what it has of it comes after its own.
         whole_path: The node is the machine of the run.
         kept: A folder whose new files are given back, as text; "" for none.
-        data: A URL whose files the seeds are read from, to be fetched to this node; "" for none.
+        root: The folder from which seeds are read, which the node must have; "" for none.
+        data: A URL whose files are to be fetched to it first; "" for none.
         cache_bytes: How much of it the node's disk may hold.
     """
 
@@ -93,6 +94,7 @@ class HostStart:
     path: tuple[str, ...]
     whole_path: bool
     kept: str = ""
+    root: str = ""
     data: str = ""
     cache_bytes: int = 0
 
