@@ -20,6 +20,7 @@ from medtest.suite.model import ClusterSettings, Invocation, Suite
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # loopback
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "5")  # how long a head may be away
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "180")  # on a busy machine
 pytest.importorskip("ray")
 
 

@@ -45,9 +45,13 @@ _UNHEARD = 20.0
 _THREADS = 5
 """Calls that an actor answers at a time: one that waits, and short ones beside it."""
 _OFF = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
-"""Of a Ray that is started here: its address is then 127.0.0.1, and who speaks to it needs the token in the home
-folder."""
+LOOPBACK = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_raylet_start_wait_time_s": "150",
+}
+"""Of a Ray that is started here: its address is then 127.0.0.1, who speaks to it needs the token in the home folder,
+and a busy machine may take its time."""
 
 
 class Bridge:
