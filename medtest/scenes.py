@@ -252,11 +252,19 @@ def difference(before: Pool, after: Pool) -> dict[str, Any]:
     Returns:
         JSON values: ``pool`` (the follow-up's, as :meth:`Pool.as_json`); ``removed`` and ``added``, each with
         ``entities`` (names, a name as often as it was removed or added) and ``triples`` (named ones), as multisets.
+        Where something of which no number was said went from a class of which every number is said now, ``removed``
+        has ``uncounted`` too, those classes: how many went nobody has said.
     """
     names, named = (before.names(), after.names()), (Counter(before.named()), Counter(after.named()))
+    vague = [{one.name for one in pool.entities if one.count is None} for pool in (before, after)]
+    uncounted = sorted((vague[0] - vague[1]) & (names[0] - names[1]).keys() & names[1].keys())
     return {
         "pool": after.as_json(),
-        "removed": {"entities": _listed(names[0] - names[1]), "triples": _triples(named[0] - named[1])},
+        "removed": {
+            "entities": _listed(names[0] - names[1]),
+            "triples": _triples(named[0] - named[1]),
+            **({"uncounted": uncounted} if uncounted else {}),
+        },
         "added": {"entities": _listed(names[1] - names[0]), "triples": _triples(named[1] - named[0])},
     }
 

@@ -244,7 +244,10 @@ def _changed(found: _Found, name: str, before: SceneLook, after: SceneLook, said
         return
     exact = told and before.tells.counts and after.tells.counts and name in said.stated
     expected = was - less + more
-    if exact:
+    if exact and name in change.uncounted:
+        words = f"is there {_times(is_)}, not {_times(still)} and fewer than in the source's picture"
+        found.check(is_ == still < was, ENTITIES, (name,), words)
+    elif exact:
         words = f"is there {_times(is_)}, not {_times(max(expected, 0))}"
         found.check(is_ == expected, ENTITIES, (name,), words)
 

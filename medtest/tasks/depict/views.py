@@ -113,12 +113,14 @@ class PoolChange:
         added: Classes that came.
         gone: Relations that went, by names.
         new: Relations that came.
+        uncounted: Classes of which went what had no number, and of which every number is said now.
     """
 
     removed: Counter[str]
     added: Counter[str]
     gone: Counter[NamedTriple]
     new: Counter[NamedTriple]
+    uncounted: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> PoolChange:
@@ -129,6 +131,7 @@ class PoolChange:
             added=Counter(added.get("entities", ())),
             gone=_triples(removed.get("triples", ())),
             new=_triples(added.get("triples", ())),
+            uncounted=frozenset(removed.get("uncounted", ())),
         )
 
     @cached_property

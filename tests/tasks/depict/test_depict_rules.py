@@ -131,6 +131,19 @@ def test_one_of_two_that_was_removed_is_missed_where_both_stay() -> None:
     assert judged(PAPER, two, one, drawn(two), kept).right["entities"] is True
 
 
+def test_of_what_had_no_number_any_number_may_go() -> None:
+    some = pool_of([entity("dog"), entity("dog", None), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
+    one = pool_of([entity("dog"), entity("sofa")], [(0, "on", 1)])
+    assert difference(some, one)["removed"]["uncounted"] == ["dog"]
+    assert judged(STRICT, some, one, drawn(some), drawn(one)).whole is True  # four dogs, then one
+    for left in (0, 2, 4):
+        wrong = Scene(entities=(SeenEntity(name="sofa"), *[SeenEntity(name="dog")] * left))
+        assert judged(STRICT, some, one, drawn(some), wrong).right["entities"] is False
+    assert judged(STRICT, some, one, drawn(one), drawn(one)).right["entities"] is False  # nothing was there to go
+    more = pool_of([entity("dog", None), entity("sofa")], [(0, "near", 1)])
+    assert "uncounted" not in difference(some, more)["removed"]
+
+
 def test_errors_are_told_apart() -> None:
     def changed(**what: object) -> Scene:
         scene = drawn(EC)
