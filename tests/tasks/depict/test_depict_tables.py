@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
 import subprocess
 import sys
@@ -145,6 +146,42 @@ def test_refusals_are_apart_and_what_cannot_be_told_is_counted(mixed: Records) -
     assert found.refusals["withheld_after_drawn"].sum() > 3
 
 
+def test_the_share_that_cannot_be_told_stands_beside_every_rate(mixed: Records) -> None:
+    found = tables(mixed)
+    pools = pd.concat([mixed.sources, mixed.followups])
+    for operator in OPERATORS:
+        errors = row_of(found.errors, relation=operator, rule="strict", against="source", kind="whole")
+        for kind in ("whole", "entities", "relations"):
+            net = row_of(found.net, relation=operator, rule="strict", kind=kind)
+            assert (net["cannot_tell"], net["cannot_tell_rate"]) == (errors["cannot_tell"], errors["cannot_tell_rate"])
+        drawn_ = pools[(pools["relation"] == operator) & (pools["answer_state"] == "answered")]
+        said = [json.loads(text) for text in drawn_["pool"]]
+        for kind, hidden, whole in (("entities", *_hidden_names(said)), ("relations", *_hidden_predicates(said))):
+            row = row_of(found.misses, relation=operator, rule="paper", kind=kind)
+            assert (row["cannot_tell"], row["said"]) == (hidden, whole - hidden)
+            assert row["cannot_tell_rate"] == pytest.approx(hidden / whole, abs=1e-6)
+    assert found.net["cannot_tell"].sum() > 0 and found.misses["cannot_tell"].sum() > 0
+    everything = tables(records(6, right))
+    assert not everything.net["cannot_tell"].any() and not everything.misses["cannot_tell"].any()
+
+
+def _hidden_names(pools: list[Any]) -> tuple[int, int]:
+    sets = [{one[0] for one in pool["entities"]} for pool in pools]
+    return sum(len(one & {"lamp", "bench"}) for one in sets), sum(map(len, sets))
+
+
+def _hidden_predicates(pools: list[Any]) -> tuple[int, int]:
+    hidden = whole = 0
+    for pool in pools:
+        names = [one[0] for one in pool["entities"]]
+        told = {
+            p for a, p, b in pool["triples"] if p in ("on", "near") and not {names[a], names[b]} & {"lamp", "bench"}
+        }
+        said = {p for _, p, _ in pool["triples"]}
+        hidden, whole = hidden + len(said - told), whole + len(said)
+    return hidden, whole
+
+
 def test_net_is_the_same_rule_on_the_same_prompts_asked_anew() -> None:
     made = records(120, failing(0.25, steady=False), seed=1)
     found, cases = tables(made), cases_of(made)
@@ -166,8 +203,6 @@ def test_net_is_the_same_rule_on_the_same_prompts_asked_anew() -> None:
 
 
 def _scenes(made: Records, relation: str) -> list[tuple[Any, Any]]:
-    import json
-
     own = made.followups[made.followups["relation"] == relation]
     return [(json.loads(a), json.loads(b)) for a, b in zip(own["source_scene"], own["scene"], strict=True)]
 

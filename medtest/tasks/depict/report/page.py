@@ -160,6 +160,7 @@ def _net(found: DepictTables) -> list[dict[str, Any]]:
                 "p": p_words(row["p_holm"]),
                 "smallest": "" if row["smallest_net"] != row["smallest_net"] else f"{100 * row['smallest_net']:.1f}",
                 "truth": "" if row["truth_rate"] != row["truth_rate"] else f"{100 * row['truth_rate']:.1f}",
+                "cannot_tell": _count(row["cannot_tell"], row["cannot_tell_rate"]),
                 "strict": row["rule"] == STRICT,
             }
         )
@@ -177,7 +178,17 @@ def _misses(found: DepictTables) -> list[dict[str, Any]]:
         said = [by.get((name, STRICT, kind), {}).get("said", 0) for kind in (ENTITIES, RELATIONS)]
         label = "source (Orig)" if name == "source" else shown(name)
         counts = " / ".join(f"{one:,}" for one in said)
-        rows.append({"name": label, "sum": name == OVERALL, "said": counts, "cells": cells, "corrected": corrected})
+        strict = [by[name, STRICT, kind] for kind in (ENTITIES, RELATIONS) if (name, STRICT, kind) in by]
+        rows.append(
+            {
+                "name": label,
+                "sum": name == OVERALL,
+                "said": counts,
+                "cells": cells,
+                "corrected": corrected,
+                "cannot_tell": " / ".join(_count(row["cannot_tell"], row["cannot_tell_rate"]) for row in strict),
+            }
+        )
     return rows
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,6 +14,7 @@ from medtest.cases import SOURCE, UNCHANGED, Verdict
 from medtest.results.cube.axes import Floats, Integers, Places
 from medtest.results.cube.resampling import Resampler
 from medtest.results.records.records_io import Records
+from medtest.scenes import Tells
 from medtest.tasks.depict.oracle import ANSWERED, WHOLE, WITHHELD
 from medtest.tasks.depict.rules import KINDS, RULES, STRICT, JudgedPair, against_source, against_truth, missed
 from medtest.tasks.depict.views import SHAPES, PoolChange, Said, SceneLook, change_of, look_of, said_of
@@ -51,7 +52,8 @@ class DepictedCases:
         source_state: Of follow-ups the state of the source.
         pair: Of each rule and kind whether the pair is wrong, float64 N: 1, 0 or NaN.
         truth: Of each kind whether the picture is not what its prompt says, likewise.
-        missing: Of each rule int64 N × 4, see :func:`medtest.tasks.depict.rules.missed`.
+        missing: Of each rule int64 N × 6, see :func:`medtest.tasks.depict.rules.missed`, and how many entities and
+            relations more are said, which the reader cannot tell.
         scene: Texts of scenes.
         tells: Texts of what readers tell.
         source_scene: Of follow-ups those of the source.
@@ -232,18 +234,18 @@ def _judge(text: Mapping[str, Texts], source: NDArray[np.bool_]) -> dict[str, An
     paired = seen & ~source & np.asarray((text["source_scene"] != "") & (text["source_state"] == ANSWERED), np.bool_)
     pair = {(rule, kind): np.full(count, np.nan) for rule in RULES for kind in ALL_KINDS}
     truth = {kind: np.full(count, np.nan) for kind in ALL_KINDS}
-    missing = {rule: np.zeros((count, 4), np.int64) for rule in MISS_RULES}
+    missing = {rule: np.zeros((count, 6), np.int64) for rule in MISS_RULES}
     shape, told = np.zeros(count, np.int64), np.ones(count, bool)
     for row in range(count):
         if not source[row] and text["effect"][row]:
             shape[row] = SHAPES.index(change_of(text["effect"][row]).shape)
     by_rule = {rule: {kind: pair[rule, kind] for kind in ALL_KINDS} for rule in RULES}
-    known: dict[tuple[str, ...], tuple[JudgedPair, dict[str, tuple[int, int, int, int]]]] = {}
+    known: dict[tuple[str, ...], tuple[JudgedPair, dict[str, tuple[int, ...]]]] = {}
     for row in np.flatnonzero(seen).tolist():
         look, said, change = _parsed(text, row)
         key = (text["scene"][row], text["tells"][row], text["pool"][row], text["effect"][row])
         if key not in known:
-            counted = {rule: missed(look, said, rule) for rule in MISS_RULES}
+            counted = {rule: _missed(look, said, rule) for rule in MISS_RULES}
             known[key] = against_truth(look, said, change), counted
         judged, counts = known[key]
         _note(truth, row, judged)
@@ -275,6 +277,14 @@ def _parsed(text: Mapping[str, Texts], row: int) -> tuple[SceneLook, Said, PoolC
         said_of(text["pool"][row]),
         change_of(text["effect"][row]),
     )
+
+
+def _missed(look: SceneLook, said: Said, rule: str) -> tuple[int, ...]:
+    counts = missed(look, said, rule)
+    if look.tells.classes is None and look.tells.predicates is None:
+        return *counts, 0, 0
+    whole = missed(replace(look, tells=Tells(counts=look.tells.counts)), said, rule)
+    return *counts, whole[1] - counts[1], whole[3] - counts[3]
 
 
 def _note(columns: Mapping[str, Floats], row: int, judged: JudgedPair) -> None:

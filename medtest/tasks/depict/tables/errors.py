@@ -98,6 +98,9 @@ def _rows(
 def miss_table(cases: DepictedCases, correction: Correction | None = None) -> pd.DataFrame:
     """Return miss rates of every operator, the source and rule, with exactly :data:`MISS_COLUMNS`.
 
+    ``said`` are things and relations that the reader can tell; ``cannot_tell`` counts the others that prompts say, and
+    its share is of both.
+
     Args:
         cases: The cases of one system.
         correction: The reader's card; None where it has none.
@@ -107,11 +110,11 @@ def miss_table(cases: DepictedCases, correction: Correction | None = None) -> pd
     rows: list[dict[str, Any]] = []
     for rule in MISS_RULES:
         counts = cases.missing[rule].astype(np.float64)
-        for kind, (seen, said) in ((ENTITIES, (0, 1)), (RELATIONS, (2, 3))):
+        for kind, (seen, said, hidden) in ((ENTITIES, (0, 1, 4)), (RELATIONS, (2, 3, 5))):
             made = made_rates(cases, [counts[:, said] - counts[:, seen]], [counts[:, said]], independent=False)
             for number, name in _names(cases):
                 there = _members(cases, number)
-                whole = int(counts[there, said].sum())
+                whole, untold = (int(counts[there, one].sum()) for one in (said, hidden))
                 if not whole:
                     continue
                 row = {
@@ -121,6 +124,8 @@ def miss_table(cases: DepictedCases, correction: Correction | None = None) -> pd
                     "said": whole,
                     "seen": int(counts[there, seen].sum()),
                     **_interval(made, number, 0, "miss"),
+                    "cannot_tell": untold,
+                    "cannot_tell_rate": round(untold / (whole + untold), 6),
                 }
                 if correction is not None and rule == STRICT:
                     row |= correction.of_misses(cases, np.flatnonzero(there & cases.seen), row, kind=kind)

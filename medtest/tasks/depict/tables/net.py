@@ -40,6 +40,8 @@ def net_table(cases: DepictedCases) -> pd.DataFrame:
     """Return net error rates of every operator, rule and kind, with exactly :data:`NET_COLUMNS`.
 
     ``smallest_net`` is the smallest difference that the run shows with a power of 80 % at 5 %, uncorrected.
+    ``cannot_tell`` counts the operator's seen pairs whose change lies on what the reader cannot tell, as the table of
+    error rates does.
 
     Args:
         cases: The cases of one system; the table is empty where no prompt was asked anew.
@@ -54,6 +56,8 @@ def net_table(cases: DepictedCases) -> pd.DataFrame:
             continue
         floor = again[np.isin(cases.seed[again], cases.seed[own])]
         shapes = _shapes(cases, own, floor)
+        untold = int((~cases.told[own]).sum())
+        share = {"cannot_tell": untold, "cannot_tell_rate": _round(untold / own.size)}
         for rule in RULES:
             floors = cases.floors(rule, shapes, floor)
             for kind in ALL_KINDS if rule == STRICT else (WHOLE, ENTITIES, RELATIONS):
@@ -62,7 +66,8 @@ def net_table(cases: DepictedCases) -> pd.DataFrame:
                 known = ~np.isnan(truth)
                 beside = np.average(truth[known], weights=cases.weight[own][known]) if known.any() else math.nan
                 if row:
-                    rows.append({"relation": name, "rule": rule, "kind": kind, **row, "truth_rate": _round(beside)})
+                    named = {"relation": name, "rule": rule, "kind": kind}
+                    rows.append({**named, **row, "truth_rate": _round(beside), **share})
     made = pd.DataFrame(rows, columns=list(NET_COLUMNS))
     tested = np.flatnonzero(made["p"].notna().to_numpy())
     corrected = np.full(len(made), np.nan)
