@@ -177,9 +177,15 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
         return None
     for name, other in kinds.items():
         if other != kind:
+            mixed = other in known and task_of(other).prompts != task_of(kind).prompts
             draft.wrong(
-                ("seeds", name), found=f"seeds that expect {noun(other)}", allowed=f"seeds that expect {noun(kind)}"
+                ("seeds", name),
+                found=f"seeds that {_are(other) if mixed else f'expect {noun(other)}'}",
+                allowed=f"seeds that {_are(kind) if mixed else f'expect {noun(kind)}'}",
+                fix="prompts and images are tested by a suite each" if mixed else "",
             )
+            if mixed:
+                return None
     for plan in systems:
         tasks = plan.info.load().tasks_of(plan.settings)
         if kind not in tasks:
@@ -188,9 +194,15 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
     for plan in relations:
         meant = plan.info.load().takes
         if not task_of(kind).fits(meant):
-            allowed = f"relations that suit {noun(kind)}"
-            draft.wrong(("relations", plan.id), found=f"a relation for {', '.join(sorted(meant))}", allowed=allowed)
+            inputs = {"picture": "images", "prompt": "prompts"}
+            allowed = "relations of prompts" if task_of(kind).prompts else f"relations that suit {noun(kind)}"
+            found = f"a relation of {' or '.join(inputs.get(one, noun(one)) for one in sorted(meant))}"
+            draft.wrong(("relations", plan.id), found=found, allowed=allowed)
     return kind
+
+
+def _are(kind: str) -> str:
+    return f"are {'prompts' if task_of(kind).prompts else 'images'}"
 
 
 def _check_altering(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan], allowed: tuple[str, ...]) -> None:

@@ -253,3 +253,35 @@ def test_a_tab_is_called_a_tab(team: Path) -> None:
     (mistake,) = refused(add(team, "tabbed", text)).mistakes
     assert (mistake.line, mistake.found) == (11, "a tab")
     assert "spaces" in mistake.allowed and "every tab" in mistake.fix
+
+
+# --- prompts and images -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seeds", "relations", "key", "found", "allowed"),
+    [
+        ("prompts, phantoms", "ec", "seeds.phantoms", "seeds that are images", "seeds that are prompts"),
+        ("phantoms, prompts", "blur", "seeds.prompts", "seeds that are prompts", "seeds that are images"),
+        ("prompts", "ec, blur", "relations.blur", "a relation of images", "relations of prompts"),
+        ("prompts", "unchanged, ec, blur", "relations.blur", "a relation of images", "relations of prompts"),
+    ],
+)
+def test_a_suite_that_mixes_prompts_and_images_is_refused_in_one_sentence(
+    seeds: str, relations: str, key: str, found: str, allowed: str, team: Path
+) -> None:
+    of = {"prompts": "{source: caption_phantoms, count: 2}", "phantoms": "{count: 2}"}
+    text = (
+        'name: mix\nversion: "1"\nseed: 1\n'
+        f"seeds: {{{', '.join(f'{name}: {of[name]}' for name in seeds.split(', '))}}}\n"
+        f"relations: {{{', '.join(f'{name}: {{}}' for name in relations.split(', '))}}}\n"
+    )
+    asked = "systems: {simlab_images: {}}\noracles: {oracle: scenes, primary: {score: whole, against: source}}\n"
+    text += "systems: [pranet]\n" if seeds.startswith("phantoms") else asked
+    (mistake,) = refused(add(team, "mix", text)).mistakes
+    assert (mistake.key, mistake.found, mistake.allowed) == (key, found, allowed)
+
+
+def test_a_relation_of_prompts_suits_no_masks(team: Path) -> None:
+    (mistake,) = refused(add(team, "mix", BASE.replace("contrast: {}", "ec: {}"))).mistakes
+    assert (mistake.found, mistake.allowed) == ("a relation of prompts", "relations that suit a mask")
