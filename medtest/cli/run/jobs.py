@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 import sys
 from collections.abc import Iterable
@@ -70,6 +72,7 @@ class HydraJob:
         alone: No sweep.
         results: What the jobs of this process gave.
         parents: MLflow's parent runs of the sweep, made by the first jobs that are tracked.
+        process: Where it was made; jobs of a launcher may be done elsewhere, by copies of this object.
     """
 
     places: ConfigFolders
@@ -79,6 +82,7 @@ class HydraJob:
     alone: bool = True
     results: list[JobResult] = field(default_factory=list)
     parents: Any = None
+    process: str = field(default_factory=lambda: _process())
 
     def __call__(self, cfg: DictConfig) -> JobResult:
         """Do one job."""
@@ -97,6 +101,9 @@ class HydraJob:
             console().rule(escape(label), align="left")
         result = self._guarded(cfg, hydra, label)
         self.results.append(result)
+        if self.process != _process():  # a launcher's: what it made is known to nobody else
+            self.close()
+            self.parents = None
         return result
 
     def interrupted(self) -> list[JobResult]:
@@ -164,6 +171,10 @@ class HydraJob:
             return invocation_of(loaded, whole)
         own = typed_command(self.called, job_tokens(self.typed, task_overrides(hydra)), hide_paths=hide)
         return invocation_of(loaded, own, sweep_command=whole)
+
+
+def _process() -> str:
+    return f"{platform.node()}/{os.getpid()}"
 
 
 def _by_who(needed: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
