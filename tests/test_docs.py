@@ -306,8 +306,8 @@ def _smaller(command: str) -> str:
     typed = command
     if command.startswith(("python run.py", "medtest run")) and "plan=true" not in command and "--help" not in command:
         command = re.sub(r" limit=\d+", "", command) + " limit=1"
-        # published draws have severity 0; a table of defences is of all that its suite has
-        if not any(word in command for word in ("only=", "polyp_seg_paper", "suite=defended_")):
+        # published draws and changes of prompts have severity 0; a table of defences is of all that its suite has
+        if not any(word in command for word in ("only=", "polyp_seg_paper", "suite=defended_", "suite=t2i")):
             sequences = "robust_benchmark" in command and "_levels" not in command
             command += " only=severity:1" if sequences else " only=severity:3"
     if command.startswith("python run.py suite=polyp_seg") and re.search(r"\b(checkpoint|path)=", command):

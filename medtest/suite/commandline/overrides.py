@@ -78,12 +78,12 @@ class Prepared:
     texts: Callable[[], set[str]] = set
 
     def taken_as_typed(self, key: str, value: str) -> bool:
-        """Whether a key holds text, so that no sign in its value is Hydra's.
+        """Whether a key holds text, so that no sign in its value is Hydra's; a value that begins as paths do is one.
 
         Of systems' settings only what Hydra could read otherwise is looked up: a plain word or path is text anyway.
         """
         first, last = key.partition(".")[0], key.rpartition(".")[2]
-        if holds_path(key):
+        if holds_path(key) or (value.startswith(("~/", "/")) and "${" not in value):
             return True
         of_system = first == "systems" or not (first in SUITE_KEYS or first in RunBlock.model_fields)
         if not of_system or (_PLAIN.fullmatch(value) and not _NOT_READ_AS_TEXT.fullmatch(value)):

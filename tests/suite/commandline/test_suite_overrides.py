@@ -132,7 +132,14 @@ def test_quoting_is_undone_by_unquoting(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["relations.instrument.library_folder", "seeds.folder.avoid", "systems.v2.weights_file"]
+    "key",
+    [
+        "relations.instrument.library_folder",
+        "seeds.folder.avoid",
+        "systems.v2.weights_file",
+        "oracles.reader.path",
+        "oracles.figures.real",
+    ],
 )
 def test_paths_in_the_settings_of_parts_arrive_as_typed(key: str) -> None:
     path = "~/our libraries/set=1 [old], new"
