@@ -152,6 +152,25 @@ def merge(
     raise typer.Exit(merge_shards(folders, fresh=fresh, console=console()))
 
 
+@app.command("compare", rich_help_panel=READ)
+def compare(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            help="Two runs or more: folders, SUITE/SYSTEM, or MLflow run ids; the first is the one to compare with."
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Folder for the page and its tables.")] = None,
+    strips: Annotated[
+        int, typer.Option(min=0, max=20, help="Newly failing, and newly passing, cases to draw; 0: those at hand.")
+    ] = 3,
+) -> None:
+    """Compare finished runs case by case: medtest compare polyp_seg/pranet polyp_seg/ssformer."""
+    from medtest.cli.compare import compare_runs
+
+    compare_runs(runs, out=out, strips=strips, console=console())
+
+
 @app.command("reference", rich_help_panel=READ)
 def reference(
     model: Annotated[str, typer.Option(help="As published, or a model= name: PraNet, TGANet, AGDN, chexnet …")] = "",

@@ -149,7 +149,7 @@ def _interval_of(row: Mapping[Any, Any]) -> str:
     low, high = sorted((float(row["ci_low"]), float(row["ci_high"])))
     if row["difference"] < 0:
         low, high = -high, -low
-    return f" (95 % interval {_signed(low)} to {_signed(high)})"
+    return f" (95 % interval {points_words(low)} to {points_words(high)})"
 
 
 def _on(pair: tuple[str, str], rows: Sequence[Mapping[Any, Any]], *, item: bool) -> list[str]:
@@ -176,8 +176,8 @@ def _row(row: Mapping[Any, Any], all_words: str, methods: Sequence[str], *, item
         "sum": row["name"] == OVERALL,
         "first": percent(row["first_percent"]),
         "second": percent(row["second_percent"]),
-        "difference": _signed(row["difference"]),
-        "interval": f"{_signed(row['ci_low'])} to {_signed(row['ci_high'])}" if known else "\N{EN DASH}",
+        "difference": points_words(row["difference"]),
+        "interval": f"{points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if known else "\N{EN DASH}",
         "mark": mark,
         "cases": f"{int(row['cases']):,}",
         "only": f"{int(row['only_first']):,} | {int(row['only_second']):,}",
@@ -195,7 +195,8 @@ def _points(value: float) -> str:
     return f"{value:.1f} points"
 
 
-def _signed(value: float) -> str:
+def points_words(value: float) -> str:
+    """Return a difference with its sign and one decimal."""
     shown = round(float(value), 1)
     return f"{shown:+.1f}".replace("-", "\N{MINUS SIGN}") if shown else "0.0"
 

@@ -36,15 +36,15 @@ def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str,
     given = Path(name).expanduser()
     earlier = home / "outputs" / suite.name / name
     if given.is_dir():
-        runs = _runs(given)
+        runs = runs_in(given)
         if len(runs) == 1:
             return runs[0]
         allowed = f"a folder that holds one run, as {runs[0]}" if runs else "a folder with records of a run"
         raise _mistake(name, allowed)
     if "/" not in name and "\\" not in name:
-        below = _runs(earlier) if earlier.is_dir() else []
+        below = runs_in(earlier) if earlier.is_dir() else []
         # a run that goes on under another name lies where it was begun
-        below += [run for run in _runs(earlier.parent) if read_run(run).get("system") == name]
+        below += [run for run in runs_in(earlier.parent) if read_run(run).get("system") == name]
         if below:
             return max(below, key=lambda run: (run / RECORDS).stat().st_mtime)
     known = list(folders)
@@ -71,7 +71,8 @@ def read_reference(folder: Path, task: Task, asked: CaseSet | None = None) -> An
     return task.reference(Records.read(folder, make_columns(folder), asked))
 
 
-def _runs(folder: Path) -> list[Path]:
+def runs_in(folder: Path) -> list[Path]:
+    """Return the folders with records at or below one; views, copies of MLflow and old folders are left out."""
     found = sorted(path.parent for path in folder.rglob(RECORDS))
     return [path for path in found if not {"views", "mlruns"} & set(path.parts) and ".old-" not in path.name]
 

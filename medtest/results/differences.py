@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.results.columns import columns_in
-from medtest.results.cube.axes import OVERALL, Axes, Floats, Places, axes
+from medtest.results.cube.axes import ALL, OVERALL, Axes, Floats, Places, axes
 from medtest.results.cube.intervals import FEW_CLUSTERS, paired_score, percentile_ends
 from medtest.results.cube.paired import clustered, holm
 from medtest.results.cube.rates import BOOTSTRAP
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 SCORE_CLUSTERS = "score_clusters"
 VIOLATIONS = "violations"
-RELATION, ITEM = "relation", "item"
+RELATION, ITEM, CELL = "relation", "item", "cell"
 COLUMNS = columns_in(__file__, "comparison")
+CELL_COLUMNS = columns_in(__file__, "comparison_cells")
 """``difference`` and its ends are in points, first minus second: below 0 the first violates less. ``only_first`` are
 cases that the first alone violates. ``better`` names a system, or is empty where no difference is shown."""
 
@@ -120,19 +121,91 @@ def difference_table(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+def cell_table(sides: Mapping[str, Records], primary: Criterion, order: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the differences of two systems in every cell (data set, relation, severity), with :data:`CELL_COLUMNS`.
+
+    Args:
+        sides: Records of both systems' common cases, row by row the same.
+        primary: The criterion of a violation.
+        order: Relation ids in the order wanted.
+    """
+    import pandas as pd
+
+    (first, one), (second, other) = sides.items()
+    rows: list[dict[str, object]] = []
+    if not one.followups.empty:
+        place = axes(one, order)
+        cells = [(d, r, s) for d in place.datasets for r in place.relations for s in place.severities]
+        number = place.dataset * int(np.prod(place.shape)) + place.cell
+        grouping = Grouping.of("", CELL, range(len(cells)), number, place)
+        judged = _violations({first: one, second: other}, primary)
+        found = _corrected(list(_pair(grouping, *judged)))
+        names = ("dataset", "relation", "severity")
+        rows = [dict(zip(names, cells[int(str(row["name"]))], strict=True)) | row for row in found]
+    return pd.DataFrame(rows, columns=list(CELL_COLUMNS))
+
+
+def paired_difference(
+    first: Records,
+    second: Records,
+    criterion: Criterion,
+    *,
+    dataset: str = ALL,
+    relation: str = OVERALL,
+    severity: str = ALL,
+) -> dict[str, object] | None:
+    """Return what :func:`difference_of` says of the cases that a gate speaks of, first less second.
+
+    Args:
+        first: Records of one system, row by row the same cases as ``second``.
+        second: Those of the other.
+        criterion: When a case is a violation.
+        dataset: A data set, or ``all``.
+        relation: A relation, or ``overall`` for all but the floor.
+        severity: A severity, or ``all``.
+
+    Returns:
+        None where no case has a verdict in both.
+    """
+    place = axes(first)
+    chosen = place.pooled[place.relation] if relation == OVERALL else (first.texts("relation") == relation)
+    if dataset != ALL:
+        chosen = chosen & (first.texts("dataset") == dataset)
+    if severity != ALL:
+        chosen = chosen & (first.followups["severity"].to_numpy(dtype=np.int64) == int(severity))
+    one, other = _violations({"first": first, "second": second}, criterion)
+    both = chosen & (one.whole > 0) & (other.whole > 0)
+    if not both.any():
+        return None
+    a, b = one.part[both], other.part[both]
+    taken = place.take(both)
+    counts = taken.sums(one.whole[both], a, b, np.maximum(a - b, 0), np.maximum(b - a, 0))
+    draws = np.sum(taken.drawn(counts), axis=0).sum((2, 3))
+    total = np.concatenate(counts).sum((2, 3))
+    return {
+        **difference_of(total, draws),
+        "only_first": round(float(total[:, 3].sum())),
+        "only_second": round(float(total[:, 4].sum())),
+    }
+
+
+def _violations(sides: Mapping[str, Records], primary: Criterion) -> tuple[SystemCases, ...]:
+    judged = {
+        name: status(one, score=primary.score, threshold=primary.threshold, against=primary.against)
+        for name, one in sides.items()
+    }
+    return tuple(
+        SystemCases(name=name, part=one.violated.astype(np.float64), whole=one.case.astype(np.float64))
+        for name, one in judged.items()
+    )
+
+
 def _measures(
     sides: Mapping[str, Records], place: Axes, primary: Criterion
 ) -> Iterator[tuple[Grouping, tuple[SystemCases, ...]]]:
     """Yield what is compared: violations by relation, and by question where several are asked."""
     first = next(iter(sides.values()))
-    judged = {
-        name: status(one, score=primary.score, threshold=primary.threshold, against=primary.against)
-        for name, one in sides.items()
-    }
-    violations = tuple(
-        SystemCases(name=name, part=one.violated.astype(np.float64), whole=one.case.astype(np.float64))
-        for name, one in judged.items()
-    )
+    violations = _violations(sides, primary)
     items, item = np.unique(first.texts("item").astype(str), return_inverse=True)
     yield Grouping.of(VIOLATIONS, RELATION, place.relations, place.relation, place), violations
     if len(items) > 1:

@@ -107,6 +107,11 @@ def source_warnings(records: Records, primary: Criterion) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def case_losses(records: Records, criterion: Criterion) -> Floats:
+    """Return what each follow-up lost of its score under a criterion, a share in (-inf, 1]; NaN where unknown."""
+    return _losses(records, criteria.components(criterion.score)[0], criterion.against)[2]
+
+
 class _Cases:
     """The follow-ups of one system's records under one criterion."""
 

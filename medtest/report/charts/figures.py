@@ -302,14 +302,16 @@ def odds_panel(title: str, odds: Sequence[Bar]) -> Markup:
     )
 
 
-def difference_panel(title: str, bars: Sequence[Bar], *, unit: str = "points") -> Markup:
+def difference_panel(title: str, bars: Sequence[Bar], *, unit: str = "points", lower_is_better: bool = False) -> Markup:
     """Return differences one below another, a dot with its interval each, with a line at 0.
 
     Args:
         title: Its heading.
         bars: What is drawn.
         unit: Of the values.
+        lower_is_better: Whether values below 0 are the good ones.
     """
+    good, bad = (VERMILION, GREEN) if lower_is_better else (GREEN, VERMILION)
     ends = [0.0, *(end for bar in bars for end in (bar.low, bar.high))]
     step = next(s for s in (0.5, 1, 2, 5, 10, 20, 50, 100, 1e9) if max(ends) - min(ends) <= 8 * s)
     first, last = floor(min(ends) / step), ceil(max(ends) / step)
@@ -322,7 +324,7 @@ def difference_panel(title: str, bars: Sequence[Bar], *, unit: str = "points") -
         base=0.0,
         x_name=f"difference, {unit}",
         said=lambda bar: (
-            _clear(bar, 0.0, good=GREEN, bad=VERMILION),
+            _clear(bar, 0.0, good=good, bad=bad),
             f"{bar.value:+.1f} ({bar.low:+.1f} to {bar.high:+.1f})",
         ),
         width=560,

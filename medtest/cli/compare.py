@@ -1,0 +1,93 @@
+"""``medtest compare``: finished runs beside one another, from their records, with the cases that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+
+from medtest.cli.terminal import say
+from medtest.errors import Mistake
+from medtest.paths import home as default_home
+from medtest.paths import path_from_here
+from medtest.report.compared.named import find_run, no_run
+from medtest.report.compared.page import chosen_cases, overall_row, write_compared
+from medtest.report.compared.pairs import compare_pair, names_of, read_material
+from medtest.report.compared.strips import changed_strips
+from medtest.report.conclusions import points_words
+from medtest.report.material import Material
+from medtest.results.records.records_io import RECORDS
+
+
+def compare_runs(tokens: Sequence[str], *, out: Path | None, strips: int, console: Console) -> None:
+    """Compare runs with the first one and write a page with its tables.
+
+    Args:
+        tokens: Runs (:func:`medtest.report.compared.named.find_run`), and ``KEY=VALUE`` tokens for systems that are
+            asked again for strips (``data=PATH``).
+        out: Folder of the page; ``outputs/compare/A-B`` without.
+        strips: How many newly failing cases are drawn, and how many newly passing ones.
+        console: Where what came out is printed.
+
+    Raises:
+        UserMistakes: A run is not there, or shares no case with the first.
+        OutputProblem: Records cannot be read, or the page not be written.
+    """
+    home = default_home()
+    typed = [one for one in tokens if "=" in one and not Path(one).expanduser().exists()]
+    names = [one for one in tokens if one not in typed]
+    if len(names) < 2:
+        found, fix = " ".join(names) or "none", "medtest compare polyp_seg/pranet polyp_seg/ssformer"
+        raise Mistake(
+            where="command line",
+            key="runs",
+            found=found,
+            allowed="two runs at least, the one to compare with first",
+            fix=fix,
+        ).as_error()
+    with TemporaryDirectory(prefix="medtest-compare-") as scratch:
+        materials = [_material(name, home, Path(scratch)) for name in names]
+        called = names_of(materials)
+        base, *others = materials
+        pairs = [compare_pair(base, other, (called[0], name)) for other, name in zip(others, called[1:], strict=True)]
+        drawn = [
+            changed_strips(
+                [pair.base, pair.other],
+                chosen_cases(pair, max(strips, 2)),
+                Path(scratch) / "strips" / str(number),
+                again=strips > 0,
+                typed=typed,
+            )
+            for number, pair in enumerate(pairs)
+        ]
+        folder = out or home / "outputs" / "compare" / "-".join(_plain(name) for name in called)
+        written = write_compared(pairs, drawn, folder)
+    for pair in pairs:
+        row = overall_row(pair)
+        if row is not None:
+            interval = f" ({points_words(row['ci_low'])} to {points_words(row['ci_high'])})"
+            said = f"{row['better']} is better" if row["better"] else "no difference shown"
+            say(
+                console,
+                f"{pair.names[1]} less {pair.names[0]}: {points_words(row['difference'])} points{interval} "
+                f"on {row['cases']:,} common cases: {said}",
+            )
+    for path in written:
+        say(console, path_from_here(path))
+
+
+def _material(name: str, home: Path, scratch: Path) -> Material:
+    folder = find_run(name, home, key="runs")
+    if folder is None:
+        from medtest.tracking.fetched import fetch_run
+
+        folder = fetch_run(name, home, scratch / name)
+        if folder is None or not (folder / RECORDS).is_file():
+            raise no_run(name, home, "runs")
+    return read_material(folder)
+
+
+def _plain(name: str) -> str:
+    return "".join(one if one.isalnum() or one in "-_." else "_" for one in name)[:60]

@@ -1,0 +1,76 @@
+"""Which finished run is meant: a folder, ``suite/system``, or an MLflow run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.report.material import read_run
+from medtest.report.reference_system import runs_in
+from medtest.results.records.records_io import RECORDS
+from medtest.results.records.wanted import RUN_FILE
+from medtest.runner.folder import OUTPUTS, VIEWS
+
+_MLFLOW_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def find_run(name: str, home: Path, *, key: str) -> Path | None:
+    """Return the folder of a finished run.
+
+    Args:
+        name: A folder that holds one run; ``suite/system``, the newest run of it; or the id of an MLflow run that a
+            folder in ``outputs/`` says is its own.
+        home: Folder that holds ``outputs/``.
+        key: What the mistake is of.
+
+    Returns:
+        None for the id of an MLflow run that no folder here names: its store may have it.
+
+    Raises:
+        UserMistakes: There is no such run, or the folder holds several.
+    """
+    given = Path(name).expanduser()
+    if given.is_dir():
+        return _only(given, name, key)
+    if _MLFLOW_ID.fullmatch(name):
+        return _of_mlflow(home / OUTPUTS, name)
+    suite, _, system = name.partition("/")
+    if system and ".." not in name and (home / OUTPUTS / suite).is_dir():
+        below = runs_in(home / OUTPUTS / suite)
+        found = [run for run in below if system in (run.parent.name, read_run(run).get("system"))]
+        if found:
+            return max(found, key=lambda run: (run / RECORDS).stat().st_mtime)
+    raise no_run(name, home, key)
+
+
+def no_run(name: str, home: Path, key: str) -> UserMistakes:
+    """Return the mistake of a name that is no run."""
+    known = sorted({f"{run.parent.parent.name}/{run.parent.name}" for run in runs_in(home / OUTPUTS)})
+    shown = f" ({', '.join(known[:8])}{' …' if len(known) > 8 else ''})" if known else ""
+    return Mistake(
+        where="command line",
+        key=key,
+        found=name,
+        allowed=f"a run's folder, SUITE/SYSTEM of a finished run{shown}, or the id of an MLflow run",
+        nearest=nearest_name(name, known),
+        fix="medtest run suite=SUITE model=MODEL makes one",
+    ).as_error()
+
+
+def _only(folder: Path, name: str, key: str) -> Path:
+    runs = [run.resolve() for run in runs_in(folder)]
+    if len(runs) == 1:
+        return runs[0]
+    allowed = f"a folder that holds one run, as {runs[0]}" if runs else f"a folder with {RUN_FILE} and records of a run"
+    raise Mistake(
+        where="command line", key=key, found=f"{name}, which holds {len(runs) or 'none'}", allowed=allowed
+    ).as_error()
+
+
+def _of_mlflow(outputs: Path, run_id: str) -> Path | None:
+    for run in runs_in(outputs):
+        views = (run / VIEWS).glob(f"*/{RUN_FILE}")
+        if any(read_run(one).get("mlflow_run_id") == run_id for one in (run, *(path.parent for path in views))):
+            return run
+    return None

@@ -1,0 +1,241 @@
+"""The page and the tables of runs that are compared, made of what :mod:`.pairs` found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import medtest
+from medtest.report.charts import figures
+from medtest.report.charts.heat import percent
+from medtest.report.compared.pairs import ComparedPair
+from medtest.report.compared.strips import ASKED_AGAIN, ChangedStrips
+from medtest.report.conclusions import conclusions, points_words, rests_on
+from medtest.report.material import SampleStrip
+from medtest.report.page import render
+from medtest.report.words import cluster_word, counted, criterion_words, phantom_words
+from medtest.results.changed import BROKEN, FAILING, PASSING
+from medtest.results.differences import LEVEL, RELATION, VIOLATIONS
+from medtest.results.efr import OVERALL
+from medtest.runner.folder import writing_text
+from medtest.runner.records.spreadsheets import frame_for_csv
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_LISTED = 40
+PAGE = "compare.html"
+
+
+def chosen_cases(pair: ComparedPair, each: int) -> list[str]:
+    """Return addresses of changed cases to draw, at most ``each`` of both kinds, one a relation before a second."""
+    found: list[str] = []
+    for kind in (FAILING, PASSING):
+        rows = pair.changed.loc[(pair.changed["change"] == kind).to_numpy()]
+        turn = rows.groupby("relation", sort=False).cumcount()
+        order = turn.sort_values(kind="stable").index
+        found += [str(one) for one in rows.loc[order, "address"].head(each)]
+    return found
+
+
+def write_compared(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips], folder: Path) -> list[Path]:
+    """Write the page and its tables: ``compare.html``, ``compare.csv``, ``compare_cells.csv``, ``compare_changed.csv``.
+
+    Args:
+        pairs: Each run beside the first one.
+        drawn: Strips of each pair.
+        folder: Where; made if it is not there.
+
+    Raises:
+        OutputProblem: A file cannot be written.
+    """
+    import pandas as pd
+
+    folder.mkdir(parents=True, exist_ok=True)
+    page = folder / PAGE
+    with writing_text(page) as file:
+        file.write(compared_html(pairs, drawn))
+    written = [page]
+    frames = {
+        "compare.csv": [pair.relations for pair in pairs],
+        "compare_cells.csv": [pair.cells for pair in pairs],
+        "compare_changed.csv": [
+            pair.changed.assign(first_run=pair.names[0], second_run=pair.names[1]) for pair in pairs
+        ],
+    }
+    for name, parts in frames.items():
+        path = folder / name
+        with writing_text(path) as file:
+            file.write(frame_for_csv(pd.concat(parts, ignore_index=True)).to_csv(index=False, lineterminator="\n"))
+        written.append(path)
+    return written
+
+
+def compared_html(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips]) -> str:
+    """Return the page.
+
+    Args:
+        pairs: Each run beside the first one.
+        drawn: Strips of each pair.
+    """
+    first = pairs[0]
+    return render(
+        "compared.html.j2",
+        {
+            "title": " and ".join([first.names[0], *(pair.names[1] for pair in pairs)]),
+            "suite": first.other.wanted.suite,
+            "phantom": phantom_words(first.other),
+            "criterion_words": criterion_words(first.other),
+            "base": first.names[0],
+            "level": f"{LEVEL:g}",
+            "pairs": [_shown(pair, strips) for pair, strips in zip(pairs, drawn, strict=True)],
+            "medtest": medtest.__version__,
+        },
+    )
+
+
+def overall_row(pair: ComparedPair) -> Mapping[str, Any] | None:
+    """Return the row over all relations, or None."""
+    table = pair.relations
+    rows = table.loc[
+        ((table["measure"] == VIOLATIONS) & (table["by"] == RELATION) & (table["name"] == OVERALL)).to_numpy()
+    ]
+    return None if rows.empty else {str(key): value for key, value in rows.iloc[0].items()}
+
+
+def _shown(pair: ComparedPair, drawn: ChangedStrips) -> dict[str, Any]:
+    base, other = pair.names
+    overall = overall_row(pair)
+    clusters = cluster_word(pair.other)
+    return {
+        "base": base,
+        "other": other,
+        "simulated": pair.base.simulated or pair.other.simulated,
+        "rests": rests_on(list(pair.names), pair.common),
+        "cards": [] if overall is None else _cards(pair, overall),
+        "conclusions": conclusions(pair.relations, clusters, pair.other.wanted.task.measures),
+        "forest": _forest(pair),
+        "cells": _cells(pair),
+        "changed": [_changed(pair, kind, drawn) for kind in (FAILING, PASSING, BROKEN)],
+        "notes": list(drawn.notes),
+        "unlike": list(pair.unlike),
+    }
+
+
+def _cards(pair: ComparedPair, row: Mapping[str, Any]) -> list[dict[str, str]]:
+    counts = pair.changed["change"].value_counts()
+    known = row["ci_low"] == row["ci_low"]  # noqa: PLR0124 - NaN is unlike itself
+    interval = f"95 % interval {points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if known else ""
+    sign = ("bad" if row["difference"] > 0 else "good") if row["better"] else ""
+    return [
+        {"name": pair.names[0], "value": percent(row["second_percent"]), "note": "violations", "sign": ""},
+        {"name": pair.names[1], "value": percent(row["first_percent"]), "note": "violations", "sign": ""},
+        {"name": "difference", "value": f"{points_words(row['difference'])} points", "note": interval, "sign": sign},
+        {
+            "name": "changed cases",
+            "value": f"{counts.get(FAILING, 0):,} | {counts.get(PASSING, 0):,}",
+            "note": f"newly failing | newly passing, of {row['cases']:,} cases",
+            "sign": "",
+        },
+    ]
+
+
+def _forest(pair: ComparedPair) -> Markup | None:
+    table = pair.relations
+    rows = table.loc[((table["measure"] == VIOLATIONS) & (table["by"] == RELATION)).to_numpy()].to_dict("records")
+    bars = [
+        figures.Bar(
+            label="all relations" if row["name"] == OVERALL else str(row["name"]).replace("_", " "),
+            value=row["difference"],
+            low=row["ci_low"],
+            high=row["ci_high"],
+        )
+        for row in rows
+        if row["ci_low"] == row["ci_low"]  # noqa: PLR0124 - NaN is unlike itself
+    ]
+    if not bars:
+        return None
+    title = f"{pair.names[1]} less {pair.names[0]}: right of 0 is worse"
+    return figures.difference_panel(title, bars, unit="points of violations", lower_is_better=True)
+
+
+def _cells(pair: ComparedPair) -> list[dict[str, Any]]:
+    """Return a table of relations × severities for each data set."""  # noqa: RUF002
+    found = []
+    cells = pair.cells
+    for dataset in dict.fromkeys(cells["dataset"]):
+        here = cells.loc[(cells["dataset"] == dataset).to_numpy()]
+        levels = sorted(set(here["severity"]))
+        rows = []
+        for relation in dict.fromkeys(here["relation"]):
+            mine = {row["severity"]: row for row in here.to_dict("records") if row["relation"] == relation}
+            rows.append({"name": str(relation).replace("_", " "), "cells": [_cell(mine.get(s)) for s in levels]})
+        found.append({"dataset": dataset, "levels": levels, "rows": rows})
+    return found
+
+
+def _cell(row: Mapping[Any, Any] | None) -> dict[str, str]:
+    if row is None:
+        return {"points": "", "rates": "", "interval": "", "style": "", "p": ""}
+    known = row["ci_low"] == row["ci_low"]  # noqa: PLR0124 - NaN is unlike itself
+    colour = ("bad" if row["difference"] > 0 else "good") if row["better"] else ""
+    return {
+        "points": points_words(row["difference"]),
+        "rates": f"{percent(row['second_percent'])} → {percent(row['first_percent'])}",
+        "interval": f"{points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if known else "",
+        "p": f"{row['only_first']} | {row['only_second']}",
+        "style": colour,
+    }
+
+
+def _changed(pair: ComparedPair, kind: str, drawn: ChangedStrips) -> dict[str, Any]:
+    rows = pair.changed.loc[(pair.changed["change"] == kind).to_numpy()]
+    shown = {address for _, address in drawn.strips}
+    score = str(rows["score"].iloc[0]) if len(rows) else ""
+    listed = [
+        {
+            "address": str(row["address"]),
+            "relation": str(row["relation"]).replace("_", " "),
+            "severity": row["severity"],
+            "first": _score(row["source_first"], row["first"]),
+            "second": _score(row["source_second"], row["second"]),
+        }
+        for row in rows.head(_LISTED).to_dict("records")
+    ]
+    return {
+        "title": {FAILING: "Newly failing", PASSING: "Newly passing", BROKEN: "Newly an error"}[kind],
+        "count": counted(len(rows), "case"),
+        "none": rows.empty,
+        "score": score,
+        "rows": listed,
+        "more": max(0, len(rows) - _LISTED),
+        "strips": [
+            {
+                "address": str(row["address"]),
+                "pictures": [
+                    _picture(pair.names[number], strip)
+                    for number in (0, 1)
+                    if (strip := drawn.strips.get((number, str(row["address"])))) is not None
+                ],
+            }
+            for row in rows.to_dict("records")
+            if str(row["address"]) in shown
+        ],
+    }
+
+
+def _picture(name: str, strip: SampleStrip) -> dict[str, Any]:
+    again = bool(strip.facts.get(ASKED_AGAIN))
+    return {
+        "name": name,
+        "note": str(strip.facts.get("said", "")) if again else "from its run",
+        "again": again,
+        "data": strip.data,
+        "width": strip.width,
+        "height": strip.height,
+    }
+
+
+def _score(before: float, after: float) -> str:
+    return " → ".join("–" if one != one else f"{one:.3f}" for one in (before, after))  # noqa: PLR0124

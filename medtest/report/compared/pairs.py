@@ -1,0 +1,115 @@
+"""Two finished runs compared, as data: common cases, paired differences by relation and by cell, changed cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtest.errors import Mistake
+from medtest.report.compared.unlike import differences
+from medtest.report.material import Material, read_run
+from medtest.results.changed import changed_table
+from medtest.results.differences import cell_table, difference_table
+from medtest.results.records.common_cases import Common, common_cases
+from medtest.results.records.wanted import Wanted
+from medtest.results.tables import make_tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ComparedPair:
+    """A run beside the one that it is compared with.
+
+    Attributes:
+        base: The run that is compared with.
+        other: The run.
+        names: What both are called in tables, the base first; unlike in any case.
+        common: Their common cases, the base first.
+        relations: :data:`medtest.results.differences.COLUMNS`; ``first`` is ``other``, so that above 0 is worse.
+        cells: The same for every cell.
+        changed: :data:`medtest.results.changed.COLUMNS`; ``first`` is ``base``.
+        unlike: What differs between the runs.
+    """
+
+    base: Material
+    other: Material
+    names: tuple[str, str]
+    common: Common
+    relations: pd.DataFrame
+    cells: pd.DataFrame
+    changed: pd.DataFrame
+    unlike: Sequence[tuple[str, str, str]]
+
+
+def read_material(folder: Path) -> Material:
+    """Return a finished run as pages show it; nothing is written.
+
+    Raises:
+        OutputProblem: The folder holds no readable records, or no ``suite.yaml``.
+    """
+    run = read_run(folder)
+    wanted = Wanted.from_folder(folder, str(run.get("system_id") or ""))
+    tables = make_tables(folder, wanted)
+    return Material(folder=folder, wanted=wanted, tables=tables, run=run, command=str(run.get("command", "")))
+
+
+def compare_pair(base: Material, other: Material, names: tuple[str, str]) -> ComparedPair:
+    """Compare a run with another under the other's primary criterion.
+
+    Args:
+        base: The run that is compared with.
+        other: The run.
+        names: What they are called.
+
+    Raises:
+        UserMistakes: They share no case.
+    """
+    common = common_cases([base.records(), other.records()])
+    first, second = common.records
+    wanted, sides = other.wanted, {names[1]: second, names[0]: first}
+    order = list(wanted.relations)
+    relations = difference_table(sides, wanted.primary, order, wanted.task)
+    if relations.empty:  # cases that both skipped are shared and say nothing
+        raise no_shared_case(*names, common).as_error()
+    return ComparedPair(
+        base=base,
+        other=other,
+        names=names,
+        common=common,
+        relations=relations,
+        cells=cell_table(sides, wanted.primary, order),
+        changed=changed_table(first, second, wanted.primary),
+        unlike=differences(base.folder, other.folder),
+    )
+
+
+def no_shared_case(first: str, second: str, common: Common) -> Mistake:
+    """Return the mistake of two runs without a common case."""
+    one, other = common.finished
+    words = f"{first} finished {one:,} cases and {second} {other:,}, no judged one of them the same"
+    if common.unlike:
+        words += f"; {common.unlike:,} have the same address and other images or questions"
+    return Mistake(
+        where="command line",
+        key="runs",
+        found=words,
+        allowed="runs of the same seeds under the same relations, preparation and seed: only such are compared",
+        fix="run both under one suite: medtest run suite=SUITE model=[A,B]",
+    )
+
+
+def names_of(materials: Sequence[Material]) -> list[str]:
+    """Return what runs are called: their system, with version or digest behind it where several have the same."""
+    plain = [one.system for one in materials]
+    if len(set(plain)) == len(plain):
+        return plain
+    versions = [one.wanted.version for one in materials]
+    for behind in (versions, [one.folder.name[:8] for one in materials]):
+        said = [f"{name} ({more})" for name, more in zip(plain, behind, strict=True)]
+        if len(set(said)) == len(said):
+            return said
+    return [f"{name} ({number})" for number, name in enumerate(plain, start=1)]

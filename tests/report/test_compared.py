@@ -1,0 +1,137 @@
+"""``medtest compare``: two finished runs case by case, on a page, in tables, and as an exit code."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from report_parts import leave_run, make_suite, write_records
+from scipy.stats import binomtest
+from statsmodels.stats.multitest import multipletests
+
+from medtest.cli.compare import compare_runs
+from medtest.cli.terminal import console
+from medtest.errors import UserMistakes
+from medtest.report.compared.named import find_run
+from medtest.report.compared.pairs import compare_pair, read_material
+from medtest.report.compared.unlike import differences
+from medtest.results.changed import BROKEN, FAILING, PASSING
+
+
+def _two_runs(home: Path, *, seeds: int = 16, other_images: bool = False) -> tuple[Path, Path]:
+    """Leave runs of alpha and beta, the second with the first's scores but for some that fall and some that rise."""
+    outcome = leave_run(home, make_suite(), ("alpha", "beta"), seeds=seeds)
+    first, second = (one.folder for one in outcome.systems)
+    frame = pq.read_table(first / "records.parquet").to_pandas()
+    rng = np.random.default_rng(7)
+    frame["system"] = "beta"
+    case = (frame.relation != "source") & frame.verdict.isin(["PASS", "FAIL"]) & (frame.source_dice > 0)
+    worse = case & (frame.relation == "blur") & (rng.random(len(frame)) < 0.6)
+    better = case & (frame.relation == "white_balance") & (rng.random(len(frame)) < 0.3)
+    frame.loc[worse, "dice"] = 0.1 * frame.loc[worse, "source_dice"]
+    frame.loc[better, "dice"] = frame.loc[better, "source_dice"]
+    lost = frame.index[case & (frame.relation == "contrast")][:3]
+    frame.loc[lost, "verdict"] = "ERROR"
+    if other_images:
+        frame.loc[frame.relation != "source", "followup_sha256"] = "3" * 64
+    write_records(frame, second)
+    return first, second
+
+
+def _violated(frame: pd.DataFrame) -> pd.Series:
+    return (frame.source_dice - frame.dice) / frame.source_dice > 0.25
+
+
+def test_cells_agree_with_scipy_and_statsmodels(tmp_path: Path) -> None:
+    folders = _two_runs(tmp_path, seeds=40)
+    pair = compare_pair(*map(read_material, folders), ("alpha", "beta"))
+    sides = [pq.read_table(one / "records.parquet").to_pandas().set_index("address") for one in folders]
+    good = [one[one.verdict.isin(["PASS", "FAIL"]) & (one.source_dice > 0)] for one in sides]
+    shared = good[0].index.intersection(good[1].index)
+    before, after = (_violated(one.loc[shared]) for one in good)
+    place = good[0].loc[shared, ["relation", "severity"]]
+    expected: list[float] = []
+    cells = pair.cells
+    assert len(cells) == 30 and not cells.duplicated(["dataset", "relation", "severity"]).any()
+    for row in cells.itertuples():
+        here = (place.relation == row.relation) & (place.severity == row.severity)
+        assert (row.cases, row.only_first, row.only_second) == (
+            here.sum(),
+            (after & ~before & here).sum(),
+            (before & ~after & here).sum(),
+        )
+        assert row.difference == pytest.approx(100 * (after[here].mean() - before[here].mean()), abs=1e-3)
+        changed = row.only_first + row.only_second
+        expected.append(binomtest(int(row.only_first), int(changed)).pvalue if changed else 1.0)
+        assert row.p == pytest.approx(expected[-1], rel=1e-4)
+    assert list(cells.p_holm) == pytest.approx(list(multipletests(expected, method="holm")[1]), rel=1e-4)
+    assert set(cells.loc[cells.better == "alpha", "relation"]) == {"blur"}
+
+
+def test_changed_cases_are_named_the_largest_change_first(tmp_path: Path) -> None:
+    folders = _two_runs(tmp_path)
+    changed = compare_pair(*map(read_material, folders), ("alpha", "beta")).changed
+    sides = [pq.read_table(one / "records.parquet").to_pandas().set_index("address") for one in folders]
+    by_kind = changed.groupby("change").address.agg(list)
+    assert len(by_kind[BROKEN]) == 3 and len(by_kind[FAILING]) > 5 and by_kind[PASSING]
+    for kind, wrong in ((FAILING, (False, True)), (PASSING, (True, False))):
+        for side, violated in zip(sides, wrong, strict=True):
+            assert (_violated(side.loc[by_kind[kind]]) == violated).all()
+    falls = sides[1].loc[by_kind[FAILING]].dice / sides[1].loc[by_kind[FAILING]].source_dice
+    moved = sides[0].loc[by_kind[FAILING]].dice / sides[0].loc[by_kind[FAILING]].source_dice - falls
+    assert list(moved) == sorted(moved, reverse=True)
+
+
+def test_page_and_tables_of_three_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
+    _two_runs(tmp_path)
+    compare_runs(
+        ["synthetic/alpha", "synthetic/beta", "synthetic/alpha"], out=tmp_path / "page", strips=0, console=console()
+    )
+    html = (tmp_path / "page" / "compare.html").read_text(encoding="utf-8")
+    text = " ".join(unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", html, flags=re.S)).split())
+    assert "Newly failing:" in text and "Newly passing:" in text and "Newly an error: 3 cases" in text
+    assert "What differs between the two" in text and "Nothing: suite, system, weights" in text
+    assert "http" not in re.sub(r"http-equiv|http://www\.w3\.org/2000/svg", "", html)
+    rows = pd.read_csv(tmp_path / "page" / "compare.csv")
+    assert set(rows.name) >= {"overall", "blur"}
+    cells = pd.read_csv(tmp_path / "page" / "compare_cells.csv")
+    assert len(cells) == 60
+    assert len(pd.read_csv(tmp_path / "page" / "compare_changed.csv")) > 8
+
+
+def test_runs_without_a_shared_case_are_one_mistake(tmp_path: Path) -> None:
+    folders = _two_runs(tmp_path, other_images=True)
+    with pytest.raises(
+        UserMistakes, match="no judged one of them the same; .* have the same address and other images"
+    ) as told:
+        compare_pair(*map(read_material, folders), ("alpha", "beta"))
+    assert int(told.value.exit_code) == 2
+
+
+def test_runs_are_found_by_folder_name_and_mlflow_id(tmp_path: Path) -> None:
+    first, second = _two_runs(tmp_path, seeds=2)
+    run = json.loads((second / "run.json").read_text(encoding="utf-8")) | {"mlflow_run_id": "0123456789abcdef" * 2}
+    (second / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    assert find_run("synthetic/alpha", tmp_path, key="runs") == first
+    assert find_run(str(second), tmp_path, key="runs") == second
+    assert find_run("0123456789abcdef" * 2, tmp_path, key="runs") == second
+    assert find_run("f" * 32, tmp_path, key="runs") is None
+    with pytest.raises(UserMistakes, match="synthetic/alpha"):
+        find_run("synthetic/alphaa", tmp_path, key="runs")
+    with pytest.raises(UserMistakes, match="holds 2"):
+        find_run(str(tmp_path / "outputs"), tmp_path, key="runs")
+
+
+def test_what_differs_names_settings_and_leaves_out_what_is_alike(tmp_path: Path) -> None:
+    first, second = _two_runs(tmp_path, seeds=2)
+    named = {name for name, _, _ in differences(first, second)}
+    assert "system" in named and any("weights_sha256" in name for name in named)
+    assert not any(name.startswith("suite: relations") for name in named)
+    assert differences(first, first) == []
