@@ -19,6 +19,7 @@ from medtest.report.compared.strips import changed_strips
 from medtest.report.conclusions import points_words
 from medtest.report.material import Material
 from medtest.results.records.records_io import RECORDS
+from medtest.suite.model import Invocation, Suite
 
 
 def compare_runs(tokens: Sequence[str], *, out: Path | None, strips: int, console: Console) -> None:
@@ -57,7 +58,7 @@ def compare_runs(tokens: Sequence[str], *, out: Path | None, strips: int, consol
                 [pair.base, pair.other],
                 chosen_cases(pair, max(strips, 2)),
                 Path(scratch) / "strips" / str(number),
-                again=strips > 0,
+                compose=_composed if strips else None,
                 typed=typed,
             )
             for number, pair in enumerate(pairs)
@@ -76,6 +77,14 @@ def compare_runs(tokens: Sequence[str], *, out: Path | None, strips: int, consol
             )
     for path in written:
         say(console, path_from_here(path))
+
+
+def _composed(suite: str, tokens: Sequence[str]) -> tuple[Suite, Invocation]:
+    from medtest.runs import invocation_of
+    from medtest.suite.compose import load
+
+    loaded = load(suite, tokens)
+    return loaded.suite, invocation_of(loaded)
 
 
 def _material(name: str, home: Path, scratch: Path) -> Material:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from medtest.errors import MedtestError, UserMistakes
 from medtest.report.material import Material, SampleStrip, sample_index, strips
+from medtest.suite.model import Invocation, Suite
 
 ASKED_AGAIN = "asked"
+Compose: TypeAlias = Callable[[str, Sequence[str]], tuple[Suite, Invocation]]
+"""Name of a suite and what is typed after it → the suite and how it is called."""
 _DROPPED = ("limit", "only", "plan", "fresh", "gates", "junit", "summary", "track", "tracking", "reference")
 
 
@@ -29,7 +32,12 @@ class ChangedStrips:
 
 
 def changed_strips(
-    materials: Sequence[Material], wanted: Sequence[str], folder: Path, *, again: bool, typed: Iterable[str] = ()
+    materials: Sequence[Material],
+    wanted: Sequence[str],
+    folder: Path,
+    *,
+    compose: Compose | None,
+    typed: Iterable[str] = (),
 ) -> ChangedStrips:
     """Return strips of cases of several runs.
 
@@ -37,7 +45,7 @@ def changed_strips(
         materials: The runs.
         wanted: Addresses, as records have them.
         folder: Where strips that are drawn now are written.
-        again: Whether systems are asked again for what the runs kept no strip of.
+        compose: Composes a run's suite anew, so that its system can be asked for what it kept no strip of; None asks none.
         typed: What was typed beside the runs (``data=PATH``), for that.
 
     Returns:
@@ -51,35 +59,33 @@ def changed_strips(
         kept = [entry for entry in sample_index(material.strips) if str(entry.get("address")) in wanted]
         found |= {(number, str(one.facts["address"])): one for one in strips(material.strips, kept)}
         missing = [address for address in wanted if (number, address) not in found]
-        if again and missing:
-            drawn = _drawn_again(material, missing, folder / str(number), tuple(typed), notes)
+        if compose is not None and missing:
+            drawn = _drawn_again(material, missing, folder / str(number), tuple(typed), notes, compose)
             found |= {(number, address): strip for address, strip in drawn}
     return ChangedStrips(strips=found, notes=tuple(dict.fromkeys(notes)))
 
 
 def _drawn_again(
-    material: Material, addresses: Sequence[str], folder: Path, typed: Sequence[str], notes: list[str]
+    material: Material, addresses: Sequence[str], folder: Path, typed: Sequence[str], notes: list[str], compose: Compose
 ) -> Iterator[tuple[str, SampleStrip]]:
     """Ask a run's system about cases again, as its own command says, and yield strips."""
     from medtest.runner.replay_answers import replay_strips
-    from medtest.runs import invocation_of
-    from medtest.suite.compose import load
 
     tokens = [token for token in shlex.split(material.command) if "=" in token or token.startswith("~")]
     tokens = [one for one in tokens if one.lstrip("+~").split("=", 1)[0].split(".")[0] not in _DROPPED]
     given = {token.split("=", 1)[0] for token in typed}
     tokens = [one for one in tokens if one.split("=", 1)[0] not in given and not one.startswith("suite=")]
     try:
-        loaded = load(_suite_of(material), [*tokens, *typed])
-        named = {name: system.record_name for name, system in loaded.suite.build_systems().items()}
-        own = tuple(plan for plan in loaded.suite.systems if named.get(plan.id) == material.system)
-        if not own or loaded.suite.task.stream:
+        suite, invocation = compose(_suite_of(material), [*tokens, *typed])
+        named = {name: system.record_name for name, system in suite.build_systems().items()}
+        own = tuple(plan for plan in suite.systems if named.get(plan.id) == material.system)
+        if not own or suite.task.stream:
             why = "answers over an API are not asked for again" if own else "its command no longer names it"
             notes.append(f"{material.system}: no strips are drawn beyond those of its run, since {why}.")
             return
-        suite = replace(loaded.suite, systems=own)
+        suite = replace(suite, systems=own)
         for number, address in enumerate(addresses):
-            answered = replay_strips(suite, invocation_of(loaded), address, folder / str(number))
+            answered = replay_strips(suite, invocation, address, folder / str(number))
             entry: dict[str, Any] = {"file": answered[0].file.name, "address": address, ASKED_AGAIN: True}
             entry |= {"said": f"{answered[0].verdict} {answered[0].words}".strip()}
             for strip in strips(folder, [entry], str(number)):
