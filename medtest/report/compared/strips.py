@@ -45,7 +45,7 @@ def changed_strips(
         materials: The runs.
         wanted: Addresses, as records have them.
         folder: Where strips that are drawn now are written.
-        compose: Composes a run's suite anew, so that its system can be asked for what it kept no strip of; None asks none.
+        compose: Composes a run's suite, whose system is asked for what it kept no strip of; None asks none.
         typed: What was typed beside the runs (``data=PATH``), for that.
 
     Returns:
