@@ -45,13 +45,11 @@ _UNHEARD = 20.0
 _THREADS = 5
 """Calls that an actor answers at a time: one that waits, and short ones beside it."""
 _OFF = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-LOOPBACK = {
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-    "RAY_AUTH_MODE": "token",
-    "RAY_raylet_start_wait_time_s": "150",
-}
-"""Of a Ray that is started here: its address is then 127.0.0.1, who speaks to it needs the token in the home folder,
-and a busy machine may take its time."""
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
+"""Of a Ray that is started here: its address is then 127.0.0.1, and who speaks to it needs the token in the home
+folder."""
+_TRIES = 3
+"""How often Ray is started here where it timed itself out, as it does after 30 s on a busy machine."""
 
 
 class Bridge:
@@ -109,11 +107,21 @@ class Bridge:
         with tempfile.TemporaryDirectory(prefix="medtest-wheel-") as folder:  # Ray has sent it once it is there
             if job.wheel:
                 how["runtime_env"] = {"py_modules": _unpacked(Path(job.wheel), Path(folder))}
-            ray.init(**how)
+            self._init(how)
         from medtest.runner.cluster.host import WorkerHost
 
         options: dict[str, Any] = {"num_cpus": job.cpus, "num_gpus": job.gpus, "max_restarts": 0}
         self._host = ray.remote(WorkerHost).options(**options, max_task_retries=0, max_concurrency=_THREADS)
+
+    def _init(self, how: dict[str, Any]) -> None:
+        for number in range(1, _TRIES + 1):
+            try:
+                self._ray.init(**how)
+                return
+            except Exception as error:
+                if self._job.address or "timed out during startup" not in str(error) or number == _TRIES:
+                    raise
+                self._ray.shutdown()
 
     def _room(self, resources: dict[str, float]) -> int:
         wanted = {"CPU": self._job.cpus, "GPU": self._job.gpus}
