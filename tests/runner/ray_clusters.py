@@ -71,7 +71,7 @@ def nodes(count: int) -> Iterator[Nodes]:
 
 def on_cluster(suite: Suite, home: Path, address: str | None, *, limits: Limits = QUICK, **options: Any) -> RunOutcome:
     """Run a suite on the nodes of a cluster."""
-    cluster = ClusterSettings(address=address, wait_seconds=60.0)
+    cluster = ClusterSettings(address=address, wait_seconds=240.0)
     return run_suite(suite, Invocation(home=home, quiet=True, cluster=cluster, **options), limits=limits)
 
 
