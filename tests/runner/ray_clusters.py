@@ -18,6 +18,7 @@ from medtest.runner import Limits, RunOutcome, run_suite
 from medtest.suite.model import ClusterSettings, Invocation, Suite
 
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # loopback
+os.environ.setdefault("RAY_worker_niceness", "0")  # else a busy machine gives them nothing
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "5")  # how long a head may be away
 pytest.importorskip("ray")

@@ -45,9 +45,9 @@ _UNHEARD = 20.0
 _THREADS = 5
 """Calls that an actor answers at a time: one that waits, and short ones beside it."""
 _OFF = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
-"""Of a Ray that is started here: its address is then 127.0.0.1, and who speaks to it needs the token in the home
-folder."""
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_worker_niceness": "0"}
+"""Of a Ray that is started here: its address is then 127.0.0.1, who speaks to it needs the token in the home folder,
+and its workers are as nice as local ones (Ray's own default is 15)."""
 _TRIES = 3
 """How often Ray is started here where it timed itself out, as it does after 30 s on a busy machine."""
 
