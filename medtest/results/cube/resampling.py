@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 REPLICATES = 2000
 """Bootstrap replicates: the ends of a 95 % interval then rest on 50 replicates each."""
 
-_CACHED_WEIGHTS = 20_000_000
+_CACHED_WEIGHTS = 100_000_000
+"""Counts of a resampler that are kept, a byte each: drawing them takes ten times as long as what is done with them."""
 
 
 def generator(*names: object) -> np.random.Generator:
@@ -38,7 +40,7 @@ class Resampler:
         self.clusters = clusters
         self.replicates = replicates
         self._name = name
-        self._kept: list[NDArray[np.float32]] | None = None
+        self._kept: list[NDArray[np.unsignedinteger[Any]]] | None = None
 
     def sums(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the sums of resampled clusters, alike on every processor.
@@ -83,20 +85,22 @@ class Resampler:
 
     def _weights(self) -> Iterator[NDArray[np.float32]]:
         if self._kept is not None:
-            yield from self._kept
+            for kept in self._kept:
+                yield kept.astype(np.float32)
             return
-        keep: list[NDArray[np.float32]] | None = [] if self.clusters * self.replicates <= _CACHED_WEIGHTS else None
+        keep: list[NDArray[np.unsignedinteger[Any]]] | None = (
+            [] if self.clusters * self.replicates <= _CACHED_WEIGHTS else None
+        )
         rng = generator("clusters", self._name, self.clusters)
         step = max(1, min(self.replicates, 2_000_000 // self.clusters))
         for start in range(0, self.replicates, step):
             count = min(step, self.replicates - start)
             drawn = rng.integers(self.clusters, size=(count, self.clusters))
             drawn += np.arange(count)[:, None] * self.clusters
-            weights = np.bincount(drawn.ravel(), minlength=count * self.clusters).astype(np.float32)
-            chunk = weights.reshape(count, self.clusters)
+            counts = np.bincount(drawn.ravel(), minlength=count * self.clusters).reshape(count, self.clusters)
             if keep is not None:
-                keep.append(chunk)
-            yield chunk
+                keep.append(counts.astype(np.uint8 if counts.max() < 256 else np.uint32))
+            yield counts.astype(np.float32)
         self._kept = keep
 
 
