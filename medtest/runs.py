@@ -152,6 +152,10 @@ def execute(
 
     suite = loaded.suite
     check_reference(suite, invocation)
+    if suite.gates:
+        from medtest.report.compared.gating import check_paired
+
+        check_paired(suite.gates, invocation.home)
     if loaded.view:
         _check_items(suite, invocation)
     if loaded.reader is not None:

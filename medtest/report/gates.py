@@ -8,6 +8,7 @@ from typing import Any
 from medtest.report.material import Material
 from medtest.results import gate_log
 from medtest.results.gates import describe
+from medtest.suite.model import PairedGate
 
 _MOST_SENTENCES = 3
 
@@ -30,7 +31,9 @@ def gates(material: Material) -> dict[str, Any]:
             {
                 "words": describe(result.gate),
                 "held": result.held,
-                "percent": "" if result.percent is None else f"{result.percent:.2f} %",
+                "percent": ""
+                if result.percent is None
+                else f"{result.percent:.2f} {'points' if isinstance(result.gate, PairedGate) else '%'}",
                 "cases": f"{result.cases:,}",
                 "reason": result.reason,
             }

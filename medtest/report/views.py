@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from medtest.readers.base import Readings
+from medtest.report.compared.gating import judge_paired
 from medtest.report.comparison import REPORT, write_comparison
 from medtest.report.material import Material, read_run
 from medtest.report.mlflow.tracked import TrackedResults
@@ -30,7 +31,7 @@ from medtest.runner.folder import note_tables, output_problems, view_folder, wri
 from medtest.runner.outcome import RunOutcome, SystemOutcome
 from medtest.runner.records.case_set import CaseSet
 from medtest.suite.exclusion import COPY as EXCLUDED
-from medtest.suite.model import Invocation, Suite
+from medtest.suite.model import Invocation, PairedGate, Suite
 
 _JUDGING = ("oracles", "judge.", "judge=")
 """How tokens begin that decide how records are judged and not what a folder holds."""
@@ -182,6 +183,9 @@ def _system(
         asked=view.asked,
         shared=invocation.shared,
     )
+    read = partial(compared_records, one.folder, wanted, oracle, readings, view.asked)
+    if any(isinstance(gate, PairedGate) for gate in suite.gates):
+        tables = replace(tables, gates=(*tables.gates, *judge_paired(suite.gates, read(), invocation.home)))
     tables.write(target)
     phase(f"report{of_whom}")
     undrawn = _draw(suite, invocation, target, tables, one.record_name)
@@ -200,7 +204,7 @@ def _system(
         view=view.digest,
         rejudged=view.rejudged,
         asked=view.asked,
-        read=partial(compared_records, one.folder, wanted, oracle, readings, view.asked),
+        read=read,
     )
     _keep_gates(material, invocation.command)
     _write_text(target / REPORT, report_html(material))

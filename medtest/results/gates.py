@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from medtest.oracles.criteria import criterion_name
 from medtest.results import efr
 from medtest.results.cube.intervals import smallest_upper_bound
-from medtest.suite.model import Gate
+from medtest.results.differences import paired_difference
+from medtest.results.records.common_cases import common_cases
+from medtest.results.records.records_io import Records
+from medtest.suite.model import Criterion, Gate, PairedGate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +31,7 @@ class GateResult:
         percent: The figure that was compared, or None where there is none.
         cases: Cases behind it.
         reason: The figure beside its bound, in words.
+        unlike: Whether the run that it names shares no judged case: a mistake of the call.
     """
 
     gate: Gate
@@ -34,6 +39,7 @@ class GateResult:
     percent: float | None
     cases: int
     reason: str
+    unlike: bool = False
 
     @property
     def sentence(self) -> str:
@@ -50,6 +56,9 @@ def describe(gate: Gate) -> str:
     severity = "all severities" if gate.severity == "all" else f"severity {gate.severity}"
     dataset = "all data sets" if gate.dataset == "all" else gate.dataset
     criterion = criterion_name(gate.score, gate.threshold)
+    if isinstance(gate, PairedGate):
+        what = f"no worse than {gate.no_worse_than} by {gate.margin_percent:g} points or more"
+        return f"{what}: EFR by {criterion} against {gate.against}, {relation}, {severity}, {dataset}"
     return f"EFR by {criterion} against {gate.against}, {relation}, {severity}, {dataset}"
 
 
@@ -60,7 +69,41 @@ def evaluate(gates: Iterable[Gate], table: pd.DataFrame) -> tuple[GateResult, ..
         gates: The suite's gates.
         table: What :func:`medtest.results.efr.efr_table` gave, covering their scores and thresholds.
     """
-    return tuple(_one(gate, table) for gate in gates)
+    return tuple(_one(gate, table) for gate in gates if not isinstance(gate, PairedGate))
+
+
+def evaluate_paired(gate: PairedGate, base: Records, own: Records, called: str) -> GateResult:
+    """Judge a gate that names a finished run, on the cases that both have.
+
+    Args:
+        gate: The gate.
+        base: Records of the finished run.
+        own: Records of this one.
+        called: What the finished run is called.
+    """
+    gate = replace(gate, no_worse_than=called)  # what is typed may be a path of this machine
+    first, second = common_cases([own, base]).records
+    criterion = Criterion(score=gate.score, threshold=gate.threshold, against=gate.against)
+    found = None
+    if not first.followups.empty:
+        found = paired_difference(
+            first, second, criterion, dataset=gate.dataset, relation=gate.relation, severity=gate.severity
+        )
+    if found is None:
+        reason = f"no case of {called} is shared that both were judged on, so nothing can be said"
+        return GateResult(gate=gate, held=False, percent=None, cases=0, reason=reason, unlike=True)
+    cases, high = int(str(found["cases"])), float(str(found["ci_high"]))
+    margin, rates = gate.margin_percent, f"{found['first_percent']:.1f} % against {found['second_percent']:.1f} %"
+    on = f"on {cases:,} shared cases, {rates}, {found['difference']:+.1f} points"
+    if math.isnan(high):
+        reason = f"{on}; they are of one cluster, too few for an interval, so it is not held"
+        return GateResult(gate=gate, held=False, percent=None, cases=cases, reason=reason)
+    held = high < margin
+    said = f"the upper end of the 95 % interval of the difference, {_beside(high, margin)} points, is "
+    said += f"{'below' if held else 'not below'} {margin:g}; {on}"
+    if not held and float(str(found["difference"])) < margin:
+        said += ", too few cases to tell"
+    return GateResult(gate=gate, held=held, percent=high, cases=cases, reason=said)
 
 
 def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
@@ -108,15 +151,28 @@ def gates_table(results: Iterable[GateResult]) -> pd.DataFrame:
     """Return gates and what became of them as a table."""
     import pandas as pd
 
+    given = tuple(results)
     return pd.DataFrame(
         [
             {
                 **{name: getattr(result.gate, name) for name in _GATE_FIELDS},
+                **(_paired_fields(result.gate) if any(isinstance(one.gate, PairedGate) for one in given) else {}),
                 "held": result.held,
                 "percent": result.percent,
                 "cases": result.cases,
                 "reason": result.reason,
             }
-            for result in results
+            for result in given
         ]
     )
+
+
+def _paired_fields(gate: Gate) -> dict[str, object]:
+    if not isinstance(gate, PairedGate):
+        return {"no_worse_than": "", "margin_percent": None}
+    return {
+        "max_percent": None,
+        "bound": "ci_high",
+        "no_worse_than": gate.no_worse_than,
+        "margin_percent": gate.margin_percent,
+    }

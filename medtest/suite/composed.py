@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from medtest.suite.exclusion import COPY
-from medtest.suite.model import PartPlan, Suite
+from medtest.suite.model import PairedGate, PartPlan, Suite
 from medtest.suite.safety import Key
 from medtest.suite.schema import trusted_keys
 
@@ -38,6 +38,7 @@ def with_composed(suite: Suite) -> Suite:
     for name, crafter in suite.crafters.items():
         if crafter not in suite.systems:
             relations[name]["crafted_on"] = {"use": crafter.info.name, **_without_empty(plain_settings(crafter))}
+    own = [gate for gate in suite.gates if not isinstance(gate, PairedGate)]  # those name runs of this machine
     composed = {
         "name": suite.name,
         "version": suite.version,
@@ -55,7 +56,7 @@ def with_composed(suite: Suite) -> Suite:
             **_without_empty(plain_settings(oracle.part)),
             **_reader(oracle.reader),
         },
-        **({"gates": [_fields(gate) for gate in suite.gates]} if suite.gates else {}),
+        **({"gates": [_fields(gate) for gate in own]} if own else {}),
         "privacy": suite.privacy.stated(),
         "prepare": {**suite.prepare.covers(), "size": "native" if suite.prepare.size is None else suite.prepare.size},
         **({"exclude": {"study": COPY}} if suite.exclude is not None else {}),

@@ -12,9 +12,9 @@ from medtest.oracles.base import Oracle
 from medtest.plugins import PartInfo, parts
 from medtest.suite.draft import Draft, settings_of
 from medtest.suite.library import deep_merge
-from medtest.suite.model import Criterion, Gate, OraclePlan, PartPlan, Suite
+from medtest.suite.model import Criterion, Gate, OraclePlan, PairedGate, PartPlan, Suite
 from medtest.suite.safety import Key
-from medtest.suite.schema import GateBlock, PrimaryBlock, ShownBlock, validate
+from medtest.suite.schema import GateBlock, PairedGateBlock, PrimaryBlock, ShownBlock, validate
 from medtest.tasks.base import noun, task_of
 
 _OTHER_SCORE: Mapping[str, tuple[str, str]] = {
@@ -227,12 +227,21 @@ def gates_of(draft: Draft, oracle: OraclePlan | None, relations: list[str]) -> t
             draft.wrong(at, found=item, allowed="keys and values, as {relation: overall, max_percent: 10}")
             continue
         filled = {"score": primary.score, "threshold": _gate_limit(oracle, primary), "against": primary.against, **item}
-        block = validate(GateBlock, filled, at=at, origin=draft.origin, mistakes=draft.mistakes)
+        paired = "no_worse_than" in item
+        if paired and not draft.on_command_line(at):
+            fix = "take it out of the suite, and type gates=[{no_worse_than: SUITE/SYSTEM}]"
+            draft.wrong((*at, "no_worse_than"), found=item["no_worse_than"], allowed="only what is typed", fix=fix)
+            continue
+        model: type[GateBlock | PairedGateBlock] = PairedGateBlock if paired else GateBlock
+        block = validate(model, filled, at=at, origin=draft.origin, mistakes=draft.mistakes)
+        if paired and item.get("relation") == "overall_cells":
+            draft.wrong((*at, "relation"), found="overall_cells", allowed=f"overall, {', '.join(relations)}")
         _check_gate_names(draft, at, filled, oracle, relations)
         if block is not None:
             _check_no_threshold(draft, (*at, "threshold"), block.score, item)
             limit = criteria.threshold_of(block.score, block.threshold)
-            gates.append(Gate(**{**block.model_dump(), "threshold": limit, "severity": str(block.severity)}))
+            settings = {**block.model_dump(), "threshold": limit, "severity": str(block.severity)}
+            gates.append(PairedGate(**settings) if paired else Gate(**settings))
     return tuple(gates)
 
 

@@ -72,6 +72,20 @@ class Gate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PairedGate(Gate):
+    """A bound on how much worse a run may be than a finished one, on the cases that both have; typed, never a suite's.
+
+    Attributes:
+        no_worse_than: The finished run: a folder, ``suite/system``, or the id of an MLflow run of this machine.
+        margin_percent: The upper end of the 95 % interval of the paired difference must lie below it, in points.
+    """
+
+    max_percent: float = 100.0
+    no_worse_than: str
+    margin_percent: float = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Privacy:
     """What of the seeds may be shown. A suite can only tighten what conf/ says."""
 

@@ -89,6 +89,19 @@ class GateBlock(Block):
     bound: Literal["ci_high", "efr_percent"] = "ci_high"
 
 
+class PairedGateBlock(Block):
+    """One item of ``gates`` that names a finished run."""
+
+    score: str
+    threshold: Threshold
+    against: AgainstName
+    dataset: str = "all"
+    relation: str = "overall"
+    severity: Literal["all", 0, 1, 2, 3, 4, 5, "0", "1", "2", "3", "4", "5"] = "all"
+    no_worse_than: str = Field(min_length=1)
+    margin_percent: Percent = 2.0
+
+
 class PrivacyBlock(Block):
     """``privacy``."""
 

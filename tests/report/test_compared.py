@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -11,17 +12,20 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from report_parts import leave_run, make_suite, write_records
+from report_parts import invocation, leave_run, make_suite, write_records
 from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
 from medtest.cli.compare import compare_runs
 from medtest.cli.terminal import console
-from medtest.errors import UserMistakes
+from medtest.errors import ExitCode, UserMistakes
 from medtest.report.compared.named import find_run
 from medtest.report.compared.pairs import compare_pair, read_material
 from medtest.report.compared.unlike import differences
+from medtest.report.finish import finish
 from medtest.results.changed import BROKEN, FAILING, PASSING
+from medtest.suite.compose import load_suite
+from medtest.suite.model import PairedGate
 
 
 def _two_runs(home: Path, *, seeds: int = 16, other_images: bool = False) -> tuple[Path, Path]:
@@ -135,3 +139,46 @@ def test_what_differs_names_settings_and_leaves_out_what_is_alike(tmp_path: Path
     assert "system" in named and any("weights_sha256" in name for name in named)
     assert not any(name.startswith("suite: relations") for name in named)
     assert differences(first, first) == []
+
+
+def test_a_gate_beside_a_finished_run_is_held_by_the_upper_end(tmp_path: Path) -> None:
+    suite = make_suite()
+    outcome = leave_run(tmp_path, suite, ("alpha", "beta"), seeds=16)
+    _two_runs(tmp_path)
+    other = replace(outcome, systems=outcome.systems[1:])
+    codes = {}
+    for relation, margin in (("blur", 2.0), ("blur", 99.9), ("saturation", 40.0)):
+        gate = PairedGate(no_worse_than="synthetic/alpha", relation=relation, margin_percent=margin)
+        finished = finish(replace(suite, gates=(gate,)), invocation(tmp_path), other)
+        (result,) = finished.materials[0].tables.gates
+        pair = compare_pair(*(read_material(one.folder) for one in outcome.systems), ("alpha", "beta"))
+        row = pair.relations.query("name == @relation").iloc[0]
+        assert result.percent == pytest.approx(row.ci_high) and result.cases == row.cases
+        assert result.held == (row.ci_high < margin)
+        codes[relation, margin] = finished.code
+    assert codes == {("blur", 2.0): 1, ("blur", 99.9): 0, ("saturation", 40.0): 0}
+    said = (outcome.systems[1].folder / "gates.jsonl").read_text(encoding="utf-8")
+    assert "synthetic/alpha (" in said and str(tmp_path) not in said
+
+
+def test_a_gate_whose_run_shares_no_case_is_a_mistake(tmp_path: Path) -> None:
+    suite = make_suite()
+    outcome = leave_run(tmp_path, suite, ("alpha", "beta"), seeds=16)
+    _two_runs(tmp_path, other_images=True)
+    gate = PairedGate(no_worse_than="synthetic/alpha")
+    other = replace(outcome, systems=outcome.systems[1:])
+    finished = finish(replace(suite, gates=(gate,)), invocation(tmp_path), other)
+    assert finished.code is ExitCode.MISTAKE
+    assert any("no case of synthetic/alpha" in line for line in finished.problems)
+    assert finished.reports[0].is_file()
+
+
+def test_only_what_is_typed_may_name_a_finished_run(tmp_path: Path) -> None:
+    typed = load_suite("polyp_seg", ["gates=[{no_worse_than: polyp_seg/pranet, relation: blur}]"])
+    (gate,) = typed.gates
+    assert isinstance(gate, PairedGate) and (gate.margin_percent, gate.relation) == (2.0, "blur")
+    assert "gates" not in typed.composed
+    own = tmp_path / "mine.yaml"
+    own.write_text("extends: polyp_seg\nname: mine\ngates: [{no_worse_than: polyp_seg/pranet}]\n", encoding="utf-8")
+    with pytest.raises(UserMistakes, match="only what is typed"):
+        load_suite(own)
