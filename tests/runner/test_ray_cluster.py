@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +32,16 @@ def two() -> Iterator[Nodes]:
         yield made
 
 
-def test_records_are_those_of_local_workers(two: Nodes, tmp_path: Path) -> None:
+def test_records_are_those_of_local_workers(two: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from medtest.runner.cluster import ray_cluster
+
+    caches: list[Path] = []
+    begin = ray_cluster.RayCluster.begin
+    monkeypatch.setattr(
+        ray_cluster.RayCluster,
+        "begin",
+        lambda self, job, facts: caches.append(Path(facts.cache)) or begin(self, job, facts),
+    )
     suite = make_suite(seeds=6, systems={"bright": {}, "odd": {"fault": "nan", "when": "dim2_s3"}})
     local = go(suite, tmp_path / "local")
     far = on_cluster(suite, tmp_path / "far", two.address, limits=Limits(samples=3))
@@ -42,7 +50,8 @@ def test_records_are_those_of_local_workers(two: Nodes, tmp_path: Path) -> None:
     for number in range(2):
         assert_equal_records(records(far, number), records(local, number))
     assert list(far.systems[0].folder.glob("samples/*.png")), "pictures are drawn on nodes that share the folder"
-    assert not list(Path(tempfile.gettempdir()).glob("medtest-node-*")), "nodes keep nothing"
+    assert len(caches) == 2
+    assert not any(cache.exists() for cache in caches), "nodes keep nothing"
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.long)])
