@@ -126,7 +126,7 @@ def prompts_suite(name: str, cases: int) -> Iterator[Suite]:
     suite = load_suite(name, [])
     each = 1 + sum(relation.repeats() for relation in suite.build_relations().values())
     count = max(2, round(cases / each))
-    with instant(64, 50) as base_url:
+    with instant(128, 50) as base_url:
         model = ["model=openai_images_compatible", f"base_url={base_url}", "model_name=instant", "max_in_flight=32"]
         suite = load_suite(name, [f"seeds.{suite.seeds[0].id}.count={count}", *model])
         info = PartInfo(family="readers", name="shrug", target="benchmarks.memory:Shrug")
@@ -173,7 +173,7 @@ def _measured(suite: Suite, workers: int) -> None:
             for child in parent.children(recursive=True):  # workers are children of a server
                 peaks[child.pid] = max(peaks.get(child.pid, 0), high_water(child.pid))
 
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     with tempfile.TemporaryDirectory() as home:
         invocation = Invocation(home=Path(home), quiet=True, workers=workers)

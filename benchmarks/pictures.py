@@ -156,7 +156,7 @@ def main() -> None:
     """Compare by turns and print both rates, their ratio and whether it reaches the target."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--pictures", type=int, default=400)
-    parser.add_argument("--size", type=int, default=512)
+    parser.add_argument("--size", type=int, default=512, help="side in pixels, 128 or more")
     parser.add_argument("--kinds", type=int, default=64, help="different pictures that the server has")
     parser.add_argument("--in-flight", type=int, default=16)
     parser.add_argument("--threads", type=int, default=4)
