@@ -320,6 +320,7 @@ def _smaller(command: str) -> str:
         command += " limit=3 per_relation=1 frames=3"
     if command.startswith("medtest train model="):
         command = re.sub(r"phantoms=\d+", "phantoms=8", command) + " steps=2 batch=2 threads=1 mlflow=false"
+        command += " workers=0 watched=2" if "model=scenes" in command else ""
     if command.startswith("medtest train gap"):
         command = re.sub(r"phantoms=\d+", "phantoms=8", command) + " steps=2 batch=2 width=1 threads=1 tracking=none"
         command += " seeds.training.count=8" if "on=training" in command else ""

@@ -25,8 +25,9 @@ SIDE: Final = 256
 """Side in pixels of the pictures that it takes."""
 STRIDES: Final = (8, 16)
 """Pixels between the cells of the maps of small things, and of large ones."""
-LARGE: Final = 60.0
-"""Things are large whose box has an area above the square of this many pixels."""
+SMALL_TO, LARGE_FROM = 84.0, 44.0
+"""Root of the area in pixels up to which a thing is in the maps of small things, and from which in those of large ones.
+What lies between is in both: with one bound alone things near it have half a score in each."""
 _MOST_STRIDES: Final = 6.0
 """Logarithm of the largest distance of an edge, in strides: keeps exponentials finite."""
 _MOST_NAMES: Final = 500

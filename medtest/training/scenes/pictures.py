@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from medtest.phantoms.scenes import CLASSES, COLOURS, Placed, draw_scene
 from medtest.phantoms.scenes.paint import FIXED, lay, tones
 from medtest.phantoms.scenes.shapes import Shape, fitted, oval, poly, soft
-from medtest.readers.pictures.bundled_network import LARGE, SIDE, STRIDES
+from medtest.readers.pictures.bundled_network import LARGE_FROM, SIDE, SMALL_TO, STRIDES
 from medtest.scenes import Box
 from medtest.training.scenes.layouts import pair_layout, random_layout
 
@@ -163,7 +164,8 @@ def _targets(scenes: Sequence[Sequence[Placed]], *, large: bool) -> Targets:
         boxes = [(one, [edge * SIDE for edge in one.box]) for one in scene]
         # The smaller one is told of where two would have a cell.
         for one, (left, top, right, bottom) in sorted(boxes, key=lambda pair: -_area(pair[1])):
-            if ((right - left) * (bottom - top) > LARGE * LARGE) != large:
+            side = math.sqrt((right - left) * (bottom - top))
+            if (side < LARGE_FROM) if large else (side > SMALL_TO):
                 continue
             peak = _peak(line, left, right, stride)[None] * _peak(line, top, bottom, stride)[:, None]
             row, column = (min(int(0.5 * (a + b) / stride), cells - 1) for a, b in ((top, bottom), (left, right)))

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from medtest.errors import MedtestError, UserMistakes
 from medtest.phantoms.scenes import CLASSES, COLOURS, Placed
-from medtest.readers.pictures.bundled_network import LARGE, SIDE, STRIDES, SceneMaps, load_scene_net, read_scene_info
+from medtest.readers.pictures.bundled_network import (
+    LARGE_FROM,
+    SIDE,
+    SMALL_TO,
+    STRIDES,
+    SceneMaps,
+    load_scene_net,
+    read_scene_info,
+)
 from medtest.readers.pictures.bundled_peaks import overlap, things
 from medtest.scenes import SeenEntity, Triple
 from medtest.training.scenes.layouts import MOST_FILLED, MOST_HIDDEN, pair_layout, random_layout
@@ -75,9 +83,18 @@ def test_what_is_wanted_of_the_maps_is_what_was_drawn() -> None:
 
 def test_large_things_are_told_by_the_coarse_maps() -> None:
     fine, coarse = _of([DOG, HOUSE])
-    assert (DOG.box[2] - DOG.box[0]) * (DOG.box[3] - DOG.box[1]) * SIDE**2 < LARGE**2
+    dog, house = (SIDE * ((b[2] - b[0]) * (b[3] - b[1])) ** 0.5 for b in (DOG.box, HOUSE.box))
+    assert dog < LARGE_FROM < SMALL_TO < house
     assert np.argwhere(fine.heat == 1)[:, 1].tolist() == [CLASSES.index("dog")]
     assert np.argwhere(coarse.heat == 1)[:, 1].tolist() == [CLASSES.index("house")]
+
+
+def test_things_of_middle_size_are_told_by_both() -> None:
+    side = 0.5 * (LARGE_FROM + SMALL_TO) / SIDE
+    cup = Placed(name="cup", colour="red", box=(0.3, 0.3, 0.3 + side, 0.3 + side))
+    assert [np.argwhere(maps.heat == 1)[:, 1].tolist() for maps in _of([cup])] == [[CLASSES.index("cup")]] * 2
+    (found,) = things(_said(_of([cup])), 0.5)
+    assert [CLASSES[one.label] for one in found] == ["cup"]  # and are one thing
 
 
 def test_the_loss_is_least_where_the_maps_are_right() -> None:
