@@ -12,6 +12,7 @@ from prompt_parts import StripeReader, Stripes, prompt_suite, stripes
 from runner_helpers import assert_equal_records, go, records
 
 from medtest.files.by_content import PictureFiles
+from medtest.readers.base import ReadingJob
 from medtest.records import PICTURES
 from medtest.runner import RunOutcome
 from medtest.suite.model import Privacy
@@ -85,6 +86,23 @@ def test_another_reader_looks_at_kept_pictures_and_asks_nobody(tmp_path: Path) -
     assert set(after[dogs]["entities"]) == {0.0} and set(after[~dogs]["entities"]) == {1.0}
     told = after[(after["relation"] == "swap") & (after["seed_id"] == "p0000")].iloc[0]
     assert "dog" not in told["source_scene"]
+
+
+def test_what_another_reader_cannot_look_at_has_no_scene_of_the_first(tmp_path: Path) -> None:
+    with stripes() as server:
+        outcome = go(prompt_suite(server.base_url), tmp_path / "home")
+    found = records(outcome)
+    rows = found[["picture", "pool", "source_pool"]].astype(object).where(found.notna(), None).to_dict("records")
+    reader = StripeReader("stripes", StripeReader.Settings(blind="kite"))
+    contents = list({one for row in rows if (one := reader.recorded(row)) is not None})
+    (gone,) = (outcome.systems[0].folder / PICTURES).rglob(f"{contents[0].picture}.png")
+    gone.unlink()
+    read = reader.readings(
+        contents, ReadingJob(folder=outcome.systems[0].folder, shared=tmp_path / "shared", cache="off")
+    )
+    scenes = {row["picture"]: read.of(row)["scene"] for row in rows}
+    assert scenes.pop(gone.stem) is None and all(scenes.values())
+    assert f"1 of {len(contents)} answers: the picture" in read.problem
 
 
 def test_scenes_are_kept_by_picture_and_reader(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from medtest.files.by_content import DamagedFile, PictureFiles
 from medtest.plugins import TRUSTED, PartSettings
 from medtest.readers.base import BatchReader, ReadingJob, Readings
 from medtest.readers.pictures.card import BadCard, Card
+from medtest.readers.readings import content_key
 from medtest.records import PICTURES
 from medtest.scenes import Pool, Scene, Tells, dumped
 from medtest.systems.files import file_mistakes, user_path
@@ -216,9 +217,11 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         raise PictureGone(f"the picture {sha256[:12]}… cannot be looked at: {problem}")
 
     def readings(self, contents: Sequence[PictureContent], job: ReadingJob) -> Readings:
-        """Look at what the records of a run name, for a view."""
+        """Look at what the records of a run name, for a view; what cannot be looked at has no scene, not another's."""
         self.keep_in([job.folder])
-        return super().readings(contents, job)
+        found = super().readings(contents, job)
+        unseen: dict[str, Mapping[str, str | None]] = {content_key(one): {SCENE: None, TELLS: None} for one in contents}
+        return replace(found, columns={**unseen, **found.columns})
 
     def texts(self, content: PictureContent, facts: Scene) -> dict[str, str | None]:
         """Return the scene and what the reader can tell, as JSON texts."""
