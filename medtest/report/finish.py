@@ -116,7 +116,7 @@ def finish(
     if any(not result.held for material in results.materials for result in material.tables.gates):
         codes.append(ExitCode.GATE_NOT_HELD)
     for result in (result for material in results.materials for result in material.tables.gates if result.unlike):
-        problems.append(f"{result.sentence}. Run both under the same seeds, relations and preparation.")
+        problems.append(f"{result.sentence}.")
         codes.append(ExitCode.MISTAKE)
     shown = [efr_view(results.materials), gates_view(results.materials)] if results.materials else []
     return Finished(

@@ -185,7 +185,7 @@ def _system(
     )
     read = partial(compared_records, one.folder, wanted, oracle, readings, view.asked)
     if any(isinstance(gate, PairedGate) for gate in suite.gates):
-        tables = replace(tables, gates=(*tables.gates, *judge_paired(suite.gates, read(), invocation.home)))
+        tables = replace(tables, gates=(*tables.gates, *judge_paired(suite.gates, read(), invocation.home, one.folder)))
     tables.write(target)
     phase(f"report{of_whom}")
     undrawn = _draw(suite, invocation, target, tables, one.record_name)

@@ -91,7 +91,7 @@ def evaluate_paired(gate: PairedGate, base: Records, own: Records, called: str) 
         )
     if found is None:
         reason = f"no case of {called} is shared that both were judged on, so nothing can be said"
-        return GateResult(gate=gate, held=False, percent=None, cases=0, reason=reason, unlike=True)
+        return no_answer(gate, f"{reason}: run both under the same seeds, relations and preparation")
     cases, high = int(str(found["cases"])), float(str(found["ci_high"]))
     margin, rates = gate.margin_percent, f"{found['first_percent']:.1f} % against {found['second_percent']:.1f} %"
     on = f"on {cases:,} shared cases, {rates}, {found['difference']:+.1f} points"
@@ -104,6 +104,11 @@ def evaluate_paired(gate: PairedGate, base: Records, own: Records, called: str) 
     if not held and float(str(found["difference"])) < margin:
         said += ", too few cases to tell"
     return GateResult(gate=gate, held=held, percent=high, cases=cases, reason=said)
+
+
+def no_answer(gate: PairedGate, reason: str) -> GateResult:
+    """Return what becomes of a gate whose finished run says nothing about this one: a mistake of the call."""
+    return GateResult(gate=gate, held=False, percent=None, cases=0, reason=reason, unlike=True)
 
 
 def _one(gate: Gate, table: pd.DataFrame) -> GateResult:

@@ -182,3 +182,13 @@ def test_only_what_is_typed_may_name_a_finished_run(tmp_path: Path) -> None:
     own.write_text("extends: polyp_seg\nname: mine\ngates: [{no_worse_than: polyp_seg/pranet}]\n", encoding="utf-8")
     with pytest.raises(UserMistakes, match="only what is typed"):
         load_suite(own)
+
+
+def test_a_run_is_never_its_own_baseline(tmp_path: Path) -> None:
+    suite = make_suite()
+    outcome = leave_run(tmp_path, suite, ("alpha",), seeds=4)
+    for name in ("synthetic/alpha", str(outcome.systems[0].folder)):
+        gated = replace(suite, gates=(PairedGate(no_worse_than=name),))
+        finished = finish(gated, invocation(tmp_path), outcome)
+        assert finished.code is ExitCode.MISTAKE and finished.reports[0].is_file()
+        assert len(finished.problems) == 1 and f"{name} is no other finished run" in finished.problems[0]

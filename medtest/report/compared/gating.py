@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from medtest.errors import Mistake
+from medtest.errors import Mistake, UserMistakes
 from medtest.report.compared.named import find_run
 from medtest.report.material import read_run
-from medtest.results.gates import GateResult, evaluate_paired
+from medtest.results.gates import GateResult, evaluate_paired, no_answer
 from medtest.results.records.judged import compared_records
 from medtest.results.records.records_io import Records
 from medtest.results.records.wanted import Wanted
@@ -28,13 +28,14 @@ def check_paired(gates: Sequence[Gate], home: Path) -> None:
             _folder(gate, home)
 
 
-def judge_paired(gates: Sequence[Gate], own: Records, home: Path) -> tuple[GateResult, ...]:
+def judge_paired(gates: Sequence[Gate], own: Records, home: Path, folder: Path) -> tuple[GateResult, ...]:
     """Judge the gates that name finished runs.
 
     Args:
         gates: The suite's gates; others are left out.
         own: Records of this run, as its tables take them.
         home: Folder that holds ``outputs/``.
+        folder: This run's folder, with which it is never compared.
 
     Raises:
         OutputProblem: The records of a finished run cannot be read.
@@ -42,15 +43,27 @@ def judge_paired(gates: Sequence[Gate], own: Records, home: Path) -> tuple[GateR
     found = []
     for gate in gates:
         if isinstance(gate, PairedGate):
-            folder = _folder(gate, home)
-            base = compared_records(folder, Wanted.from_folder(folder))
-            called = f"{folder.parent.parent.name}/{read_run(folder).get('system') or folder.parent.name}"
-            found.append(evaluate_paired(gate, base, own, f"{called} ({folder.name[:8]})"))
+            try:
+                other = _folder(gate, home, folder)
+            except UserMistakes as error:  # known only now which run this one is: its own tables are kept
+                reason = "; ".join(f"{one.found} is no other finished run" for one in error.mistakes)
+                found.append(no_answer(gate, reason))
+                continue
+            base = compared_records(other, Wanted.from_folder(other))
+            called = f"{other.parent.parent.name}/{read_run(other).get('system') or other.parent.name}"
+            found.append(evaluate_paired(gate, base, own, f"{called} ({other.name[:8]})"))
     return tuple(found)
 
 
-def _folder(gate: PairedGate, home: Path) -> Path:
-    folder = find_run(gate.no_worse_than, home, key=KEY)
+def _folder(gate: PairedGate, home: Path, own: Path | None = None) -> Path:
+    folder = find_run(gate.no_worse_than, home, key=KEY, but=own)
+    if folder is not None and own is not None and folder.resolve() == own.resolve():
+        raise Mistake(
+            where="command line",
+            key=KEY,
+            found=gate.no_worse_than,
+            allowed="another finished run",
+        ).as_error()
     if folder is None:
         raise Mistake(
             where="command line",

@@ -15,7 +15,7 @@ from medtest.runner.folder import OUTPUTS, VIEWS
 _MLFLOW_ID = re.compile(r"[0-9a-f]{32}")
 
 
-def find_run(name: str, home: Path, *, key: str) -> Path | None:
+def find_run(name: str, home: Path, *, key: str, but: Path | None = None) -> Path | None:
     """Return the folder of a finished run.
 
     Args:
@@ -23,6 +23,7 @@ def find_run(name: str, home: Path, *, key: str) -> Path | None:
             folder in ``outputs/`` says is its own.
         home: Folder that holds ``outputs/``.
         key: What the mistake is of.
+        but: A run that ``suite/system`` does not mean: the one that is judged.
 
     Returns:
         None for the id of an MLflow run that no folder here names: its store may have it.
@@ -38,6 +39,7 @@ def find_run(name: str, home: Path, *, key: str) -> Path | None:
     suite, _, system = name.partition("/")
     if system and ".." not in name and (home / OUTPUTS / suite).is_dir():
         below = runs_in(home / OUTPUTS / suite)
+        below = [run for run in below if but is None or run.resolve() != but.resolve()]
         found = [run for run in below if system in (run.parent.name, read_run(run).get("system"))]
         if found:
             return max(found, key=lambda run: (run / RECORDS).stat().st_mtime)
