@@ -81,7 +81,7 @@ def _reader(own: Mapping[str, str], typed: Mapping[str, str]) -> PictureReader:
     from medtest.plugins import part, parts
     from medtest.readers.pictures.base import NO_CARD, PictureReader
     from medtest.suite.library import COMMAND_LINE, deep_merge
-    from medtest.suite.schema import validate
+    from medtest.suite.validation import validate
     from medtest.training.recipe_files import typed_value
 
     info = part("readers", own["reader"], where="command line", key="reader")

@@ -41,7 +41,7 @@ from medtest.runner.records.crafted import FOLDER as CRAFTED
 from medtest.runner.records.parts import KEY, read_seeds
 from medtest.runner.records.shard_scan import ForeignFile, read_parts
 from medtest.runner.records.shards import SHARDS, RowGroup, Stamp, merge
-from medtest.runner.shard_checks import Part, folder_mistake, shards_in, whole_run
+from medtest.runner.shard_checks import ShardPart, folder_mistake, shards_in, whole_run
 from medtest.suite.exclusion import COPY as EXCLUDED
 
 JOINED = "joined"
@@ -123,7 +123,7 @@ def join(folders: Sequence[Path], *, home: Path, fresh: bool = False) -> Joined:
 class _Places:
     """Places of a shard's rows in the whole: the seed's position in the plan, then the row's in its file."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: ShardPart) -> None:
         self._seeds = read_seeds(part.folder)
         self._row = 0
 
@@ -135,7 +135,7 @@ class _Places:
         return np.where(units < 0, -1, (units << _PLACES) + rows)
 
 
-def _read(parts: Sequence[Part]) -> tuple[pa.Schema, Stamp, list[RowGroup], str]:
+def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup], str]:
     """Read all records once, verified.
 
     Raises:
@@ -230,7 +230,7 @@ def _take_over(source: Path, target: Path) -> None:
                 draft.replace(to)
 
 
-def _account(parts: Sequence[Part], cases: int) -> dict[str, Any]:
+def _account(parts: Sequence[ShardPart], cases: int) -> dict[str, Any]:
     """Return ``run.json`` of the whole: sums of what shards count, and the first one's for what they have in common."""
     first = dict(parts[0].run)
     for name in (KEY, TABLES_OF):

@@ -19,7 +19,7 @@ _NAMED = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class ShardPart:
     """A finished shard of one system.
 
     Attributes:
@@ -63,14 +63,14 @@ def _shard_of(folder: Path) -> Shard | None:
     return None
 
 
-def whole_run(folders: Sequence[Path]) -> list[Part]:
+def whole_run(folders: Sequence[Path]) -> list[ShardPart]:
     """Return the shards, which make one whole run.
 
     Raises:
         UserMistakes: They do not.
     """
     mistakes: list[Mistake] = []
-    parts: list[Part] = []
+    parts: list[ShardPart] = []
     for folder in folders:
         account, run = PartAccount.read(folder), read_object(folder / RUN_FILE)
         if account is None or not (folder / RECORDS).is_file():
@@ -80,7 +80,7 @@ def whole_run(folders: Sequence[Path]) -> list[Part]:
             what = f"{folder}: its {RUN_FILE} says that it is shard {account.shard}"
             mistakes.append(folder_mistake(what, "folders under the names that runs gave them", "name it so again"))
         else:
-            parts.append(Part(folder=folder, account=account, run=run))
+            parts.append(ShardPart(folder=folder, account=account, run=run))
     if mistakes:
         raise UserMistakes(mistakes)
     first = parts[0]
@@ -91,7 +91,7 @@ def whole_run(folders: Sequence[Path]) -> list[Part]:
     return parts
 
 
-def _other(first: Part, part: Part) -> Mistake | None:
+def _other(first: ShardPart, part: ShardPart) -> Mistake | None:
     """Return why a shard is not of the first one's run, None where it is."""
     for key in ("suite", "digest"):
         if part.run.get(key) != first.run.get(key):
@@ -122,7 +122,7 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     return f"; they differ in {', '.join(names[:_NAMED])}" if names else ""
 
 
-def _twice(parts: Sequence[Part]) -> Iterator[Mistake]:
+def _twice(parts: Sequence[ShardPart]) -> Iterator[Mistake]:
     for number, count in sorted(Counter(part.account.number for part in parts).items()):
         if count > 1:
             where = [part.name for part in parts if part.account.number == number]
@@ -130,7 +130,7 @@ def _twice(parts: Sequence[Part]) -> Iterator[Mistake]:
             yield folder_mistake(what, "every shard once", "name one of them")
 
 
-def _missing(parts: Sequence[Part]) -> Iterator[Mistake]:
+def _missing(parts: Sequence[ShardPart]) -> Iterator[Mistake]:
     of = parts[0].account.of
     lost = sorted({*range(1, of + 1)} - {part.account.number for part in parts})
     if lost:
@@ -140,7 +140,7 @@ def _missing(parts: Sequence[Part]) -> Iterator[Mistake]:
         yield folder_mistake(f"{of - len(lost)} of {of} shards", f"all {of} shards", fix)
 
 
-def _unfinished(parts: Sequence[Part]) -> Iterator[Mistake]:
+def _unfinished(parts: Sequence[ShardPart]) -> Iterator[Mistake]:
     for part in parts:
         account = part.account
         if account.finished < account.asked:

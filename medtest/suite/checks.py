@@ -20,7 +20,8 @@ from medtest.suite.misfits.altering import altering
 from medtest.suite.misfits.crafting import crafters_of
 from medtest.suite.model import PartPlan, Prepare, Privacy, Suite
 from medtest.suite.safety import Key, short
-from medtest.suite.schema import ExcludeBlock, Head, PrepareBlock, PrivacyBlock, validate
+from medtest.suite.schema import ExcludeBlock, Head, PrepareBlock, PrivacyBlock
+from medtest.suite.validation import validate
 from medtest.tasks.base import Task, noun, task_of
 
 USES: Mapping[str, str] = {"seeds": "source", "relations": "relation", "systems": "use"}

@@ -28,8 +28,9 @@ from medtest.suite.library import COMMAND_LINE, MAPS, Origin, SuiteTree, deep_me
 from medtest.suite.model import PartPlan, Selection, Suite
 from medtest.suite.naming import named
 from medtest.suite.safety import Key, short
-from medtest.suite.schema import JudgeBlock, RunBlock, validate
+from medtest.suite.schema import JudgeBlock, RunBlock
 from medtest.suite.systems import system_infos
+from medtest.suite.validation import validate
 
 if TYPE_CHECKING:
     from medtest.readers.base import Reader

@@ -9,7 +9,7 @@ from typing import Any
 from medtest.suite.exclusion import COPY
 from medtest.suite.model import PairedGate, PartPlan, Suite
 from medtest.suite.safety import Key
-from medtest.suite.schema import trusted_keys
+from medtest.suite.validation import trusted_keys
 
 
 def plain_settings(plan: PartPlan) -> dict[str, Any]:

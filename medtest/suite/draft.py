@@ -12,7 +12,7 @@ from medtest.plugins import PartInfo
 from medtest.suite.composed import without
 from medtest.suite.library import Origin, deep_merge
 from medtest.suite.safety import Key, dotted, short
-from medtest.suite.schema import trusted_keys, validate
+from medtest.suite.validation import trusted_keys, validate
 
 if TYPE_CHECKING:
     from medtest.suite.model import PartPlan

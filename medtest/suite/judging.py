@@ -14,7 +14,8 @@ from medtest.suite.draft import Draft, settings_of
 from medtest.suite.library import deep_merge
 from medtest.suite.model import Criterion, Gate, OraclePlan, PairedGate, PartPlan, Suite
 from medtest.suite.safety import Key
-from medtest.suite.schema import GateBlock, PairedGateBlock, PrimaryBlock, ShownBlock, validate
+from medtest.suite.schema import GateBlock, PairedGateBlock, PrimaryBlock, ShownBlock
+from medtest.suite.validation import validate
 from medtest.tasks.base import noun, task_of
 
 _OTHER_SCORE: Mapping[str, tuple[str, str]] = {

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from medtest.cases import ID_PATTERN
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.plugins import PartInfo, is_trusted, parts
-from medtest.suite.schema import is_text
+from medtest.suite.validation import is_text
 
 _OWN_KEYS = ("class", "use", "summary")
 

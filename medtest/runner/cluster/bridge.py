@@ -21,10 +21,9 @@ from typing import Any
 from medtest.runner.cluster.node import machine
 from medtest.runner.cluster.talk import (
     BridgeJob,
-    Cluster,
+    ClusterJoined,
     Command,
     Drop,
-    Ended,
     Give,
     Heard,
     HostHeard,
@@ -33,8 +32,9 @@ from medtest.runner.cluster.talk import (
     NoCluster,
     NodeFacts,
     Open,
-    Placed,
     Start,
+    WorkerEnded,
+    WorkerPlaced,
 )
 
 _WAIT = 2.0
@@ -86,7 +86,7 @@ class Bridge:
         all_of = ray.cluster_resources()
         nodes = [node for node in ray.nodes() if node["Alive"]]
         self._send(
-            Cluster(
+            ClusterJoined(
                 cpus=float(all_of.get("CPU", 0.0)),
                 gpus=float(all_of.get("GPU", 0.0)),
                 nodes=len(nodes),
@@ -211,7 +211,7 @@ class _Actor:
             self._bridge.ray.kill(self._handle, no_restart=True)
 
     def _live(self) -> None:
-        ended = Ended(number=self._number, death="ended")
+        ended = WorkerEnded(number=self._number, death="ended")
         try:
             ended = self._listen()
         except Exception as error:  # noqa: BLE001 - whatever Ray raises of an actor that is gone
@@ -219,22 +219,22 @@ class _Actor:
                 ended = self._why(error)
         self._bridge.report(ended)
 
-    def _listen(self) -> Ended:
+    def _listen(self) -> WorkerEnded:
         ray, number = self._bridge.ray, self._number
         facts: NodeFacts = self._placed()
-        self._bridge.report(Placed(number, facts))
+        self._bridge.report(WorkerPlaced(number, facts))
         begin = self._begin.get()
         if begin is None:
-            return Ended(number=number, death="was stopped")
+            return WorkerEnded(number=number, death="was stopped")
         problem: str = ray.get(self._handle.start.remote(begin))
         if problem:
-            return Ended(number=number, death="could not begin", problem=problem)
+            return WorkerEnded(number=number, death="could not begin", problem=problem)
         while True:
             heard: HostHeard = ray.get(self._handle.take.remote(_WAIT))
             if heard.messages or heard.files:
                 self._bridge.report(Heard(number, heard.messages, heard.files))
             if heard.ended is not None:
-                return Ended(number=number, death=heard.ended[0], words=heard.ended[1])
+                return WorkerEnded(number=number, death=heard.ended[0], words=heard.ended[1])
 
     def _placed(self) -> NodeFacts:
         """Wait until a node has room, and return what is known of it."""
@@ -246,16 +246,18 @@ class _Actor:
         facts: NodeFacts = ray.get(self._handle.facts.remote(ray.get(where)))
         return facts
 
-    def _why(self, error: Exception) -> Ended:
+    def _why(self, error: Exception) -> WorkerEnded:
         import ray.exceptions as known
 
         lost = isinstance(error, known.RayActorError | known.NodeDiedError | known.ObjectLostError)
         text = _first_line(error)
         if "ModuleNotFoundError" in str(error) or "ImportError" in str(error):
-            return Ended(number=self._number, death="could not begin", problem=_no_medtest(str(error)))
+            return WorkerEnded(number=self._number, death="could not begin", problem=_no_medtest(str(error)))
         if isinstance(error, known.RuntimeEnvSetupError):
-            return Ended(number=self._number, death="could not begin", problem=f"a node cannot take the wheel: {text}")
-        return Ended(number=self._number, death=f"was lost with its node ({text})"[:300], lost=lost)
+            return WorkerEnded(
+                number=self._number, death="could not begin", problem=f"a node cannot take the wheel: {text}"
+            )
+        return WorkerEnded(number=self._number, death=f"was lost with its node ({text})"[:300], lost=lost)
 
 
 def _unpacked(wheel: Path, folder: Path) -> list[str]:

@@ -17,15 +17,15 @@ from medtest.runner.cluster.node import code_sha256, versions
 from medtest.runner.cluster.ray_worker import RayWorker, packed_start
 from medtest.runner.cluster.talk import (
     BridgeJob,
-    Cluster,
+    ClusterJoined,
     Command,
     Drop,
-    Ended,
     Heard,
     HostStart,
     NoCluster,
     NodeFacts,
-    Placed,
+    WorkerEnded,
+    WorkerPlaced,
 )
 from medtest.runner.pool.allocator import VARIABLE
 from medtest.runner.pool.layout import Layout, usable_cores
@@ -66,7 +66,7 @@ class RayCluster(Workplace):
         self._lock = threading.Lock()
         self._inbox: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
         self._bridge: ProcessWorker | None = None
-        self._cluster: Cluster | None = None
+        self._cluster: ClusterJoined | None = None
         self._told: set[str] = set()
         self._probe = self.outputs / f".nodes-{secrets.token_hex(8)}"
         self._closing = False
@@ -108,7 +108,7 @@ class RayCluster(Workplace):
             )
         threading.Thread(target=self._listen, name="bridge", daemon=True).start()
 
-    def _answer(self) -> Cluster:
+    def _answer(self) -> ClusterJoined:
         """Wait for what the bridge says first."""
         address = self._settings.address
         until = time.monotonic() + _START_SECONDS
@@ -122,7 +122,7 @@ class RayCluster(Workplace):
                     "auto, or HOST:PORT of a cluster that answers",
                     "Look whether it runs (`ray status`) and whether this machine reaches it.",
                 ) from None
-            if isinstance(said, Cluster):
+            if isinstance(said, ClusterJoined):
                 return said
             if isinstance(said, NoCluster):
                 raise self._mistake(
@@ -262,7 +262,7 @@ class RayCluster(Workplace):
             if isinstance(said, Gone):
                 self._lost()
                 return
-            if isinstance(said, Placed | Heard | Ended):
+            if isinstance(said, WorkerPlaced | Heard | WorkerEnded):
                 with self._lock:
                     worker = self._workers.get(said.number)
                 if worker is not None:

@@ -16,7 +16,6 @@ from medtest.errors import MedtestError
 from medtest.files.by_content import DRAFT
 from medtest.runner.cluster.talk import (
     Drop,
-    Ended,
     Give,
     Heard,
     HostStart,
@@ -24,8 +23,9 @@ from medtest.runner.cluster.talk import (
     Kill,
     NodeFacts,
     Open,
-    Placed,
     Start,
+    WorkerEnded,
+    WorkerPlaced,
 )
 from medtest.runner.folder import output_problems
 from medtest.runner.pool.messages import Failed, Gone, Job
@@ -78,10 +78,10 @@ class RayWorker(Worker):
     def _send(self, thing: Any) -> None:
         self._cluster.tell(Give(self._number, pickle.dumps(thing)))
 
-    def heard(self, report: Placed | Heard | Ended) -> None:
+    def heard(self, report: WorkerPlaced | Heard | WorkerEnded) -> None:
         """Take what the bridge says of it; called from the thread that listens to the bridge."""
         match report:
-            case Placed(facts=facts):
+            case WorkerPlaced(facts=facts):
                 self._take_place(facts)
             case Heard(messages=messages, files=files):
                 try:
@@ -91,7 +91,7 @@ class RayWorker(Worker):
                     self._inbox.put((self, Failed(error)))
                 for packed in messages:
                     self._inbox.put((self, self._named(pickle.loads(packed))))  # noqa: S301 - of our own worker process
-            case Ended():
+            case WorkerEnded():
                 self._death, self._words = report.death, redact(report.words)
                 if report.problem:
                     self._inbox.put((self, Failed(MedtestError(self._on_node(report.problem)))))

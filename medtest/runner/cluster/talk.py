@@ -100,7 +100,7 @@ class HostStart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class ClusterJoined:
     """From the bridge: it is connected.
 
     Attributes:
@@ -148,7 +148,7 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class WorkerPlaced:
     """From the bridge: an actor has a node."""
 
     number: int
@@ -180,7 +180,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class WorkerEnded:
     """From the bridge: a worker is gone.
 
     Attributes:
@@ -208,4 +208,4 @@ class HostHeard:
 
 
 Command: TypeAlias = "Open | Start | Give | Kill | Drop"
-Report: TypeAlias = "Cluster | NoCluster | Placed | Heard | Ended"
+Report: TypeAlias = "ClusterJoined | NoCluster | WorkerPlaced | Heard | WorkerEnded"
