@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -73,6 +74,15 @@ SUITES: Mapping[str, Callable[[], Suite]] = {
             "seeds.pictures.max_side=64",
             "relations.gaussian_noise.severities=[1,3,5]",
             "model=identity",
+        ],
+    ),
+    "prompts": lambda: load_suite(
+        "t2i",
+        [
+            "seeds.prompts.count=3",
+            "relations=[ec,er_r,unchanged]",
+            "model=simlab_images",
+            "systems.simlab_images.size=128x128",
         ],
     ),
 }
@@ -251,7 +261,10 @@ def check(kind: str, cuts: list[str], steps: list[tuple[str, str]], *, pages: bo
         if kind in ("masks", "labels", "findings"):
             compared(records, other, materials[0].wanted.task)
         if pages:
-            assert "</html>" in report_html(materials[0])
+            page = report_html(materials[0])
+            assert "</html>" in page
+            places = re.findall(r' id="([^"]+)"', page)
+            assert len(places) == len(set(places))  # a second place of a name could not be linked to
             write_comparison(materials, [one.folder for one in materials], folder)
 
 

@@ -49,7 +49,7 @@ class DepictResults(TaskResults):
     def page(self, material: Material) -> TaskPage:
         """Return error rates beside the published, net of asking anew, misses, refusals, classes and costs."""
         values = depict_page(self.tables)
-        first = [("errors", "Error rates")]
+        first = [("error-rates", "Error rates")]
         first += [("net", "Net")] if values["net"] else []
         first += [("misses", "Missed"), ("refusals", "Refusals"), ("reader", "The reader")]
         after = [("cost", "Cost")] if values["costs"] else []
