@@ -239,6 +239,7 @@ def invocation_of(
         sweep_command=sweep_command,
         kept=_kept(loaded, place),
         reference=options.reference,
+        junit=options.junit or "",
         budget=BudgetLimits(max_usd=options.budget.max_usd, max_calls=options.budget.max_calls),
         cache=options.cache,
     )

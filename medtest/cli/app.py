@@ -27,6 +27,18 @@ app = typer.Typer(
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
+class JUnitCases(StrEnum):
+    """What a test case of ``junit.xml`` is."""
+
+    CELLS = "cells"
+    CASES = "cases"
+
+
+JUnitOption = Annotated[
+    JUnitCases | None, typer.Option("--junit", help="Write junit.xml too, a test case a cell or a case.")
+]
+
+
 class ListedKind(StrEnum):
     """What can be listed."""
 
@@ -134,22 +146,24 @@ def tables(
     reference: Annotated[
         Path | None, typer.Option(help="Results of the classifier that flip probabilities are relative to.")
     ] = None,
+    junit: JUnitOption = None,
 ) -> None:
     """Compute scores, tables and report again from records, without inference."""
     from medtest.cli.tables import remake_tables
 
-    raise typer.Exit(remake_tables(folder, reference=reference, console=console()))
+    raise typer.Exit(remake_tables(folder, reference=reference, console=console(), junit=junit or ""))
 
 
 @app.command("merge", rich_help_panel=READ)
 def merge(
     folders: Annotated[list[Path], typer.Argument(help="Shards' folders (…/shards/3-of-16), or a run's with shards/.")],
     fresh: Annotated[bool, typer.Option("--fresh", help="Move cases that the folder holds otherwise aside.")] = False,
+    junit: JUnitOption = None,
 ) -> None:
     """Join the shards that shard=K/N made into one run, and make its tables and report."""
     from medtest.cli.run.merge import merge_shards
 
-    raise typer.Exit(merge_shards(folders, fresh=fresh, console=console()))
+    raise typer.Exit(merge_shards(folders, fresh=fresh, console=console(), junit=junit or ""))
 
 
 @app.command("compare", rich_help_panel=READ)

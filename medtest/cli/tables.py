@@ -20,7 +20,7 @@ from medtest.results.records.wanted import RUN_FILE
 from medtest.runner.folder import OUTPUTS, SHARD_FOLDERS, VIEWS, write_manifest
 
 
-def remake_tables(folder: Path, *, console: Console, reference: Path | None = None) -> ExitCode:
+def remake_tables(folder: Path, *, console: Console, reference: Path | None = None, junit: str = "") -> ExitCode:
     """Make the tables and reports of every run's folder at or below ``folder`` anew, with their views, and print them.
 
     Where ``folder`` holds a whole suite (``outputs/<suite>`` or above), the page that sets its systems side by side is
@@ -30,6 +30,7 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         folder: A run's folder or one above some.
         console: Where they are printed.
         reference: Folder of one run, of the system that classifiers' flips are relative to; None for each run's own.
+        junit: ``cells`` or ``cases``: what a test case of each run's ``junit.xml`` is; "" writes none.
 
     Returns:
         ``GATE_NOT_HELD`` when a gate of any run is not held, else ``OK``.
@@ -52,9 +53,9 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
     materials: list[Material] = []
     views: list[Material] = []
     for run in folders:
-        materials.append(remake(run, reference=beside))
+        materials.append(remake(run, reference=beside, junit=junit))
         known, lost = views_of(run)
-        views += [remake(run, view=view, reference=beside) for view in known]
+        views += [remake(run, view=view, reference=beside, junit=junit) for view in known]
         write_manifest(run)
         if words := gate_log.lost(run):
             say(console, words)

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from medtest.readers.base import Readings
+from medtest.report.ci.files import write_for_ci
 from medtest.report.compared.gating import judge_paired
 from medtest.report.comparison import REPORT, write_comparison
 from medtest.report.material import Material, read_run
@@ -85,13 +86,14 @@ def make_results(
     return results
 
 
-def remake(folder: Path, *, view: str = "", reference: Path | None = None) -> Material:
+def remake(folder: Path, *, view: str = "", reference: Path | None = None, junit: str = "") -> Material:
     """Make tables and report of one finished folder again from its records alone, without MLflow or a system.
 
     Args:
         folder: ``outputs/<suite>/<system>/<digest>``.
         view: Digest of one of its views; "" for its own tables.
         reference: Folder of the system that a classifier's flips are relative to; None for the run's own, if any.
+        junit: ``cells`` or ``cases``: what a test case of ``junit.xml`` is; "" writes none.
 
     Returns:
         What the report shows.
@@ -135,6 +137,7 @@ def remake(folder: Path, *, view: str = "", reference: Path | None = None) -> Ma
     )
     _keep_gates(material, "medtest tables")
     _write_text(target / REPORT, report_html(material))
+    write_for_ci(material, junit)
     if not view:
         note_tables(folder)
     return material
@@ -208,6 +211,7 @@ def _system(
     )
     _keep_gates(material, invocation.command)
     _write_text(target / REPORT, report_html(material))
+    write_for_ci(material, "" if view.beside else invocation.junit)
     return material
 
 

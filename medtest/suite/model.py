@@ -287,6 +287,7 @@ class Invocation:
         reference: System, or folder of its results, that classifiers' flips and errors are relative to; None for none.
         cluster: Where workers live if not on this machine; None for this machine.
         data_url: The URL from which ``data`` was fetched, or "".
+        junit: ``cells`` or ``cases``: what a test case of ``junit.xml`` is; "" writes none.
     """
 
     home: Path
@@ -311,6 +312,7 @@ class Invocation:
     reference: str | None = None
     cluster: ClusterSettings | None = None
     data_url: str = ""
+    junit: str = ""
 
     @property
     def shared(self) -> Path:

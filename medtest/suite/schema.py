@@ -172,6 +172,7 @@ class RunBlock(Block):
     batch_seconds: float = Field(default=300.0, gt=0, le=86_400)
     followups: Literal["make", "store"] = "make"
     reference: str | None = None
+    junit: Literal["cells", "cases"] | None = None
     budget: BudgetBlock = BudgetBlock()
     cache: Literal["use", "refresh", "off"] = "use"
     judge: JudgeBlock = JudgeBlock()

@@ -13,6 +13,7 @@ from medtest.cli.run.plan_view import duration
 from medtest.cli.terminal import console, say
 from medtest.errors import ExitCode, NotTracked
 from medtest.paths import path_from_here
+from medtest.report.ci import JUNIT
 from medtest.runs import execute
 from medtest.suite.model import Invocation, Suite
 
@@ -112,6 +113,8 @@ def _tell(
             say(out, f"{material.system}: partial, {material.partial}")
     for path in ended.reports:
         say(out, f"Report:  {path_from_here(path)}")
+        if invocation.junit:
+            say(out, f"JUnit:  {path_from_here(path.with_name(JUNIT))}")
     if ended.comparison is not None:
         say(out, f"Side by side:  {path_from_here(ended.comparison)}")
     if invocation.track and ended.parents is not None:

@@ -12,13 +12,14 @@ from medtest.errors import ExitCode
 from medtest.paths import home, path_from_here
 
 
-def merge_shards(folders: Sequence[Path], *, fresh: bool, console: Console) -> ExitCode:
+def merge_shards(folders: Sequence[Path], *, fresh: bool, console: Console, junit: str = "") -> ExitCode:
     """Join the shards of one run of one system, and make its tables and report.
 
     Args:
         folders: Shards' folders, or folders of runs that hold ``shards/``.
         fresh: Move what the run's folder holds beside its shards aside.
         console: Where tables are printed.
+        junit: ``cells`` or ``cases``: what a test case of ``junit.xml`` is; "" writes none.
 
     Returns:
         ``GATE_NOT_HELD`` when a gate of the run is not held, else ``OK``.
@@ -35,6 +36,6 @@ def merge_shards(folders: Sequence[Path], *, fresh: bool, console: Console) -> E
     of = "" if done.cases == done.planned else f" of {done.planned:,}"
     shards = "shard" if done.shards == 1 else "shards"
     say(console, f"{done.shards:,} {shards} joined: {done.cases:,}{of} cases in {path_from_here(done.folder)}")
-    code = remake_tables(done.folder, console=console)
+    code = remake_tables(done.folder, console=console, junit=junit)
     say(console, "The same command without shard= runs no case again; it draws sample pictures and logs to MLflow.")
     return code

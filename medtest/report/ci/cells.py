@@ -1,0 +1,97 @@
+"""A system's cells (data set, relation, severity) under the primary criterion, and the gates that speak of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from medtest.report.charts.heat import SUMS
+from medtest.report.material import Material
+from medtest.report.words import criterion_keys
+from medtest.results import efr
+from medtest.results.gates import GateResult
+
+Row: TypeAlias = Mapping[str, Any]
+Standing: TypeAlias = Literal["mistake", "too many errors", "a gate is not held", "held", "no gate"]
+
+
+def standing(material: Material) -> Standing:
+    """Return what became of a system, the gravest first as exit codes have it."""
+    results = material.tables.gates
+    if any(result.unlike for result in results):
+        return "mistake"
+    if too_many_errors(material):
+        return "too many errors"
+    if any(not result.held for result in results):
+        return "a gate is not held"
+    return "held" if results else "no gate"
+
+
+def error_percent(material: Material) -> float:
+    """Return the share of cases that broke, sources among them, as the run counts it for its exit code."""
+    return float(material.run.get("error_percent") or 0.0)
+
+
+def too_many_errors(material: Material) -> bool:
+    """Whether more cases broke than the suite allows."""
+    return error_percent(material) > material.wanted.max_error_percent
+
+
+def rate_rows(material: Material) -> list[Row]:
+    """Return the rows of the EFR table under the primary criterion, margins among them."""
+    table, keys = material.tables.efr, criterion_keys(material)
+    if table.empty:
+        return []
+    here = efr.of_criterion(table, keys["score"], keys["threshold"]) & (table["against"] == keys["against"]).to_numpy()
+    return [{str(key): value for key, value in row.items()} for row in table.loc[here].to_dict("records")]
+
+
+def cell_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that are of one data set, one relation and one severity."""
+    return [
+        row
+        for row in rows
+        if row["dataset"] != efr.ALL and row["relation"] not in SUMS and str(row["severity"]) != efr.ALL
+    ]
+
+
+def overall_row(rows: Sequence[Row]) -> Row | None:
+    """Return the row of all cases but those of ``unchanged``, or None where nothing could be counted."""
+    return next((row for row in rows if _keys(row) == (efr.ALL, efr.OVERALL, efr.ALL)), None)
+
+
+def relation_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of each relation over all data sets and severities."""
+    return [
+        row
+        for row in rows
+        if row["dataset"] == efr.ALL and str(row["severity"]) == efr.ALL and row["relation"] not in SUMS
+    ]
+
+
+def gates_of_cells(
+    results: Sequence[GateResult], cells: Sequence[Row]
+) -> tuple[dict[tuple[str, str, str], list[GateResult]], list[GateResult]]:
+    """Return the gates that speak of exactly one cell, by cell, and the others.
+
+    Args:
+        results: What became of the gates.
+        cells: What :func:`cell_rows` gave.
+    """
+    datasets = {str(row["dataset"]) for row in cells}
+    known = {_keys(row) for row in cells}
+    of_one: dict[tuple[str, str, str], list[GateResult]] = {}
+    others: list[GateResult] = []
+    for result in results:
+        gate = result.gate
+        dataset = next(iter(datasets)) if gate.dataset == efr.ALL and len(datasets) == 1 else gate.dataset
+        place = (dataset, gate.relation, str(gate.severity))
+        if place in known and not result.unlike:
+            of_one.setdefault(place, []).append(result)
+        else:
+            others.append(result)
+    return of_one, others
+
+
+def _keys(row: Row) -> tuple[str, str, str]:
+    return str(row["dataset"]), str(row["relation"]), str(row["severity"])

@@ -1,0 +1,314 @@
+"""JUnit XML of one system: a test case a gate, and a cell or a case each, as servers of continuous integration read it.
+
+There is no one schema; what is written fits the two that are used most, Ant's (one ``failure``, ``error`` or
+``skipped`` a test case; times without a zone; a host, which is never told here) and Jenkins's, which GitLab follows.
+
+With ``cells`` a cell fails only by a gate that speaks of that cell alone; a gate over several is a test case of its
+own. A cell is an error where nothing of it could be judged, or where more of it broke than the suite allows of the
+whole run, and is skipped where nothing broke and nothing could be judged. With ``cases`` violations fail.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import IO, TYPE_CHECKING, Literal, TypeAlias
+from xml.sax.saxutils import XMLGenerator
+from xml.sax.xmlreader import AttributesImpl
+
+import pyarrow as pa
+
+from medtest.api.redact import visible
+from medtest.cases import Verdict
+from medtest.oracles import criteria
+from medtest.records import KEY_COLUMNS, addresses
+from medtest.report.cases import replay_command
+from medtest.report.charts.heat import percent
+from medtest.report.ci.cells import Row, cell_rows, gates_of_cells, overall_row, rate_rows
+from medtest.report.material import Material
+from medtest.report.words import counted, criterion_words, score_words, violations_of
+from medtest.results.gates import GateResult, describe
+from medtest.results.records.records_io import Records, read_table
+from medtest.results.records.status import status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind: TypeAlias = Literal["", "failure", "error", "skipped"]
+_NO_XML = re.compile(r"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold (section 2.2), and C1 controls, which it discourages."""
+_MOST_WORDS = 1000
+_NONE: AttributesImpl[str] = AttributesImpl({})
+_NO_TIME = "1970-01-01T00:00:00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JUnitCase:
+    """A test case of JUnit.
+
+    Attributes:
+        group: What it is listed under, below the suite and the system.
+        name: Its name, the same in every run.
+        kind: What became of it; "" where it passed.
+        words: Why, for the others.
+        more: What one does about it, or "".
+        seconds: What its cases took.
+    """
+
+    group: str
+    name: str
+    kind: Kind = ""
+    words: str = ""
+    more: str = ""
+    seconds: float = 0.0
+
+
+def write_junit(material: Material, file: IO[bytes], *, cases: bool) -> None:
+    """Write a system's JUnit XML.
+
+    Args:
+        material: The system's tables.
+        file: Where.
+        cases: Whether a test case is a case of the records, and not a cell.
+
+    Raises:
+        OutputProblem: The records cannot be read.
+    """
+    rows = rate_rows(material)
+    cells = cell_rows(rows)
+    results = material.tables.gates
+    of_one, others = ({}, list(results)) if cases else gates_of_cells(results, cells)
+    name = f"{material.wanted.suite}/{material.system}"
+    suites = [(f"{name}: gates", [_of_gate(result) for result in others])] if others else []
+    found = list(_cases(material) if cases else _cells(material, cells, of_one))
+    suites.append((name, found))
+    out = XMLGenerator(file, encoding="utf-8", short_empty_elements=True)
+    out.startDocument()
+    out.startElement("testsuites", _NONE)
+    for number, (title, listed) in enumerate(suites):
+        _suite(out, material, title, number, listed, said=_account(rows, cells, cases) if listed is found else "")
+    out.endElement("testsuites")
+    out.ignorableWhitespace("\n")
+    out.endDocument()
+
+
+def _suite(
+    out: XMLGenerator, material: Material, title: str, number: int, listed: list[JUnitCase], *, said: str
+) -> None:
+    kinds = Counter(one.kind for one in listed)
+    attributes = {
+        "name": title,
+        "package": material.wanted.suite,
+        "id": str(number),
+        "hostname": "localhost",
+        "timestamp": _time(str(material.run.get("finished_at") or "")),
+        "tests": str(len(listed)),
+        "failures": str(kinds["failure"]),
+        "errors": str(kinds["error"]),
+        "skipped": str(kinds["skipped"]),
+        "time": f"{sum(one.seconds for one in listed):.3f}",
+    }
+    _line(out)
+    out.startElement("testsuite", AttributesImpl({key: _clean(value) for key, value in attributes.items()}))
+    facts = {
+        "suite_version": material.wanted.version,
+        "system": material.system,
+        "digest": str(material.run.get("digest") or material.folder.name),
+        "violation": criterion_words(material),
+        "partial": material.partial,
+    }
+    _line(out)
+    out.startElement("properties", _NONE)
+    for key, value in facts.items():
+        if value:
+            _empty(out, "property", {"name": key, "value": _clean(value)})
+    out.endElement("properties")
+    for one in listed:
+        _case(out, material, one)
+    for element, text in (("system-out", said), ("system-err", "")):
+        _line(out)
+        out.startElement(element, _NONE)
+        out.characters(_clean(text, most=1_000_000))
+        out.endElement(element)
+    out.endElement("testsuite")
+
+
+def _case(out: XMLGenerator, material: Material, one: JUnitCase) -> None:
+    place = ".".join(part.replace(".", "_") for part in (material.wanted.suite, material.system, one.group) if part)
+    attributes = {"classname": _clean(place), "name": _clean(one.name), "time": f"{one.seconds:.3f}"}
+    if not one.kind:
+        _empty(out, "testcase", attributes)
+        return
+    _line(out)
+    out.startElement("testcase", AttributesImpl(attributes))
+    told = {"message": _clean(one.words)}
+    if one.kind == "skipped":
+        _empty(out, "skipped", told)
+    else:
+        out.startElement(one.kind, AttributesImpl(told | {"type": "error" if one.kind == "error" else "violation"}))
+        out.characters(_clean(one.more or one.words))
+        out.endElement(one.kind)
+    out.endElement("testcase")
+
+
+def _line(out: XMLGenerator) -> None:
+    out.ignorableWhitespace("\n")
+
+
+def _empty(out: XMLGenerator, name: str, attributes: dict[str, str]) -> None:
+    _line(out)
+    out.startElement(name, AttributesImpl(attributes))
+    out.endElement(name)
+
+
+def _clean(text: str, *, most: int = _MOST_WORDS) -> str:
+    kept = _NO_XML.sub("", visible(text))
+    return kept if len(kept) <= most else f"{kept[: most - 1]}…"
+
+
+def _time(finished: str) -> str:
+    try:
+        return datetime.fromisoformat(finished).strftime("%Y-%m-%dT%H:%M:%S")
+    except ValueError:
+        return _NO_TIME
+
+
+# --- gates and cells -------------------------------------------------------------------------------------------------
+
+
+def _of_gate(result: GateResult) -> JUnitCase:
+    kind: Kind = "" if result.held else "error" if result.unlike else "failure"
+    return JUnitCase(group="gates", name=describe(result.gate), kind=kind, words=result.sentence)
+
+
+def _cells(
+    material: Material, cells: Iterable[Row], of_one: dict[tuple[str, str, str], list[GateResult]]
+) -> Iterator[JUnitCase]:
+    seconds, reasons = _of_records(material)
+    for row in cells:
+        place = (str(row["dataset"]), str(row["relation"]), str(row["severity"]))
+        kind, words = _of_cell(row, of_one.get(place, []), material.wanted.max_error_percent)
+        words += f", mostly: {reasons[place]}" if kind == "error" and reasons.get(place) else ""
+        yield JUnitCase(
+            group=place[1],
+            name=_cell_name(row),
+            kind=kind,
+            words=words,
+            more=f"{words}. {_rate(row)}" if kind in ("failure", "error") else "",
+            seconds=seconds.get(place, 0.0),
+        )
+
+
+def _of_cell(row: Row, results: Iterable[GateResult], most_errors: float) -> tuple[Kind, str]:
+    lost = [result for result in results if not result.held]
+    if lost:
+        return "failure", "; ".join(result.sentence for result in lost)
+    errors, generated = int(row["errors"]), max(1, int(row["generated"]))
+    if errors and (not int(row["cases"]) or 100 * errors / generated > most_errors):
+        return "error", f"{counted(errors, 'case')} of {generated:,} could not be judged"
+    if not int(row["cases"]):
+        words = f"{int(row['skipped']):,} skipped, {int(row['source_failed']):,} without an answer to start from"
+        return "skipped", f"no case could be judged: {words}"
+    return "", ""
+
+
+def _cell_name(row: Row) -> str:
+    severity = f" severity {row['severity']}" if str(row["severity"]) != "0" else ""
+    return f"{row['relation']}{severity}, {row['dataset']}"
+
+
+def _rate(row: Row) -> str:
+    if not int(row["cases"]):
+        return "no case judged"
+    return f"{percent(row['efr_percent'])} ({row['ci_low']:.1f} to {row['ci_high']:.1f}), {violations_of(row)}"
+
+
+def _account(rows: Iterable[Row], cells: Iterable[Row], cases: bool) -> str:
+    """Return the rates as lines: a cell that passed says nothing of itself."""
+    listed = list(rows)
+    above = overall_row(listed)
+    lines = [f"all relations: {_rate(above)}"] if above is not None else []
+    lines += [] if cases else [f"{_cell_name(row)}: {_rate(row)}" for row in cells]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _of_records(material: Material) -> tuple[dict[tuple[str, str, str], float], dict[tuple[str, str, str], str]]:
+    """Return what the cases of each cell took, in seconds, and why most that broke did."""
+    place = ["dataset", "relation", "severity"]
+    frame = _shown(material, [*place, "elapsed_ms", "verdict", "reason"]).to_pandas()
+    spent = frame.groupby(place, observed=True)["elapsed_ms"].sum()
+    broke = frame.loc[(frame["verdict"] == Verdict.ERROR.value).to_numpy(), [*place, "reason"]]
+    why = broke.groupby(place, observed=True)["reason"].agg(lambda reasons: reasons.value_counts().index[0])
+    return (
+        {(str(a), str(b), str(c)): float(ms) / 1000.0 for (a, b, c), ms in spent.items()},
+        {(str(a), str(b), str(c)): str(reason) for (a, b, c), reason in why.items()},
+    )
+
+
+def _shown(material: Material, names: Sequence[str]) -> pa.Table:
+    """Return columns of the cases that are shown."""
+    table = read_table(material.folder, [*names, *KEY_COLUMNS])
+    return table if material.asked is None else table.take(material.asked.rows(table))
+
+
+# --- cases -----------------------------------------------------------------------------------------------------------
+
+
+def _cases(material: Material) -> Iterator[JUnitCase]:
+    """Yield sources, which break or do not, and follow-ups under the primary criterion."""
+    records = material.records()
+    seconds = _seconds_by_address(material)
+    sources = records.sources
+    told = (addresses(_columns(sources)), sources["verdict"].astype(str), _reasons(sources))
+    for address, verdict, reason in zip(*told, strict=True):
+        kind: Kind = "error" if verdict == Verdict.ERROR.value else "skipped" if verdict == Verdict.SKIP.value else ""
+        yield JUnitCase(
+            group="source", name=address, kind=kind, words=reason if kind else "", seconds=seconds.get(address, 0.0)
+        )
+    yield from _follow_ups(material, records, seconds)
+
+
+def _follow_ups(material: Material, records: Records, seconds: dict[str, float]) -> Iterator[JUnitCase]:
+    primary, frame = material.wanted.primary, records.followups
+    if frame.empty:
+        return
+    judged = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+    score = criteria.components(primary.score)[0]
+    before, after = records.floats(f"source_{score}"), records.floats(score)
+    if primary.against == "source":
+        before, after = before * float("nan"), records.floats(f"self_{score}")
+    words, rule = score_words(score), criterion_words(material)
+    listed = zip(addresses(_columns(frame)), frame["relation"].astype(str), _reasons(frame), strict=True)
+    for at, (address, relation, reason) in enumerate(listed):
+        kind: Kind = ""
+        said, more = "", ""
+        if judged.violated[at]:
+            kind, more = "failure", f"{rule}\n{replay_command(material, address)}"
+            said = " → ".join(f"{one:.3f}" for one in (before[at], after[at]) if one == one)  # noqa: PLR0124 - NaN
+            said = f"{words} {said}" if said else rule
+        elif judged.error[at]:
+            kind, said = "error", reason
+        elif not judged.case[at]:
+            kind = "skipped"
+            said = reason or ("the source gives nothing to compare with" if judged.source_failed[at] else "no verdict")
+        yield JUnitCase(
+            group=relation, name=address, kind=kind, words=said, more=more, seconds=seconds.get(address, 0.0)
+        )
+
+
+def _columns(frame: pd.DataFrame) -> dict[str, list[object]]:
+    return {name: frame[name].astype(object).where(frame[name].notna(), "").tolist() for name in KEY_COLUMNS}
+
+
+def _reasons(frame: pd.DataFrame) -> list[str]:
+    return [str(one) for one in frame["reason"].astype(object).where(frame["reason"].notna(), "")]
+
+
+def _seconds_by_address(material: Material) -> dict[str, float]:
+    table = _shown(material, ["elapsed_ms"])
+    keys = {name: table.column(name).to_pylist() for name in KEY_COLUMNS}
+    taken = table.column("elapsed_ms").to_pylist()
+    return {address: ms / 1000.0 for address, ms in zip(addresses(keys), taken, strict=True) if ms}

@@ -1,0 +1,83 @@
+"""``result.json``: one system's result for programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import medtest
+from medtest.report.ci.cells import (
+    Row,
+    cell_rows,
+    error_percent,
+    overall_row,
+    rate_rows,
+    relation_rows,
+    standing,
+)
+from medtest.report.material import Material
+from medtest.results.gates import GateResult, describe
+
+FORMAT = "medtest-result/1"
+_RATE = ("cases", "violations", "efr_percent", "ci_low", "ci_high", "ci_method", "errors", "skipped", "source_failed")
+
+
+def result_of(material: Material) -> dict[str, Any]:
+    """Return a system's result as plain data: numbers are null where there is none.
+
+    Args:
+        material: The system's tables.
+    """
+    wanted, run, rows = material.wanted, material.run, rate_rows(material)
+    above = overall_row(rows)
+    primary = wanted.primary
+    return {
+        "format": FORMAT,
+        "suite": wanted.suite,
+        "suite_version": wanted.version,
+        "system": material.system,
+        "simulated": material.simulated,
+        "digest": str(run.get("digest") or material.folder.name),
+        "view": material.view or None,
+        "medtest": medtest.__version__,
+        "finished_at": run.get("finished_at"),
+        "standing": standing(material),
+        "partial": material.partial or None,
+        "cases_finished": run.get("cases_finished"),
+        "cases_planned": run.get("cases_planned"),
+        "error_percent": error_percent(material),
+        "max_error_percent": wanted.max_error_percent,
+        "criterion": {"score": primary.score, "threshold": primary.threshold, "against": primary.against},
+        "overall": None if above is None else _rate(above),
+        "relations": [{"relation": row["relation"], **_rate(row)} for row in relation_rows(rows)],
+        "cells": [
+            {"dataset": row["dataset"], "relation": row["relation"], "severity": int(row["severity"]), **_rate(row)}
+            for row in cell_rows(rows)
+        ],
+        "gates": [_gate(result) for result in material.tables.gates],
+    }
+
+
+def _rate(row: Row) -> Mapping[str, Any]:
+    return {name: _plain(row[name]) for name in _RATE}
+
+
+def _gate(result: GateResult) -> dict[str, Any]:
+    return {
+        "gate": describe(result.gate),
+        "held": result.held,
+        "figure": _plain(result.percent),
+        "cases": result.cases,
+        "reason": result.reason,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if value is None or isinstance(value, str):
+        return value
+    number = float(value)
+    if math.isnan(number):
+        return None
+    return int(number) if number.is_integer() and not isinstance(value, float) else number

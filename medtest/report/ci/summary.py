@@ -1,0 +1,156 @@
+"""``summary.md``: what a pull request shows of one system, in the Markdown of GitHub and GitLab."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import medtest
+from medtest.api.redact import visible
+from medtest.cases import UNCHANGED
+from medtest.report.charts.heat import beside, interval, percent
+from medtest.report.ci.cells import Row, error_percent, overall_row, rate_rows, relation_rows, standing
+from medtest.report.gates import gates
+from medtest.report.material import Material
+from medtest.report.words import (
+    counted,
+    criterion_words,
+    model_words,
+    phantom_words,
+    simulated_words,
+    view_words,
+    violations_of,
+)
+from medtest.results import efr
+from medtest.results.gates import describe
+
+_ROWS = 60
+"""Relations that are listed; a comment of GitHub holds 65,536 characters."""
+_SPECIAL = re.compile(r"([\\`*_{}\[\]|~!$])|(?<!\S)[#>+-]|(?<=\d)[.)](?=\s)")
+_REFERS = re.compile(r"(@|#(?=\d)|:(?=//)|\bwww(?=\.))")
+_NOTHING = "&#8203;"
+"""A space of no width: what stands before it names nobody and links to nothing."""
+_HELD, _LOST = "\N{WHITE HEAVY CHECK MARK}", "\N{CROSS MARK}"
+
+
+def summary_text(material: Material) -> str:
+    """Return the summary.
+
+    Args:
+        material: The system's tables, as its report shows them.
+    """
+    wanted, rows = material.wanted, rate_rows(material)
+    lines = [f"## {escaped(wanted.suite)} {escaped(wanted.version)}: {escaped(material.system)}", ""]
+    lines += [f"**{_headline(material)}**", ""]
+    above = overall_row(rows)
+    if above is None or not int(above["cases"]):
+        lines += ["No case could be judged.", ""]
+    else:
+        said = f"Error finding rate {percent(above['efr_percent'])}"
+        said += f" (95 % interval {interval(above)}): {violations_of(above)}; {beside(above)}."
+        lines += [said, f"A violation: {escaped(criterion_words(material))}.", ""]
+    for words in _notes(material):
+        lines += [f"> {escaped(words)}", ""]
+    lines += _gates(material)
+    lines += _relations(rows)
+    lines += _foot(material)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def escaped(text: object) -> str:
+    """Return a text that Markdown shows as it is: no markup, no HTML, no link, nobody who is mentioned."""
+    plain = " ".join(visible(str(text)).split())
+    plain = plain.replace("&", "&amp;").replace("<", "&lt;")
+    plain = _SPECIAL.sub(lambda found: f"\\{found[0]}", plain)
+    return _REFERS.sub(rf"\1{_NOTHING}", plain)
+
+
+def _headline(material: Material) -> str:
+    results, found = material.tables.gates, standing(material)
+    lost = sum(not result.held for result in results)
+    if found == "too many errors":
+        share, most = error_percent(material), material.wanted.max_error_percent
+        return f"{_LOST} Too many cases broke: {share:.2g} %, where {most:g} % are allowed."
+    if found == "no gate":
+        return "No gate is set."
+    if found == "held":
+        return f"{_HELD} {'The gate is' if len(results) == 1 else f'All {len(results)} gates are'} held."
+    if found == "mistake":
+        return f"{_LOST} A gate names a run that says nothing about this one."
+    if len(results) == 1:
+        return f"{_LOST} The gate is not held."
+    return f"{_LOST} {lost} of {len(results)} gates {'is' if lost == 1 else 'are'} not held."
+
+
+def _notes(material: Material) -> list[str]:
+    phantom = phantom_words(material)
+    found = [
+        simulated_words(material),
+        f"Made images, no patients': {phantom}." if phantom else "",
+        material.partial,
+        view_words(material),
+        *material.tables.warnings,
+    ]
+    return [words for words in found if words]
+
+
+def _gates(material: Material) -> list[str]:
+    results = material.tables.gates
+    if not results:
+        last = gates(material)["gates_last"]
+        if last is None:
+            return []
+        words = f"Gates were last judged {last['time']}: {'held' if last['held'] else 'not held'}. {last['line']}"
+        return [f"> {escaped(words)}", ""]
+    table = [
+        [_HELD if one.held else _LOST, escaped(describe(one.gate)), escaped(one.reason)]
+        for one in sorted(results, key=lambda one: one.held)
+    ]
+    return [*_table(["", "gate", "what was found"], table), ""]
+
+
+def _relations(rows: Sequence[Row]) -> list[str]:
+    levels = sorted({str(row["severity"]) for row in rows} - {efr.ALL, "0"}, key=int)
+    rates = {
+        (str(row["relation"]), str(row["severity"])): percent(row["efr_percent"]) if int(row["cases"]) else ""
+        for row in rows
+        if row["dataset"] == efr.ALL
+    }
+    listed = sorted(relation_rows(rows), key=lambda row: (row["relation"] == UNCHANGED, -_known(row["efr_percent"])))
+    if not listed:
+        return []
+    table = [
+        [
+            escaped(row["relation"]) + (" (floor)" if row["relation"] == UNCHANGED else ""),
+            percent(row["efr_percent"]) if int(row["cases"]) else "no case",
+            interval(row) if int(row["cases"]) else "",
+            f"{int(row['violations']):,} of {int(row['cases']):,}",
+            *(rates.get((str(row["relation"]), level), "") for level in levels),
+        ]
+        for row in listed[:_ROWS]
+    ]
+    more = [f"And {counted(len(listed) - _ROWS, 'relation')} more."] if len(listed) > _ROWS else []
+    heads = [f"severity {level}" for level in levels]
+    return [*_table(["relation", "EFR", "95 %", "violations", *heads], table), "", *more, *([""] if more else [])]
+
+
+def _known(value: object) -> float:
+    number = float(str(value))
+    return number if number == number else -1.0  # noqa: PLR0124 - NaN
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [
+        f"| {' | '.join(heads)} |",
+        f"|{'|'.join('---' for _ in heads)}|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+
+
+def _foot(material: Material) -> list[str]:
+    place = "/".join(material.target.parts[-4 if not material.view else -6 :])
+    facts = [escaped(f"{place}/report.html")]
+    model = model_words(material, digits=12)
+    facts += [f"model {escaped(model)}"] if model else []
+    facts += [f"medtest {escaped(medtest.__version__)}"]
+    return [f"<sub>{', '.join(facts)}</sub>"]
