@@ -99,6 +99,7 @@ class Outline:
         planned: Cases of the whole suite, for one system; more than the chosen ones under ``limit`` and ``only``.
         seconds: Estimate for all systems together.
         notices: What the seeds' sources say: known data sets that are missing or not whole.
+        clusters: Patients, videos or seeds of all data sets.
         questions: Chosen questions, 0 where none are asked.
         disk: Bytes that crafted follow-ups may take at most, for one system; None where their size is the images' own.
     """
@@ -112,6 +113,7 @@ class Outline:
     planned: int
     seconds: float
     notices: tuple[str, ...] = ()
+    clusters: int = 0
     questions: int = 0
     disk: int | None = 0
 
@@ -217,6 +219,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         planned=plan.total,
         seconds=sum(s.ms_per_case for s in systems) * (sources + follow_ups + _as_cases(shares)) / 1000.0,
         notices=(*(notice for source in sources_of_seeds for notice in source.notices()), *oracle.notices()),
+        clusters=sum(map(len, of_seeds.values())),
         questions=len({item for _, item in asked if item}),
         disk=crafting.bytes_at_most(suite),
     )

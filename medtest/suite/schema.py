@@ -148,6 +148,13 @@ class JudgeBlock(BudgetBlock):
     model_name: str | None = None
 
 
+class PowerBlock(Block):
+    """``power``: what ``plan=true`` takes differences of two runs to be like."""
+
+    like: str | Annotated[list[str], Field(min_length=1, max_length=2)] | None = None
+    margin_percent: Annotated[float, Field(gt=0, le=100)] | None = None
+
+
 def _as_shard(typed: object) -> str | None:
     return None if typed is None else str(Shard.typed(str(typed)))
 
@@ -164,6 +171,7 @@ class RunBlock(Block):
     only: str | list[str] | None = None
     shard: Annotated[str, BeforeValidator(_as_shard)] | None = None
     plan: bool = False
+    power: PowerBlock = PowerBlock()
     fresh: bool = False
     device: str = Field(default="auto", pattern=DEVICE)
     workers: Annotated[int, Field(ge=0, le=512)] | None = None

@@ -149,10 +149,16 @@ class HydraJob:
             return JobResult(label=label, code=int(ExitCode.OK), status="not run", note="it needs data=PATH")
         invocation = self._invocation(loaded, hydra)
         if loaded.options.plan:
+            from medtest.cli.run.power_view import power_view
             from medtest.suite.outline import outline
 
             check_reference(loaded.suite, invocation)
-            console().print(plan_view(outline(loaded.suite, invocation)))
+            planned = outline(loaded.suite, invocation)
+            shown = power_view(planned, loaded.options.power, invocation.home)
+            console().print(plan_view(planned))
+            if shown is not None:
+                console().print()
+                console().print(shown)
             if loaded.reader is not None and loaded.reader.second:
                 say(console(), f"Judge: {loaded.reader.notice()} {loaded.reader.quote()}")
             for who, needs in _by_who(loaded.needed):

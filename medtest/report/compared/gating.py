@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from medtest.errors import Mistake, UserMistakes
-from medtest.report.compared.named import find_run
+from medtest.report.compared.named import run_here
 from medtest.report.material import read_run
 from medtest.results.gates import GateResult, evaluate_paired, no_answer
 from medtest.results.records.judged import compared_records
@@ -56,20 +56,9 @@ def judge_paired(gates: Sequence[Gate], own: Records, home: Path, folder: Path) 
 
 
 def _folder(gate: PairedGate, home: Path, own: Path | None = None) -> Path:
-    folder = find_run(gate.no_worse_than, home, key=KEY, but=own)
-    if folder is not None and own is not None and folder.resolve() == own.resolve():
+    folder = run_here(gate.no_worse_than, home, key=KEY, but=own)
+    if own is not None and folder.resolve() == own.resolve():
         raise Mistake(
-            where="command line",
-            key=KEY,
-            found=gate.no_worse_than,
-            allowed="another finished run",
-        ).as_error()
-    if folder is None:
-        raise Mistake(
-            where="command line",
-            key=KEY,
-            found=gate.no_worse_than,
-            allowed="the id of an MLflow run whose folder lies in outputs/",
-            fix="name its folder, or SUITE/SYSTEM",
+            where="command line", key=KEY, found=gate.no_worse_than, allowed="another finished run"
         ).as_error()
     return folder

@@ -46,6 +46,24 @@ def find_run(name: str, home: Path, *, key: str, but: Path | None = None) -> Pat
     raise no_run(name, home, key)
 
 
+def run_here(name: str, home: Path, *, key: str, but: Path | None = None) -> Path:
+    """Return the folder of a finished run of this machine, as :func:`find_run` does.
+
+    Raises:
+        UserMistakes: There is no such run, or only an MLflow store may have it.
+    """
+    folder = find_run(name, home, key=key, but=but)
+    if folder is None:
+        raise Mistake(
+            where="command line",
+            key=key,
+            found=name,
+            allowed="the id of an MLflow run whose folder lies in outputs/",
+            fix="name its folder, or SUITE/SYSTEM",
+        ).as_error()
+    return folder
+
+
 def no_run(name: str, home: Path, key: str) -> UserMistakes:
     """Return the mistake of a name that is no run."""
     known = sorted({f"{run.parent.parent.name}/{run.parent.name}" for run in runs_in(home / OUTPUTS)})

@@ -87,7 +87,7 @@ def compare_pair(base: Material, other: Material, names: tuple[str, str]) -> Com
     )
 
 
-def no_shared_case(first: str, second: str, common: Common) -> Mistake:
+def no_shared_case(first: str, second: str, common: Common, *, key: str = "runs") -> Mistake:
     """Return the mistake of two runs without a common case."""
     one, other = common.finished
     words = f"{first} finished {one:,} cases and {second} {other:,}, no judged one of them the same"
@@ -95,7 +95,7 @@ def no_shared_case(first: str, second: str, common: Common) -> Mistake:
         words += f"; {common.unlike:,} have the same address and other images or questions"
     return Mistake(
         where="command line",
-        key="runs",
+        key=key,
         found=words,
         allowed="runs of the same seeds under the same relations, preparation and seed: only such are compared",
         fix="run both under one suite: medtest run suite=SUITE model=[A,B]",

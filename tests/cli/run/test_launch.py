@@ -153,6 +153,15 @@ def test_a_plan_refuses_what_a_run_refuses(work: Path, capsys: pytest.CaptureFix
     assert "of classifiers" in capsys.readouterr().err
 
 
+def test_a_plan_says_what_differences_it_can_show(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("suite=good", "suite_dir=../suites", "plan=true") == 0
+    shown = capsys.readouterr().out
+    assert "can show of one another" in shown and "Worst case: every case differs" in shown
+    assert run("suite=good", "suite_dir=../suites", "plan=true", "power.like=good/nothing") == 2
+    said = capsys.readouterr()
+    assert "power.like" in said.err and "can show" not in said.out
+
+
 def test_a_plan_of_a_part(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("suite=good", "suite_dir=../suites", "plan=true", "limit=2", "only=relation:blur,severity:2") == 0
     shown = capsys.readouterr().out

@@ -27,7 +27,6 @@ from medtest.scenes import Pool, Scene, SeenEntity, Tells
 from medtest.tasks.depict.oracle import Scenes
 from medtest.tasks.depict.results import DepictResults
 from medtest.tasks.depict.tables.cases import cases_of
-from medtest.tasks.depict.tables.net import smallest_net
 from medtest.tasks.depict.tables.results import DepictTables, depict_tables
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "recompute_actesting.py"
@@ -236,19 +235,6 @@ def test_weights_make_rates_of_the_population() -> None:
     assert (row["cases"], row["errors"]) == (60, 20)
     assert row["rate"] == pytest.approx(20 * 0.25 / (20 * 0.25 + 40 * 1.375), abs=1e-6)
     assert row["ci_low"] < row["rate"] < row["ci_high"] and row["ci_method"] != "wilson"
-
-
-def test_the_smallest_difference_has_the_power_that_is_said() -> None:
-    found = smallest_net(200, 0.1)
-    rng = np.random.default_rng(0)
-    only = rng.multinomial(
-        200, [(max(0.1, found) + found) / 2, (max(0.1, found) - found) / 2, 1 - max(0.1, found)], 4000
-    )
-    b, c = only[:, 0], only[:, 1]
-    z = np.abs(b - c) / np.sqrt(np.maximum(b + c, 1))
-    assert np.mean(z > 1.96) == pytest.approx(0.8, abs=0.04)
-    assert math.isnan(smallest_net(0, 0.0)) and math.isnan(smallest_net(2, 0.5))
-    assert smallest_net(1000, 0.1) < smallest_net(100, 0.1)
 
 
 def card(sensitivity: float, specificity: float, pictures: int = 4000) -> Card:

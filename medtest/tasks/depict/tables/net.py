@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from medtest.cases import UNCHANGED
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Floats, Integers
-from medtest.results.cube.intervals import FEW_CLUSTERS, Z95, joined, paired_score, percentile_ends, wilson_of_rate
+from medtest.results.cube.intervals import FEW_CLUSTERS, joined, paired_score, percentile_ends, wilson_of_rate
 from medtest.results.cube.paired import clustered, holm
+from medtest.results.cube.power import smallest_difference
 from medtest.results.cube.rates import BOOTSTRAP
 from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.rules import ENTITIES, RELATIONS, RULES, STRICT
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 NET_COLUMNS = columns_in(__file__, "actesting_net")
 PAIRED_SCORE, NEWCOMBE = "paired_score", "newcombe"
-_Z80 = 0.8416212335729143
-"""0.8 quantile of the normal distribution."""
 
 
 def net_table(cases: DepictedCases) -> pd.DataFrame:
@@ -106,7 +105,7 @@ def _row(cases: DepictedCases, own: Integers, wrong: Floats, floor: Integers, fl
         "ci_high": _round(high),
         "ci_method": method,
         "p": clustered(net),
-        "smallest_net": _round(smallest_net(len(net), float(np.mean(net != 0)))),
+        "smallest_net": _round(smallest_difference(len(net), float(np.mean(net != 0)))),
     }
 
 
@@ -157,36 +156,6 @@ def _effective(weights: Floats) -> float:
 def _few(sums: Floats) -> bool:
     hit, missed = int((sums[:, 0] > 0).sum()), int((sums[:, 0] < sums[:, 1]).sum())
     return min(hit, missed) < FEW_CLUSTERS
-
-
-def smallest_net(pairs: int, discordant: float) -> float:
-    """Return the smallest difference of two paired proportions that a test at 5 % shows with a power of 80 %.
-
-    R. J. Connor, Biometrics 43, 1987: with discordant share ψ and difference δ the power of McNemar's test is that of
-    a normal with mean δ√n, against 1.96 √ψ, with variance ψ - δ². ψ is the share that was observed, and at least δ.
-
-    Args:
-        pairs: Number of pairs.
-        discordant: Share of pairs in which one alone errs, in [0, 1].
-
-    Returns:
-        In (0, 1], NaN where no difference could be shown.
-    """
-    if pairs <= 0:
-        return math.nan
-
-    def shown(delta: float) -> bool:
-        psi = max(discordant, delta)
-        spread = math.sqrt(max(psi - delta**2, 0.0))
-        return delta * math.sqrt(pairs) - Z95 * math.sqrt(psi) >= _Z80 * spread
-
-    if not shown(1.0):
-        return math.nan
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if shown(middle) else (middle, high)
-    return high
 
 
 def _round(value: float) -> float:

@@ -1,0 +1,64 @@
+"""``plan=true``: the differences between two runs that so many cases can show, as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from medtest.report.compared.planned import KEY, Detectable, detectable, expected_differences, gate_lines
+from medtest.suite.model import PairedGate
+from medtest.suite.outline import Outline
+from medtest.suite.schema import PowerBlock
+
+MARGIN = 2.0
+"""Points, where neither ``power.margin_percent`` nor a gate says another."""
+
+
+def power_view(plan: Outline, power: PowerBlock, home: Path) -> RenderableType | None:
+    """Return what two runs of a plan can show of one another; None where nothing is planned.
+
+    Args:
+        plan: The plan.
+        power: Which finished runs, and which margin; without, those of gates that name a run.
+        home: Folder that holds ``outputs/``.
+
+    Raises:
+        UserMistakes: A run that is named is not there, or two share no case.
+    """
+    like = [power.like] if isinstance(power.like, str) else list(power.like or ())
+    gated = [gate for gate in plan.suite.gates if isinstance(gate, PairedGate)]
+    key = KEY if like or not gated else "gates.no_worse_than"
+    like = like or [gate.no_worse_than for gate in gated[:1]]
+    margin = power.margin_percent or (gated[0].margin_percent if gated else MARGIN)
+    expected, origin = expected_differences(like, home, plan.suite.oracle.primary, key=key)
+    rows = detectable(plan, expected, margin)
+    if not rows:
+        return None
+    seeds = sum(plan.datasets.values())
+    head = f"What two runs on these {seeds:,} seeds can show of one another, in points of percent"
+    return Group(
+        f"[bold]{head}[/bold]",
+        _table(rows, margin),
+        "Smallest: 80 % of pairs of runs show it (5 %, two-sided, one test).",
+        "Margin: in 80 % of pairs of runs that do not differ, the upper 95 % end of the difference lies below it.",
+        escape(origin),
+        *(escape(line) for line in gate_lines(plan, expected)),
+    )
+
+
+def _table(rows: list[Detectable], margin: float) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("relation", no_wrap=True)
+    for name in ("cases", "smallest", "in a cell", f"seeds for a margin of {margin:g}"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        cell = "" if row is rows[0] and len(rows) > 1 else _points(row.cell)
+        table.add_row(escape(row.name), f"{row.cases:,}", _points(row.smallest), cell, f"{row.seeds:,}")
+    return table
+
+
+def _points(value: float) -> str:
+    return "none" if value != value else f"{value:.1f}"  # noqa: PLR0124 - NaN

@@ -1,0 +1,157 @@
+"""What two runs of a planned suite could show of one another, in words and as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from medtest.cases import UNCHANGED
+from medtest.errors import Mistake
+from medtest.report.charts.heat import percent
+from medtest.report.compared.named import run_here
+from medtest.report.compared.pairs import no_shared_case
+from medtest.report.material import read_run
+from medtest.results.cube.power import PairedShares, clusters_for_margin, smallest_difference, worth
+from medtest.results.expected import ExpectedDifferences, expected_of_one, expected_of_two
+from medtest.results.gates import describe
+from medtest.results.records.common_cases import common_cases
+from medtest.results.records.judged import compared_records
+from medtest.results.records.wanted import Wanted
+from medtest.suite.model import Criterion, PairedGate
+from medtest.suite.outline import Outline, RelationOutline
+
+KEY = "power.like"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detectable:
+    """What the cases of a row can show.
+
+    Attributes:
+        name: The row.
+        cases: Cases.
+        clusters: Patients, videos or seeds that they are of.
+        smallest: The smallest difference that 80 % of pairs of runs would show, in points; NaN for none.
+        cell: The same of one cell of the row; NaN for none, or where there are no cells.
+        seeds: Seeds that the margin needs.
+    """
+
+    name: str
+    cases: int
+    clusters: int
+    smallest: float
+    cell: float
+    seeds: int
+
+
+def expected_differences(
+    like: Sequence[str], home: Path, primary: Criterion, *, key: str = KEY
+) -> tuple[ExpectedDifferences, str]:
+    """Return how two runs are expected to differ, and where that is from.
+
+    Args:
+        like: Names of one or two finished runs (:func:`medtest.report.compared.named.find_run`); none for the worst
+            case.
+        home: Folder that holds ``outputs/``.
+        primary: When a case is a violation.
+        key: Where the names were typed.
+
+    Raises:
+        UserMistakes: There is no such run, none of its cases has a verdict, or two share none.
+    """
+    if not like:
+        return ExpectedDifferences(), (
+            "Worst case: every case differs between the two runs, and all cases of a seed (patient) alike. "
+            f"{KEY}=SUITE/SYSTEM takes both from a finished run, {KEY}=[A,B] from two."
+        )
+    folders = [run_here(name, home, key=key) for name in like]
+    called = [f"{one.parent.parent.name}/{read_run(one).get('system') or one.parent.name}" for one in folders]
+    records = [compared_records(one, Wanted.from_folder(one)) for one in folders]
+    found = (
+        expected_of_one(records[0], primary) if len(records) == 1 else expected_of_two(records[0], records[1], primary)
+    )
+    if found is None and len(records) == 2:
+        raise no_shared_case(called[0], called[1], common_cases(records), key=key).as_error()
+    if found is None:
+        raise Mistake(
+            where="command line",
+            key=key,
+            found=f"{like[0]}, in which no case was judged by {primary.score}",
+            allowed="a run of a suite with this criterion",
+        ).as_error()
+    return found, _origin(found, called)
+
+
+def _origin(found: ExpectedDifferences, called: Sequence[str]) -> str:
+    behind = f"{found.cases:,} cases of {found.clusters:,} {'seed' if found.clusters == 1 else 'seeds (patients)'}"
+    alike = f"clustering ρ = {found.overall.clustering:.2f}"
+    share = f"{100 * found.overall.discordant:.2g} % of cases differ"
+    if found.measured:
+        rates = " and ".join(percent(one) for one in found.percent)
+        return f"As {' and '.join(called)} differ ({rates}, {behind}): {share}, {alike}."
+    rate = f"{percent(found.percent[0])} of {behind} violated"
+    return f"As {called[0]} ({rate}, {alike}), beside a run that errs as often and independently: {share}."
+
+
+def detectable(plan: Outline, expected: ExpectedDifferences, margin_percent: float) -> list[Detectable]:
+    """Return a row for all relations and one for each.
+
+    Args:
+        plan: The plan.
+        expected: How two runs are expected to differ.
+        margin_percent: What the upper end of the interval of their difference is to lie below, in points.
+    """
+    shares = [share for share in plan.relations if share.id != UNCHANGED and share.cases]
+    cases = sum(share.cases for share in shares)
+    if not cases or not plan.clusters:
+        return []
+    rows = [_row("all relations", cases, plan, expected.overall, margin_percent)] if len(shares) > 1 else []
+    rows += [_row(share.id, share.cases, plan, expected.of(share.id), margin_percent, share) for share in shares]
+    if len({(row.smallest, row.seeds) for row in rows}) == 1:  # whole clusters count, however many cases they have
+        return [replace(rows[0], name="all relations, or any one", cell=rows[-1].cell)]
+    return rows
+
+
+def gate_lines(plan: Outline, expected: ExpectedDifferences) -> Iterator[str]:
+    """Yield for each gate that names a finished run how many seeds it needs.
+
+    Args:
+        plan: The plan.
+        expected: How two runs are expected to differ.
+    """
+    for gate in plan.suite.gates:
+        if not isinstance(gate, PairedGate):
+            continue
+        spoken = [one for one in plan.relations if gate.relation in (one.id, "overall") and one.id != UNCHANGED]
+        cases = sum(one.cases // (1 if gate.severity == "all" else max(1, len(one.severities))) for one in spoken)
+        if not cases or not plan.clusters:
+            continue
+        paired = expected.overall if gate.relation == "overall" else expected.of(gate.relation)
+        needed = _seeds(gate.margin_percent, paired, cases, plan)
+        there = sum(plan.datasets.values())
+        enough = "enough" if needed <= there else "too few"
+        held = f"needs {needed:,} seeds to be held in 80 % of runs that are no worse"
+        yield f"Gate {describe(gate)}: {held}; {there:,} are {enough}."
+
+
+def _row(
+    name: str, cases: int, plan: Outline, paired: PairedShares, margin: float, share: RelationOutline | None = None
+) -> Detectable:
+    cell = math.nan
+    if share is not None:
+        cell = smallest_difference(worth(share.per_cell, share.independent, paired.clustering), paired.discordant)
+    return Detectable(
+        name=name,
+        cases=cases,
+        clusters=plan.clusters,
+        smallest=100 * smallest_difference(worth(cases, plan.clusters, paired.clustering), paired.discordant),
+        cell=100 * cell,
+        seeds=_seeds(margin, paired, cases, plan),
+    )
+
+
+def _seeds(margin_percent: float, paired: PairedShares, cases: int, plan: Outline) -> int:
+    needed = clusters_for_margin(margin_percent / 100, paired, cases, plan.clusters)
+    return math.ceil(needed * sum(plan.datasets.values()) / plan.clusters)
