@@ -28,6 +28,7 @@ import numpy as np
 import psutil
 
 from medtest.cases import Address, Image, Json
+from medtest.cli.bootstrap import quiet_libraries
 from medtest.plugins import PartInfo, PartSettings
 from medtest.readers.pictures.base import PictureContent, PictureReader
 from medtest.scenes import Scene, SeenEntity, Tells
@@ -194,6 +195,7 @@ def main() -> None:
     parser.add_argument("--suite", default="", help="a suite of labels that ships")
     parser.add_argument("--once", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    quiet_libraries()  # as the command line does, before Arrow chooses its allocator
     if args.once:
         from benchmarks import memory  # workers know its classes by this name and not by that of the main module
 

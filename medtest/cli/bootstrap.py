@@ -21,6 +21,8 @@ _QUIET = {
     "GIT_PYTHON_REFRESH": "quiet",
     "NO_ALBUMENTATIONS_UPDATE": "1",
 }
+_MEMORY = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""Arrow's own allocator keeps what was freed: with it a run's process peaks 40 MiB higher, and more in long runs."""
 _SYSTEM_LIBRARIES = ("libGL.so", "libglib-2.0", "libgthread", "libSM.so", "libXext.so", "libxcb", "libX11")
 _PACKAGES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("debian", "ubuntu", "linuxmint", "pop"), "apt-get install libgl1 libglib2.0-0"),
@@ -39,8 +41,8 @@ def tell_defect() -> int:
 
 
 def quiet_libraries() -> None:
-    """Switch off the telemetry and the network look-ups of the libraries we use; what the user set stays."""
-    for name, value in _QUIET.items():
+    """Switch off the telemetry, the network look-ups and the hoards of the libraries we use; the user's own stay."""
+    for name, value in {**_QUIET, **_MEMORY}.items():
         os.environ.setdefault(name, value)
 
 

@@ -246,16 +246,16 @@ def _called(table: pa.Table, system: str) -> pa.Table:
 
 
 def _newest(parts: list[RowGroup]) -> NDArray[np.int64]:
-    """Return an N×3 array (part, row in it, place) of the newest row of every case, sorted by place."""
+    """Return the newest row of every case, sorted by place; rows are counted through all parts from the oldest.
+
+    A number a case is all that is kept of a plan of any length.
+    """
     if not parts:
-        return np.empty((0, 3), dtype=np.int64)
+        return np.empty(0, dtype=np.int64)
     places = np.concatenate([part.places for part in parts])
-    owner = np.repeat(np.arange(len(parts)), [len(part.places) for part in parts])
-    row = np.concatenate([np.arange(len(part.places)) for part in parts])
     by_place = np.argsort(places, kind="stable")
-    last = np.append(np.diff(places[by_place]) != 0, True)
-    chosen = by_place[last]
-    return np.stack([owner[chosen], row[chosen], places[chosen]], axis=1)
+    places = places[by_place]
+    return by_place[np.append(places[1:] != places[:-1], True)]
 
 
 class _Reader:
@@ -273,16 +273,18 @@ class _Reader:
         self._primary = primary
         self._judge = judge
         self._kept: OrderedDict[int, pa.Table] = OrderedDict()
+        self._first = np.cumsum([0, *(len(part.places) for part in parts)])
 
     def tables(self, order: NDArray[np.int64]) -> Iterator[pa.Table]:
         for start in range(0, len(order), _MERGED):
             chunk = order[start : start + _MERGED]
-            owners, position = np.unique(chunk[:, 0], return_inverse=True)
+            owner_of = np.searchsorted(self._first, chunk, side="right") - 1
+            owners, position = np.unique(owner_of, return_inverse=True)
             pieces: list[pa.Table] = []
             places: list[NDArray[np.int64]] = []
             for number, owner in enumerate(owners):
                 here = np.flatnonzero(position == number)
-                pieces.append(self._table(int(owner)).take(pa.array(chunk[here, 1])))
+                pieces.append(self._table(int(owner)).take(pa.array(chunk[here] - self._first[owner])))
                 places.append(here)
             back = np.argsort(np.concatenate(places), kind="stable")
             yield pa.concat_tables(pieces).take(pa.array(back)).combine_chunks()
