@@ -67,6 +67,7 @@ LAYERS: dict[str, int] = {
     "result": 10,
     "testing": 10,
     "inside": 10,
+    "packs": 10,
     "arguments": 6,
     "runs": 10,
     "cli": 11,

@@ -76,15 +76,22 @@ def list_parts(
 
 @app.command("check", rich_help_panel=RUN)
 def check(
-    suites: Annotated[list[str], typer.Argument(help="Names of suites, or YAML files; key=value tokens apply to all.")],
+    suites: Annotated[
+        list[str],
+        typer.Argument(help="Names of suites, YAML files, or packs (FILE.zip); key=value tokens apply to all."),
+    ],
     config_dir: ConfigDirs = None,
 ) -> None:
-    """Check suites whole, without running anything; exit code 2 if one has mistakes."""
+    """Check suites whole, without running anything; of a pack, what is the same here."""
     from medtest.cli.listing import check_suites
+    from medtest.cli.packs import check_packs, is_pack
 
     named = [token for token in suites if _names_suite(token)]
-    names = [token.removeprefix("suite=") for token in named]
     overrides = [token for token in suites if token not in named]
+    packs = [token for token in named if is_pack(token)]
+    if packs and packs == named:
+        raise typer.Exit(check_packs(packs, overrides, config_dirs=config_dir or [], console=console()))
+    names = [token.removeprefix("suite=") for token in named]
     raise typer.Exit(check_suites(names, overrides, config_dirs=config_dir or [], console=console()))
 
 
@@ -92,7 +99,7 @@ def _names_suite(token: str) -> bool:
     """Whether a token of ``medtest check`` is a suite and no setting: a file may lie in a folder with = in its name."""
     if token.startswith("~"):
         return False
-    return "=" not in token or token.startswith("suite=") or Path(token).expanduser().is_file()
+    return "=" not in token or token.startswith("suite=") or Path(token).expanduser().exists()
 
 
 @app.command("sheet", rich_help_panel=RUN)
@@ -116,6 +123,22 @@ def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
     from medtest.cli.followups.images import export_images
 
     export_images(tokens, config_dirs=config_dir or [], console=console())
+
+
+@app.command("pack", rich_help_panel=MAKE)
+def pack(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
+    """Pack a suite for others, or a finished run: medtest pack suite=polyp_seg to=FILE.zip (or run=SUITE/SYSTEM)."""
+    from medtest.cli.packs import pack as pack_tokens
+
+    pack_tokens(tokens, config_dirs=config_dir or [], console=console())
+
+
+@app.command("unpack", rich_help_panel=MAKE)
+def unpack(tokens: Annotated[list[str], typer.Argument(help="FILE.zip, and to=FOLDER.")]) -> None:
+    """Unpack what medtest pack wrote into a new folder: medtest unpack FILE.zip to=FOLDER (then medtest check)."""
+    from medtest.cli.packs import unpack as unpack_tokens
+
+    unpack_tokens(tokens, console=console())
 
 
 @app.command("replay", rich_help_panel=RUN)
