@@ -46,7 +46,8 @@ def changed_table(first: Records, second: Records, primary: Criterion) -> pd.Dat
     score = criteria.components(primary.score)[0]
     name = f"self_{score}" if primary.against == "source" else score
     losses = [case_losses(one, primary) for one in (first, second)]
-    moved = np.nan_to_num(np.abs(losses[1] - losses[0]))
+    with np.errstate(invalid="ignore"):  # of a source that scores 0 every loss is infinite
+        moved = np.nan_to_num(np.abs(losses[1] - losses[0]), posinf=0.0)
     rank = {FAILING: 0, PASSING: 1, BROKEN: 2}
     kinds = np.array([rank.get(str(one), 9) for one in change])
     rows = np.lexsort((np.arange(len(kinds)), -moved, kinds))

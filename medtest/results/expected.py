@@ -116,7 +116,11 @@ def _expected(run: Records, counted: NDArray[np.bool_], values: Floats, *, one_r
 
 def _paired(values: Floats, cluster: NDArray[np.int64], *, one_run: bool) -> PairedShares:
     """Return shares of cases; where none was seen, what as many clusters without any leave possible (Wilson's end)."""
-    share = float((values != 0).mean()) or wilson_ends(0.0, len(np.unique(cluster)))[1]
+    net = np.bincount(np.unique(cluster, return_inverse=True)[1], weights=values)
+    none = wilson_ends(0.0, len(net))[1]
+    share, touched = float((values != 0).mean()) or none, float((net != 0).mean()) or none
     return PairedShares(
-        discordant=2 * share * (1 - share) if one_run else share, clustering=clustering_of(values, cluster)
+        discordant=2 * share * (1 - share) if one_run else share,
+        clustering=clustering_of(values, cluster),
+        touched=1 - (1 - touched) ** 2 if one_run else touched,
     )

@@ -13,14 +13,18 @@ from numpy.typing import NDArray
 from records_maker import make_records
 from scipy import stats
 
+from medtest.results.cube.intervals import paired_score
 from medtest.results.cube.power import (
     PairedShares,
     clustering_of,
     clusters_for_margin,
     pairs_for_margin,
     smallest_difference,
+    smallest_shown,
     worth,
 )
+from medtest.results.cube.resampling import Resampler
+from medtest.results.differences import difference_of
 from medtest.results.expected import expected_of_one, expected_of_two
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
@@ -79,6 +83,42 @@ def test_a_margin_holds_in_four_of_five_runs_that_do_not_differ(rho: float) -> N
     net = _clustered(0.0, psi, rho, clusters, size, 3000)
     high = stats.ttest_1samp(net, 0.0, axis=1).confidence_interval(0.95).high / size
     assert np.mean(high < margin) == pytest.approx(0.8, abs=0.035)
+
+
+def test_what_is_promised_is_what_the_tables_show() -> None:
+    size, psi, rho, margin = 10, 0.08, 0.1, 0.05
+    rng = np.random.default_rng(4)
+
+    def drawn(delta: float, clusters: int) -> NDArray[np.float64]:
+        share = max(psi, delta)
+        mean = np.array([(share + delta) / 2, max((share - delta) / 2, 1e-9), 1 - share])
+        shares = rng.dirichlet(mean * (1 / rho - 1), clusters)
+        more, less, _ = rng.multinomial(size, shares).T
+        return np.stack([np.full(clusters, size), more, less, more, less], axis=1).astype(np.float64)
+
+    sample = drawn(0.0, 20_000)
+    touched = float((sample[:, 1] != sample[:, 2]).mean())
+    expected = PairedShares(discordant=psi, clustering=rho, touched=touched)
+    clusters = clusters_for_margin(margin, expected, size * 10, 10)
+    smallest = smallest_shown(expected, size * clusters, clusters)
+    resampler = Resampler(clusters, "simulated")
+    alike, apart = (
+        [difference_of(counts, resampler.drawn(counts)) for counts in (drawn(delta, clusters) for _ in range(200))]
+        for delta in (0.0, smallest)
+    )
+    assert np.mean([row["ci_high"] < 100 * margin for row in alike]) == pytest.approx(0.8, abs=0.1)
+    assert np.mean([row["p"] < 0.05 for row in apart]) == pytest.approx(0.8, abs=0.1)
+
+
+def test_few_clusters_that_differ_count_once_each() -> None:
+    rare = PairedShares(discordant=0.02, clustering=0.0, touched=0.1)
+    assert smallest_shown(rare, 1000, 50) == smallest_difference(50, 0.02)
+    assert smallest_shown(rare, 2000, 100) == smallest_difference(2000, 0.02)
+    assert clusters_for_margin(0.02, rare, 2000, 100) == 125  # 12.5 of them differ
+    never = PairedShares(discordant=0.0001, clustering=0.0, touched=0.0001)
+    clusters = clusters_for_margin(0.02, never, 2000, 100)
+    ends = [paired_score(0, 0, one)[1] for one in (clusters, clusters - 2)]
+    assert ends[0] < 0.02 < ends[1]
 
 
 def test_clustering_is_that_of_statsmodels_and_the_one_that_was_set() -> None:

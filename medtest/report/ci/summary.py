@@ -106,7 +106,7 @@ def _gates(material: Material) -> list[str]:
         [_HELD if one.held else _LOST, escaped(describe(one.gate)), escaped(one.reason)]
         for one in sorted(results, key=lambda one: one.held)
     ]
-    return [*_table(["", "gate", "what was found"], table), ""]
+    return [*table_lines(["", "gate", "what was found"], table), ""]
 
 
 def _relations(rows: Sequence[Row]) -> list[str]:
@@ -131,7 +131,7 @@ def _relations(rows: Sequence[Row]) -> list[str]:
     ]
     more = [f"And {counted(len(listed) - _ROWS, 'relation')} more."] if len(listed) > _ROWS else []
     heads = [f"severity {level}" for level in levels]
-    return [*_table(["relation", "EFR", "95 %", "violations", *heads], table), "", *more, *([""] if more else [])]
+    return [*table_lines(["relation", "EFR", "95 %", "violations", *heads], table), "", *more, *([""] if more else [])]
 
 
 def _known(value: object) -> float:
@@ -139,7 +139,8 @@ def _known(value: object) -> float:
     return number if number == number else -1.0  # noqa: PLR0124 - NaN
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table in Markdown; its cells are :func:`escaped` already."""
     return [
         f"| {' | '.join(heads)} |",
         f"|{'|'.join('---' for _ in heads)}|",

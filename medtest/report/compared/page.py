@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import medtest
 from medtest.report.charts import figures
 from medtest.report.charts.heat import percent
+from medtest.report.ci.comparison import comparison_text
 from medtest.report.compared.pairs import ComparedPair
 from medtest.report.compared.strips import ASKED_AGAIN, ChangedStrips
 from medtest.report.conclusions import conclusions, points_words, rests_on
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _LISTED = 40
-PAGE = "compare.html"
+PAGE, SUMMARY = "compare.html", "compare.md"
 
 
 def chosen_cases(pair: ComparedPair, each: int) -> list[str]:
@@ -40,7 +41,7 @@ def chosen_cases(pair: ComparedPair, each: int) -> list[str]:
 
 
 def write_compared(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips], folder: Path) -> list[Path]:
-    """Write the page and its tables: ``compare.html``, ``compare.csv``, ``compare_cells.csv``, ``compare_changed.csv``.
+    """Write ``compare.html``, ``compare.md``, ``compare.csv``, ``compare_cells.csv`` and ``compare_changed.csv``.
 
     Args:
         pairs: Each run beside the first one.
@@ -56,7 +57,10 @@ def write_compared(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips]
     page = folder / PAGE
     with writing_text(page) as file:
         file.write(compared_html(pairs, drawn))
-    written = [page]
+    summary = folder / SUMMARY
+    with writing_text(summary) as file:
+        file.write(comparison_text(pairs))
+    written = [page, summary]
     frames = {
         "compare.csv": [pair.relations for pair in pairs],
         "compare_cells.csv": [pair.cells for pair in pairs],
@@ -229,8 +233,7 @@ def _picture(name: str, strip: SampleStrip) -> dict[str, Any]:
     again = bool(strip.facts.get(ASKED_AGAIN))
     return {
         "name": name,
-        "note": str(strip.facts.get("said", "")) if again else "from its run",
-        "again": again,
+        "note": "asked again for this page" if again else "from its run",
         "data": strip.data,
         "width": strip.width,
         "height": strip.height,

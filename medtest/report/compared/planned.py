@@ -13,7 +13,7 @@ from medtest.report.charts.heat import percent
 from medtest.report.compared.named import run_here
 from medtest.report.compared.pairs import no_shared_case
 from medtest.report.material import read_run
-from medtest.results.cube.power import PairedShares, clusters_for_margin, smallest_difference, worth
+from medtest.results.cube.power import PairedShares, clusters_for_margin, smallest_shown
 from medtest.results.expected import ExpectedDifferences, expected_of_one, expected_of_two
 from medtest.results.gates import describe
 from medtest.results.records.common_cases import common_cases
@@ -141,12 +141,12 @@ def _row(
 ) -> Detectable:
     cell = math.nan
     if share is not None:
-        cell = smallest_difference(worth(share.per_cell, share.independent, paired.clustering), paired.discordant)
+        cell = smallest_shown(replace(paired, touched=paired.discordant), share.per_cell, share.independent)
     return Detectable(
         name=name,
         cases=cases,
         clusters=plan.clusters,
-        smallest=100 * smallest_difference(worth(cases, plan.clusters, paired.clustering), paired.discordant),
+        smallest=100 * smallest_shown(paired, cases, plan.clusters),
         cell=100 * cell,
         seeds=_seeds(margin, paired, cases, plan),
     )

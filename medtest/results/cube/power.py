@@ -5,6 +5,9 @@ normal with mean δ√n, against 1.96 √ψ, with variance ψ - δ². Where noth
 the difference lies below a margin m with the chance that a normal with deviation √(ψ/n) lies below m - 1.96 √(ψ/n)
 (J. Liu et al., Statistics in Medicine 21, 2002, for δ = 0).
 
+Where runs differ in fewer than ten clusters their tables count each cluster as one case
+(:data:`medtest.results.cube.intervals.FEW_CLUSTERS`), and so does what is promised of them here.
+
 Pairs of one cluster (severities, frames, images of a patient) say less than as many of different ones: n pairs, m in a
 cluster, that correlate by ρ, are worth n / (1 + (m - 1) ρ) (L. Kish, Survey Sampling, 1965).
 """
@@ -17,11 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from medtest.results.cube.intervals import Z95
+from medtest.results.cube.intervals import FEW_CLUSTERS, Z95
 
 Z80 = 0.8416212335729143
 """0.8 quantile of the normal distribution."""
 WORST_DISCORDANT, WORST_CLUSTERING = 1.0, 1.0
+_SURELY_ENOUGH = 12.5
+"""Mean of a Poisson number that is :data:`FEW_CLUSTERS` or more in 80 % of draws."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +36,12 @@ class PairedShares:
     Attributes:
         discordant: ψ, the share of cases that one of two runs alone violates, in [0, 1].
         clustering: ρ, how far the differences of a cluster's cases are alike, in [0, 1].
+        touched: Share of clusters in which the runs differ, in (0, 1].
     """
 
     discordant: float = WORST_DISCORDANT
     clustering: float = WORST_CLUSTERING
+    touched: float = 1.0
 
 
 def smallest_difference(pairs: float, discordant: float) -> float:
@@ -87,6 +94,18 @@ def worth(pairs: float, clusters: float, clustering: float) -> float:
     return pairs / (1.0 + (max(pairs / clusters, 1.0) - 1.0) * clustering)
 
 
+def smallest_shown(expected: PairedShares, pairs: float, clusters: float) -> float:
+    """Return the smallest difference (:func:`smallest_difference`) that pairs in clusters show.
+
+    Args:
+        expected: How the cases are expected to differ.
+        pairs: Cases.
+        clusters: What they stand in.
+    """
+    few = expected.touched * clusters < FEW_CLUSTERS
+    return smallest_difference(worth(pairs, clusters, 1.0 if few else expected.clustering), expected.discordant)
+
+
 def clusters_for_margin(margin: float, expected: PairedShares, pairs: float, clusters: float) -> int:
     """Return how many clusters of this size a margin needs (:func:`pairs_for_margin`), at least two.
 
@@ -97,7 +116,8 @@ def clusters_for_margin(margin: float, expected: PairedShares, pairs: float, clu
         clusters: Above 0.
     """
     needed = pairs_for_margin(margin, expected.discordant)
-    return max(2, math.ceil(needed * clusters / worth(pairs, clusters, expected.clustering) - 1e-9))
+    resampled = max(needed * clusters / worth(pairs, clusters, expected.clustering), _SURELY_ENOUGH / expected.touched)
+    return max(2, math.ceil(min(resampled, max(needed, Z95**2 * (1 - margin) / margin)) - 1e-9))
 
 
 def clustering_of(values: ArrayLike, clusters: NDArray[np.int64]) -> float:

@@ -1,0 +1,66 @@
+"""``compare.md``: runs beside one another, for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import medtest
+from medtest.report.charts.heat import percent
+from medtest.report.ci.summary import escaped, table_lines
+from medtest.report.compared.pairs import ComparedPair
+from medtest.report.conclusions import points_words
+from medtest.report.words import counted, criterion_words
+from medtest.results.changed import BROKEN, FAILING, PASSING
+from medtest.results.differences import RELATION
+from medtest.results.efr import OVERALL
+
+_LISTED = 10
+_HEADS = ("relation", "before", "after", "difference, points", "95 % interval", "p (Holm)", "cases", "better")
+
+
+def comparison_text(pairs: Sequence[ComparedPair]) -> str:
+    """Return the summary of a comparison.
+
+    Args:
+        pairs: Each run beside the first one.
+    """
+    lines: list[str] = []
+    for pair in pairs:
+        lines += [f"## {escaped(pair.names[1])} beside {escaped(pair.names[0])}", ""]
+        lines += [f"A violation: {escaped(criterion_words(pair.other))}.", ""]
+        lines += [*table_lines(_HEADS, [_row(row) for row in _rows(pair)]), ""]
+        lines += [*_changed(pair), ""]
+    return "\n".join([*lines, f"<sub>medtest {escaped(medtest.__version__)}</sub>"]) + "\n"
+
+
+def _rows(pair: ComparedPair) -> list[dict[str, Any]]:
+    table = pair.relations
+    rows = table.loc[((table["measure"] == "violations") & (table["by"] == RELATION)).to_numpy()]
+    return [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
+
+
+def _row(row: dict[str, Any]) -> list[str]:
+    low, high = row["ci_low"], row["ci_high"]
+    bold = "**" if row["name"] == OVERALL else ""
+    return [
+        f"{bold}{'all relations' if bold else escaped(row['name'])}{bold}",
+        percent(row["second_percent"]),
+        percent(row["first_percent"]),
+        points_words(row["difference"]),
+        "" if low != low else f"{points_words(low)} to {points_words(high)}",  # noqa: PLR0124 - NaN
+        f"{row['p_holm']:.2g}",
+        f"{row['cases']:,}",
+        escaped(row["better"]) if row["better"] else "no difference shown",
+    ]
+
+
+def _changed(pair: ComparedPair) -> Iterator[str]:
+    for kind in (FAILING, PASSING, BROKEN):
+        rows = pair.changed.loc[(pair.changed["change"] == kind).to_numpy()]
+        if rows.empty:
+            continue
+        yield f"- {kind}: {counted(len(rows), 'case')}"
+        yield from (f"  - {escaped(address)}" for address in rows["address"].head(_LISTED))
+        if len(rows) > _LISTED:
+            yield f"  - and {len(rows) - _LISTED:,} more, in compare_changed.csv"
