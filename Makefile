@@ -12,11 +12,12 @@ INSTALLER ?= uv
 PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile
 SLOW   ?= slow
 
-.PHONY: help demo test slow lint ui bench install clean
+.PHONY: help demo test slow s3 lint ui bench install clean
 help:
 	@echo "make demo   set up, run suite polyp_seg on two bundled networks, print the EFR table and where the report lies"
 	@echo "make test   set up and run the fast tests"
 	@echo "make slow   run all slow tests          make lint   ruff and mypy"
+	@echo "make s3     set up an environment with s3fs and a server of moto's, and run the tests of data behind URLs there"
 	@echo "make ui     open the MLflow UI          make bench  print every speed and memory figure"
 
 # One lock for users and one for tests, which holds the same versions and more. Neither holds an address of a package
@@ -49,6 +50,14 @@ test: $(TESTS)
 slow: $(TESTS)
 	$(PYTEST) -m "$(SLOW)"
 
+# s3fs takes an older python-dateutil than the tests' lock has, so that an environment of its own reads from S3.
+S3 := $(VENV)-s3
+s3: requirements-s3.lock pyproject.toml $(STAMP)
+	$(PYTHON) -m venv $(S3)
+	$(subst $(BIN)/python,$(S3)/bin/python,$(call INSTALL,--require-hashes -r requirements-s3.lock))
+	$(subst $(BIN)/python,$(S3)/bin/python,$(call INSTALL,--no-deps -e .))
+	$(S3)/bin/python -m pytest -q -m "" tests/test_data_url.py tests/test_data_url_runs.py
+
 lint: $(TESTS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -61,4 +70,4 @@ bench: $(TESTS)
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(S3) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-USERS, TESTS, TOOL = (f"requirements{kind}.lock" for kind in ("", "-dev", "-uv"))
+USERS, TESTS, TOOL, S3 = (f"requirements{kind}.lock" for kind in ("", "-dev", "-uv", "-s3"))
 
 
 def _locked(name: str) -> dict[str, tuple[set[str], set[str]]]:
@@ -32,7 +32,7 @@ def _wanted(*groups: str) -> list[Requirement]:
     return [Requirement(text) for text in texts]
 
 
-@pytest.mark.parametrize("name", [USERS, TESTS, TOOL])
+@pytest.mark.parametrize("name", [USERS, TESTS, TOOL, S3])
 def test_a_lock_holds_hashes_and_no_address(name: str) -> None:
     assert not re.search(
         r"https?://|--(extra-)?index-url|--find-links|file:", (ROOT / name).read_text(encoding="utf-8")
@@ -41,7 +41,7 @@ def test_a_lock_holds_hashes_and_no_address(name: str) -> None:
         assert versions and hashes, f"{name}: {package} has no hash"
 
 
-@pytest.mark.parametrize(("name", "groups"), [(USERS, ()), (TESTS, ("dev",))])
+@pytest.mark.parametrize(("name", "groups"), [(USERS, ()), (TESTS, ("dev",)), (S3, ("s3-tests",))])
 def test_a_lock_holds_what_the_project_asks_for(name: str, groups: tuple[str, ...]) -> None:
     locked = _locked(name)
     for wanted in _wanted(*groups):
