@@ -95,6 +95,7 @@ def evaluate_paired(gate: PairedGate, base: Records, own: Records, called: str) 
     cases, high = int(str(found["cases"])), float(str(found["ci_high"]))
     margin, rates = gate.margin_percent, f"{found['first_percent']:.1f} % against {found['second_percent']:.1f} %"
     on = f"on {cases:,} shared cases, {rates}, {found['difference']:+.1f} points"
+    on += f", {found['only_first']:,} fail anew, {found['only_second']:,} no longer"
     if math.isnan(high):
         reason = f"{on}; they are of one cluster, too few for an interval, so it is not held"
         return GateResult(gate=gate, held=False, percent=None, cases=cases, reason=reason)

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from report_parts import invocation, leave_run, make_suite, write_records
 from scipy.stats import binomtest
+from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from medtest.cli.compare import compare_runs
@@ -24,6 +26,8 @@ from medtest.report.compared.pairs import compare_pair, read_material
 from medtest.report.compared.unlike import differences
 from medtest.report.finish import finish
 from medtest.results.changed import BROKEN, FAILING, PASSING
+from medtest.results.gates import evaluate_paired
+from medtest.results.records.records_io import Records
 from medtest.suite.compose import load_suite
 from medtest.suite.model import PairedGate
 
@@ -74,6 +78,8 @@ def test_cells_agree_with_scipy_and_statsmodels(tmp_path: Path) -> None:
         changed = row.only_first + row.only_second
         expected.append(binomtest(int(row.only_first), int(changed)).pvalue if changed else 1.0)
         assert row.p == pytest.approx(expected[-1], rel=1e-4)
+        table = [[0, row.only_first], [row.only_second, row.cases - changed]]  # a case a cluster
+        assert row.p == pytest.approx(mcnemar(table, exact=True).pvalue, rel=1e-4)
     assert list(cells.p_holm) == pytest.approx(list(multipletests(expected, method="holm")[1]), rel=1e-4)
     assert set(cells.loc[cells.better == "alpha", "relation"]) == {"blur"}
 
@@ -163,6 +169,60 @@ def test_a_gate_beside_a_finished_run_is_held_by_the_upper_end(tmp_path: Path) -
     assert codes == {("blur", 2.0): 1, ("blur", 99.9): 0, ("saturation", 40.0): 0}
     said = (outcome.systems[1].folder / "gates.jsonl").read_text(encoding="utf-8")
     assert "synthetic/alpha (" in said and str(tmp_path) not in said
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"relation": "blur"},
+        {"relation": "blur", "severity": "4"},
+        {"severity": "2"},
+        {"score": "iou", "threshold": 0.5, "relation": "blur"},
+        {"against": "source", "relation": "blur", "dataset": "phantoms"},
+    ],
+    ids=str,
+)
+def test_each_part_of_a_paired_gate_chooses_its_cases(tmp_path: Path, parts: dict[str, Any]) -> None:
+    folders = _two_runs(tmp_path, seeds=40)
+    gate = PairedGate(no_worse_than="synthetic/alpha", **parts)
+    base, own = (Records.read(one) for one in folders)
+    result = evaluate_paired(gate, base, own, "alpha")
+    sides = [pq.read_table(one / "records.parquet").to_pandas().set_index("address") for one in folders]
+    name = f"self_{gate.score}" if gate.against == "source" else gate.score
+    first, second = (
+        one[
+            (one.verdict != "ERROR")
+            & (
+                one.relation == gate.relation
+                if gate.relation != "overall"
+                else ~one.relation.isin(["unchanged", "source"])
+            )
+            & (one.severity.astype(str) == gate.severity if gate.severity != "all" else True)
+            & one[name].notna()
+            & (one[f"source_{gate.score}"] > 0 if gate.against == "truth" else True)
+        ]
+        for one in sides
+    )
+    shared = first.index.intersection(second.index)
+    before, after = (_fell(one.loc[shared], gate) for one in (first, second))
+    assert result.cases == len(shared) > 10
+    assert f"{100 * (after.mean() - before.mean()):+.1f} points" in result.reason
+    fails, passes = int((after & ~before).sum()), int((before & ~after).sum())
+    assert f"{fails} fail anew, {passes} no longer" in result.reason
+    net = (after.astype(int) - before.astype(int)).groupby(first.loc[shared].cluster).agg(["sum", "size"])
+    if (net["sum"] != 0).sum() >= 10:  # resampled here by another hand
+        rng = np.random.default_rng(1)
+        chosen = rng.integers(0, len(net), (4000, len(net)))
+        draws = 100 * net["sum"].to_numpy()[chosen].sum(1) / net["size"].to_numpy()[chosen].sum(1)
+        assert result.percent == pytest.approx(float(np.quantile(draws, 0.975)), abs=1.0)
+    assert result.held == (result.percent is not None and result.percent < gate.margin_percent)
+
+
+def _fell(frame: pd.DataFrame, gate: PairedGate) -> pd.Series:
+    if gate.against == "source":
+        return 1 - frame[f"self_{gate.score}"] > gate.threshold
+    return (frame[f"source_{gate.score}"] - frame[gate.score]) / frame[f"source_{gate.score}"] > gate.threshold
 
 
 def test_a_gate_whose_run_shares_no_case_is_a_mistake(tmp_path: Path) -> None:

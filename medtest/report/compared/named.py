@@ -83,6 +83,10 @@ def _only(folder: Path, name: str, key: str) -> Path:
     if len(runs) == 1:
         return runs[0]
     allowed = f"a folder that holds one run, as {runs[0]}" if runs else f"a folder with {RUN_FILE} and records of a run"
+    if not runs and folder.resolve().parent.name == VIEWS:
+        allowed = (
+            f"{folder.resolve().parents[1]}: a view judges the records of its run, which are the same under all views"
+        )
     raise Mistake(
         where="command line", key=key, found=f"{name}, which holds {len(runs) or 'none'}", allowed=allowed
     ).as_error()
