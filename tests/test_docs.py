@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from command_server import CommandServer
 
 ROOT = Path(__file__).parents[1]
@@ -379,6 +380,48 @@ def test_command(reader: Path, commands: CommandServer, page: str, command: str)
     finding = 1 if "run.py" in command or "medtest run" in command else 0
     assert done.returncode in (0, finding), f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert "Traceback" not in done.stderr
+
+
+def _examples_of_ci() -> dict[str, list[str]]:
+    """Return the shell lines of both examples in docs/ci.md, as their servers would run them."""
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "ci.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    github, gitlab = map(yaml.safe_load, blocks)
+    steps = github["jobs"]["medtest"]["steps"]
+    assert all(("uses" in step) != ("run" in step) for step in steps)
+    job = gitlab["medtest"]
+    return {
+        "github": [step["run"] for step in steps if "run" in step],
+        "gitlab": [*job["before_script"], *job["script"], *job["after_script"]],
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("server", ["github", "gitlab"])
+def test_examples_of_ci(server: str, reader: Path, commands: CommandServer, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    environment = commands.environment(_environment(reader)) | {
+        "MEDTEST_HOME": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": str(summary),
+    }
+    codes = []
+    for line in _examples_of_ci()[server]:
+        if line.startswith(SETUP):
+            continue
+        script = "\n".join(_smaller(one) for one in line.splitlines())
+        script = script.replace("seeds.phantoms.count=200", "seeds.phantoms.count=2").replace(" limit=1 ", " ")
+        done = subprocess.run(
+            ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert "Traceback" not in done.stderr and done.returncode in (0, 1), f"{script}\n{done.stdout}\n{done.stderr}"
+        codes.append(done.returncode)
+    assert codes == [0, 1, 0]  # so few seeds hold no gate
+    (junit,) = tmp_path.glob("outputs/polyp_seg/candidate/*/junit.xml")
+    assert 'failures="1"' in junit.read_text(encoding="utf-8")
+    assert (tmp_path / "outputs" / "compare" / "released-candidate" / "compare.html").is_file()
+    if server == "github":
+        said = summary.read_text(encoding="utf-8")
+        assert "The gate is not held" in said and "## candidate beside released" in said
 
 
 @pytest.mark.slow
