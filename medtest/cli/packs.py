@@ -90,7 +90,9 @@ def _pack_suite(tokens: Sequence[str], to: Path, images: bool, config_dirs: Sequ
         )
     compared = len({line.relation for line in lists.cases})
     _told(packed, f"{len(lists.seeds):,} seeds, {len(lists.cases):,} follow-ups of {compared} relations", console)
-    say(console, f"The other side: medtest check {to.name}{' data=PATH' if needs_data(loaded.suite) else ''}")
+    runs = packed.head.of_suite is not None and packed.head.of_suite.runs_from_data
+    data = " data=PATH" if needs_data(loaded.suite) and not runs else ""
+    say(console, f"The other side: medtest check {to.name}{data}")
 
 
 def _pack_run(name: str, to: Path, images: bool | None, console: Console) -> None:
@@ -148,9 +150,7 @@ def unpack(tokens: Sequence[str], *, console: Console) -> None:
     if head.of_run is not None:
         say(console, f"Its tables and report are made by: medtest tables {place}/{head.of_run.folder}")
         return
-    data = ""
-    if any(line.startswith("data/") for line in head.files):
-        data = f" data={place}/data" if head.of_suite is not None and head.of_suite.runs_from_data else ""
+    data = f" data={place}/data" if head.of_suite is not None and head.of_suite.runs_from_data else ""
     say(console, f"To see what is the same here: medtest check {place}{data}")
     say(console, f"To run it: python run.py suite={place}/suites/{head.suite}.yaml{data}")
 

@@ -8,22 +8,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
-
 from medtest.errors import Mistake, UserMistakes
 from medtest.packs.compare import about_cases, about_seeds, about_suite, about_systems, compare_data
-from medtest.packs.contents import DATA, FOLLOW_UPS, SEEDS, SUITES, PackHead, RunFacts, SuiteFacts, no_pack
+from medtest.packs.contents import DATA, FOLLOW_UPS, SEEDS, SUITES, PackHead, RunFacts, SuiteFacts
 from medtest.packs.findings import PackFinding, Sameness, about_versions, listed
 from medtest.packs.lists import CaseLine, Progress, SeedLine, Surveyor, read_list
 from medtest.packs.locks import ANSWERS, PIXELS, lock_of, other_versions
 from medtest.packs.reading import PackFolder
 from medtest.packs.runs import remade
-from medtest.packs.suites import plain_composed, systems_covered
+from medtest.packs.suites import parts_of, plain_composed, systems_covered
 from medtest.packs.tables import compare_tables
 from medtest.plugins import FAMILIES, parts
 from medtest.portable import processor_notices
 from medtest.suite.compose import Loaded, load, needs_data
 from medtest.suite.model import Invocation
+from medtest.suite.safety import read_suite
 
 Invocations = Callable[[Loaded], Invocation]
 """Tells how a loaded suite is run."""
@@ -132,7 +131,7 @@ def _check_suite(
         compared = compare_data(surveyor, facts, seeds, cases, progress)
         decoders = [one for one in others if PIXELS in one.touches]
         about = [about_seeds(compared, len(seeds), decoders), about_cases(compared, facts.left_out)]
-    whole = about_suite(suite, plain_composed(suite), packed, facts.parts)
+    whole = about_suite(plain_composed(suite), packed, parts_of(suite), facts.parts)
     systems = about_systems(
         dict(systems_covered(suite, surveyor)), facts.systems, same_seeds=about[0].state is Sameness.SAME
     )
@@ -158,13 +157,15 @@ def _first(seeds: Sequence[SeedLine], limit: int) -> list[SeedLine]:
 
 
 def _composed(pack: PackFolder, name: str) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(pack.text(name))
-    except (yaml.YAMLError, RecursionError) as error:
-        raise no_pack(pack.where, f"{name}, which is no suite") from error
-    if not isinstance(values, dict):
-        raise no_pack(pack.where, f"{name}, which is no suite")
-    return values
+    """Return the packed suite as plain data.
+
+    Raises:
+        UserMistakes: It is none, or says what no suite may.
+    """
+    document = read_suite(pack.folder / name, f"{pack.where}: {name}")
+    if document.mistakes:
+        raise UserMistakes(document.mistakes)
+    return document.values
 
 
 def _check_parts(facts: SuiteFacts, overrides: Sequence[str]) -> None:
@@ -200,7 +201,7 @@ def _check_parts(facts: SuiteFacts, overrides: Sequence[str]) -> None:
 def _check_run(pack: PackFolder, facts: RunFacts) -> list[PackFinding]:
     others = other_versions(pack.head.versions, lock_of(info.origin for info in parts("tables").values()))
     with TemporaryDirectory(prefix="medtest-check-") as scratch:
-        made = remade(pack.folder, facts.folder, Path(scratch) / "pack")
+        made = remade(pack.folder, facts.folder, Path(scratch) / "pack", pack.head.files)
         table = compare_tables(
             facts, made, packed=pack.folder / facts.folder, here=Path(scratch) / "pack" / facts.folder
         )

@@ -13,7 +13,6 @@ from medtest.packs.contents import PackedPart, SuiteFacts
 from medtest.packs.findings import PackFinding, Sameness, listed
 from medtest.packs.lists import CaseLine, Progress, SeedLine, Surveyor
 from medtest.packs.locks import OtherVersion
-from medtest.suite.model import Suite
 
 
 @dataclass(kw_only=True)
@@ -179,15 +178,18 @@ def about_cases(found: DataCompared, left_out: Mapping[str, str]) -> PackFinding
 
 
 def about_suite(
-    suite: Suite, composed: Mapping[str, Any], packed: Mapping[str, Any], parts: Mapping[str, PackedPart]
+    composed: Mapping[str, Any],
+    packed: Mapping[str, Any],
+    parts: Mapping[str, PackedPart],
+    packed_parts: Mapping[str, PackedPart],
 ) -> PackFinding:
     """Return what to make of a suite that is composed here.
 
     Args:
-        suite: The suite as composed here.
-        composed: The same as plain data.
+        composed: The suite as composed here, plain data.
         packed: The suite as it was packed, likewise.
-        parts: Its parts where it was packed.
+        parts: Its parts here.
+        packed_parts: Its parts where it was packed.
     """
     mine = dict(_leaves({key: value for key, value in composed.items() if key != "systems"}))
     theirs = dict(_leaves({key: value for key, value in packed.items() if key != "systems"}))
@@ -195,14 +197,13 @@ def about_suite(
     lines = []
     if keys:
         lines.append(f"settings that are others here: {listed(keys)}")
-    here = {f"{family}.{plan.id}": plan for family in ("seeds", "relations") for plan in getattr(suite, family)}
     raised = [
-        f"{key} {parts[key].revision} → {plan.info.load().revision}"
-        for key, plan in here.items()
-        if key in parts and parts[key].revision != plan.info.load().revision
+        f"{key} {packed_parts[key].revision} → {part.revision}"
+        for key, part in parts.items()
+        if key in packed_parts and packed_parts[key].revision != part.revision and not key.startswith("systems.")
     ]
     if raised:
-        lines.append(f"made otherwise by this version of medtest (revision): {listed(raised)}")
+        lines.append(f"made or judged otherwise by this version of medtest (revision): {listed(raised)}")
     if not lines:
         return PackFinding(topic="suite", state=Sameness.SAME, words="composes to what was packed")
     return PackFinding(topic="suite", state=Sameness.MATTERS, words="composes to something else", lines=tuple(lines))

@@ -28,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 import medtest
 from medtest.errors import Mistake, UserMistakes
 from medtest.files import file_sha256
+from medtest.files.zips import name_refused
 
 HEAD = "pack.json"
 FORMAT = 1
@@ -112,7 +113,7 @@ class RunFacts(_Fields):
         system: The system's name in records.
         reference: Folder of the run that it is relative to, or "".
         made: SHA-256 of the tables and the report that are made of this pack, by their names below ``folder``.
-        lacking: Tables of the packed run that cannot be made of this pack alone.
+        lacking: Tables of the packed run that are others, or not there, where they are made of this pack alone.
     """
 
     folder: str
@@ -210,7 +211,7 @@ def check_names(head: PackHead, names: Iterable[str], where: str) -> None:
     """
     there = set(names) - {HEAD}
     known = _ALLOWED[head.kind]
-    odd = sorted(name for name in there if not known.fullmatch(name))
+    odd = sorted(name for name in {*there, *head.files} if name_refused(name) or not known.fullmatch(name))
     if odd:
         raise no_pack(where, f"{odd[0][:120]!r}{_more(odd)}, which no pack of a {head.kind} has")
     missing, beside = sorted(head.files.keys() - there), sorted(there - head.files.keys())

@@ -23,6 +23,8 @@ from medtest.runner.records.case_set import FILE as CASES
 from medtest.runner.records.shard_scan import damage
 from medtest.suite.safety import read_suite
 
+MOST_TEXT = 1 << 28
+"""Bytes of a list that is read at once: of a million seeds and more."""
 MOST_RECORDS = 64 << 30
 """Bytes that records may have once they are in memory, as their file declares them."""
 
@@ -47,10 +49,13 @@ class PackFolder:
         """Return a file's text.
 
         Raises:
-            UserMistakes: It is none.
+            UserMistakes: It is none, or larger than :data:`MOST_TEXT`.
         """
+        path = self.folder / name
         try:
-            return decoded((self.folder / name).read_bytes())
+            if path.stat().st_size > MOST_TEXT:
+                raise no_pack(self.where, f"{name} of {path.stat().st_size:,} bytes")
+            return decoded(path.read_bytes())
         except (OSError, ValueError) as error:
             raise no_pack(self.where, f"{name}, which cannot be read: {error}") from error
 
@@ -130,6 +135,7 @@ def reading(given: Path, bounds: ZipBounds = BOUNDS) -> Iterator[PackFolder]:
         raise no_pack(str(given), f"a folder without {HEAD}")
     head = read_head(path.read_bytes(), str(given))
     check_names(head, head.files, str(given))
+    _check_content(given, head, str(given))
     changed = tuple(name for name, packed in head.files.items() if _sha256(given / name) != packed.sha256)
     yield PackFolder(folder=given, where=str(given), head=head, changed=changed)
 
@@ -147,11 +153,12 @@ def _check_content(folder: Path, head: PackHead, where: str) -> None:
     Raises:
         UserMistakes: It is so.
     """
-    for path in sorted(folder.rglob("*.yaml")):
-        document = read_suite(path, f"{where}: {path.relative_to(folder).as_posix()}")
-        if document.mistakes and path.name == SUITE_FILE:
-            raise UserMistakes(document.mistakes[:5])
-    for path in sorted(folder.rglob("*.parquet")):
+    for name in head.files:
+        path = folder / name
+        if path.name == SUITE_FILE and (mistakes := read_suite(path, f"{where}: {name}").mistakes):
+            raise UserMistakes(mistakes[:5])
+        if path.suffix != ".parquet":
+            continue
         try:
             footer = pq.read_metadata(path)
             size = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))

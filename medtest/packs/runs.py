@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ from medtest.packs.locks import lock_of, lock_text
 from medtest.packs.suites import Packed, check_images
 from medtest.packs.writing import check_target, write_pack
 from medtest.plugins import parts
+from medtest.records import PICTURES
 from medtest.report.comparison import REPORT
 from medtest.report.material import INSIDE, SAMPLES, read_run
 from medtest.report.views import remake, views_of
@@ -33,7 +34,7 @@ _ACCOUNTS = re.compile(
     rf"(?:{VIEWS}/[^/]+/)?(?:run\.json|suite\.yaml|cases\.parquet|readings\.json|excluded_by_study\.csv)"
     rf"|records\.parquet|records/shard-[^/]+\.parquet|gates\.jsonl|{INSIDE}/[^/]+\.(?:json|csv)"
 )
-_PICTURES = re.compile(rf"(?:{VIEWS}/[^/]+/)?{SAMPLES}/[^/]+\.(?:png|jpe?g|json)|{INSIDE}/[^/]+\.png")
+_SHOWN = re.compile(rf"(?:{VIEWS}/[^/]+/)?{SAMPLES}/[^/]+\.(?:png|jpe?g|json)|{INSIDE}/[^/]+\.png")
 _KEPT = re.compile(r"(?:crafted|pictures)/(?:images|masks)/[0-9a-f]{2}/[0-9a-f]{64}\.png")
 _OF_REFERENCE = re.compile(r"run\.json|suite\.yaml|records\.parquet|records/shard-[^/]+\.parquet")
 _WRITTEN = (RUN_FILE, "gates.jsonl")
@@ -92,8 +93,8 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
         _copy(folder, stage / own, _chosen(folder, which), reference=os.path.relpath(beside, own) if beside else None)
         if reference is not None and beside != own:
             _copy(reference, stage / beside, _matching(reference, _OF_REFERENCE), reference=None)
-        made = remade(stage, own, Path(scratch) / "made")
-        lacking = _lacking(folder, made)
+        made = remade(stage, own, Path(scratch) / "made", packed_files(stage))
+        lacking = _lacking(folder, made, _with_pictures(folder, which, stage, own))
         for name in made:
             if name.endswith((".csv", ".tex")):
                 _link(Path(scratch) / "made" / own / name, stage / own / name)
@@ -141,22 +142,23 @@ def privacy_of(folder: Path) -> Privacy:
     )
 
 
-def remade(pack: Path, own: str, scratch: Path) -> dict[str, str]:
+def remade(pack: Path, own: str, scratch: Path, names: Iterable[str]) -> dict[str, str]:
     """Make tables and reports of a packed run in a copy, and return what they hash to, by name below its folder.
 
     Args:
         pack: The pack's folder, which stays as it is.
         own: Where the run lies in it.
         scratch: Where the copy is made.
+        names: The pack's files; those below ``outputs/`` count.
 
     Raises:
         OutputProblem: They cannot be made.
     """
-    for path in sorted(path for path in (pack / OUTPUTS).rglob("*") if path.is_file()):
-        _link(path, scratch / path.relative_to(pack), copied=path.name in _WRITTEN)
+    for name in names:
+        path = pack / name
+        if name.startswith(f"{OUTPUTS}/") and path.parent.name != TABLES:
+            _link(path, scratch / name, copied=path.name in _WRITTEN)
     folder = scratch / own
-    for name in (own, *(f"{own}/{VIEWS}/{view}" for view in _views(folder))):
-        shutil.rmtree(scratch / name / TABLES, ignore_errors=True)
     remake(folder)
     for view in _views(folder):
         remake(folder, view=view)
@@ -193,7 +195,7 @@ def _matching(folder: Path, pattern: re.Pattern[str]) -> Iterator[str]:
 def _chosen(folder: Path, which: Travelling) -> Iterator[str]:
     yield from _matching(folder, _ACCOUNTS)
     if which.shown:
-        yield from _matching(folder, _PICTURES)
+        yield from _matching(folder, _SHOWN)
     if which.kept:
         yield from _matching(folder, _KEPT)
 
@@ -219,10 +221,25 @@ def _link(source: Path, target: Path, *, copied: bool = False) -> None:
     shutil.copyfile(source, target)
 
 
-def _lacking(folder: Path, made: dict[str, str]) -> list[str]:
-    """Return tables that the run has and its pack has not."""
+def _with_pictures(folder: Path, which: Travelling, stage: Path, own: str) -> dict[str, str]:
+    """Return what tables hash to where pictures that stay are at hand; nothing where none are, or all travel."""
+    if which.kept or not (folder / PICTURES).is_dir():
+        return {}
+    with TemporaryDirectory(prefix="medtest-pack-") as scratch:
+        whole = Path(scratch) / "whole"
+        for path in sorted(path for path in (stage / OUTPUTS).rglob("*") if path.is_file()):
+            _link(path, whole / path.relative_to(stage))
+        for name in _matching(folder, _KEPT):
+            _link(folder / name, whole / own / name)
+        return remade(whole, own, Path(scratch) / "made", packed_files(whole))
+
+
+def _lacking(folder: Path, made: dict[str, str], whole: dict[str, str]) -> list[str]:
+    """Return tables that the run has and its pack has not, or has otherwise since pictures stay."""
     there = [path.relative_to(folder).as_posix() for path in (folder / TABLES).glob("*") if path.is_file()]
-    return sorted(name for name in there if name not in made and name.endswith((".csv", ".tex")))
+    lost = [name for name in there if name not in made]
+    other = [name for name in whole if made.get(name) != whole[name]]
+    return sorted(name for name in {*lost, *other} if name.endswith((".csv", ".tex")))
 
 
 def _remade_otherwise(folder: Path, made: dict[str, str]) -> list[str]:
@@ -240,12 +257,12 @@ def _notices(which: Travelling, privacy: Privacy) -> Iterator[str]:
 def _about_tables(lacking: list[str], other: list[str]) -> Iterator[str]:
     if lacking:
         yield (
-            f"Not made of this pack: {listed([Path(name).name for name in lacking], 30)}. They rest on pictures that "
-            "systems drew (images=true), or on a gate that was typed."
+            f"Of this pack alone other tables are made, or none: {listed(lacking, 30)}. They rest on pictures that "
+            "systems drew, which images=true packs, or on a gate that was typed."
         )
-    tables = [name for name in other if not name.endswith(REPORT)]
-    if tables:
+    stale = [name for name in other if not name.endswith(REPORT) and name not in lacking]
+    if stale:
         yield (
-            f"Made anew for this pack, and others than those that lie in the run's folder: {listed(tables, 30)}. "
+            f"Made anew for this pack, and others than those that lie in the run's folder: {listed(stale, 30)}. "
             "medtest tables makes those anew too."
         )

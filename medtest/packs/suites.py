@@ -103,7 +103,7 @@ def pack_suite(
         runs = writer is not None and writer.count > 0 and _reads_alike(suite, invocation, stage / DATA, lists)
         if writer is not None:
             notices += _about_pixels(suite, writer, runs)
-        parts = {f"{family}.{plan.id}": _part(plan) for family, plan in _plans(suite)}
+        parts = parts_of(suite)
         versions = lock_of(part.origin for part in parts.values() if part.origin != "medtest")
         (stage / LOCK).write_text(lock_text(versions), encoding="utf-8")
         (stage / SEEDS).write_text(list_text(lists.seeds, SeedLine), encoding="utf-8")
@@ -140,6 +140,11 @@ def plain_composed(suite: Suite) -> dict[str, Any]:
     """Return a suite as composed, as JSON values."""
     found: dict[str, Any] = json.loads(json.dumps(suite.composed))
     return found
+
+
+def parts_of(suite: Suite) -> dict[str, PackedPart]:
+    """Return the parts of a suite, as ``relations.blur`` and the like."""
+    return {f"{family}.{plan.id}": _part(plan) for family, plan in _plans(suite)}
 
 
 def systems_covered(suite: Suite, surveyor: Surveyor) -> Iterator[tuple[str, dict[str, Any]]]:

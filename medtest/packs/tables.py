@@ -43,7 +43,7 @@ def compare_tables(facts: RunFacts, made: dict[str, str], *, packed: Path, here:
         lines.append(f"say something else: {listed(other, 30)}")
         worst = Sameness.MATTERS
     if facts.lacking:
-        lines.append(f"the packed run had, and its records alone do not give: {listed(facts.lacking, 30)}")
+        lines.append(f"others in the packed run, of pictures or gates that stayed: {listed(facts.lacking, 30)}")
     words = f"{len(same):,} of {len(names):,} have the same bits, made of the records again"
     return [PackFinding(topic="tables", state=worst, words=words, lines=tuple(lines)), _report(facts, made, worst)]
 

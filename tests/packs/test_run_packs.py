@@ -153,6 +153,7 @@ def dark(image: Image) -> dict[str, float]:
     return {"melanoma": 1 - value, "benign": value}
 
 
+@pytest.mark.slow
 def test_a_run_that_is_relative_to_another_takes_it_along(tmp_path: Path) -> None:
     """Flips of a classifier are relative to another's, whose records its tables need."""
     result = medtest.run(
@@ -179,6 +180,46 @@ def test_a_run_that_is_relative_to_another_takes_it_along(tmp_path: Path) -> Non
     assert checked(lost) == ExitCode.OK
 
 
+@pytest.mark.slow
+@pytest.mark.long
+def test_pictures_that_systems_drew_travel_when_they_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run of prompts: one of its tables rests on what was drawn."""
+    result = medtest.run("t2i", limit=1, track=False, workers=1, home=tmp_path / "home", relations=["ss"])
+    folder = folder_of(result)
+    file = packed(tmp_path / "p.zip", f"run={folder}", "images=true")
+    assert "fidelity.csv" not in capsys.readouterr().out
+    (run,) = unpacked(file, tmp_path / "other").glob("outputs/*/*/*")
+    assert list(run.glob("pictures/images/*/*.png"))
+    shutil.rmtree(run / "tables")
+    remake_tables(run, console=console())
+    mine, theirs = made_in(run), made_in(folder)
+    assert [name for name in theirs if mine.get(name) != theirs[name]] in ([], ["report.html"])  # notices of the run
+    capsys.readouterr()
+    file = packed(tmp_path / "q.zip", f"run={folder}")
+    assert "tables/fidelity.csv. They rest on pictures" in capsys.readouterr().out
+    with zipfile.ZipFile(file) as archive:
+        assert not any("/pictures/" in name for name in archive.namelist())
+
+
+@pytest.mark.slow
+def test_views_travel_and_are_made_again(tmp_path: Path) -> None:
+    """A narrower call and another oracle: each has tables and a report of its own in the run's folder."""
+    options = {"track": False, "workers": 1, "home": tmp_path / "home", "fingerprint": "reddish 1"}
+    options["relations"] = {"blur": {"severities": [3]}}
+    for limit, overrides in ((2, []), (1, []), (2, ["oracles.primary.threshold=0.5"])):
+        result = medtest.run("polyp_seg", reddish, limit=limit, overrides=overrides, **options)  # type: ignore[arg-type]
+    folder = folder_of(result)
+    remake_tables(folder, console=console())
+    file = packed(tmp_path / "p.zip", f"run={folder}")
+    (run,) = unpacked(file, tmp_path / "other").glob("outputs/*/*/*")
+    remake_tables(run, console=console())
+    assert made_in(run) == made_in(folder)
+    assert len([name for name in made_in(run) if name.startswith("views/") and name.endswith("report.html")]) == 2
+    assert checked(file) == ExitCode.OK
+
+
 @pytest.mark.parametrize("key", ["reference", "folder"])
 def test_a_pack_that_points_out_of_itself_is_refused(run_pack: Path, tmp_path: Path, key: str) -> None:
     def out(files: dict[str, bytes]) -> None:
@@ -190,8 +231,11 @@ def test_a_pack_that_points_out_of_itself_is_refused(run_pack: Path, tmp_path: P
             facts = json.loads(files["pack.json"])["of_run"]
             resealed(files, of_run={**facts, "folder": "outputs/../../other"})
 
-    with pytest.raises(UserMistakes, match="not in the pack|no run.json of its run"):
-        checked(rewritten(run_pack, tmp_path / "p.zip", out))
+    file = rewritten(run_pack, tmp_path / "p.zip", out)
+    shutil.unpack_archive(file, tmp_path / "by_hand")  # another tool looks at nothing
+    for given in (file, tmp_path / "by_hand"):
+        with pytest.raises(UserMistakes, match="not in the pack|no run.json of its run"):
+            checked(given)
 
 
 def test_records_that_were_changed_are_refused(run_pack: Path, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import resource
 import shutil
 import subprocess
 import zipfile
@@ -19,11 +21,16 @@ from PIL import Image
 import medtest
 from medtest.cli.app import run_app
 from medtest.cli.run.launch import main
-from medtest.errors import ExitCode, MedtestError, UserMistakes
+from medtest.errors import ExitCode, MedtestError, OutputProblem, UserMistakes
 from medtest.packs.locks import lock_of, other_versions
+from medtest.packs.reading import unpack
+from medtest.packs.writing import write_pack
 from medtest.phantoms.colon import make_colon
+from medtest.runner.folder import output_problems
 from medtest.suite.compose import load_suite
 
+SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared"))
+REAL = SHARED / "data" / "polyp" / "kvasir_seg" / "test"
 FOLDERS = """
 name: {name}
 version: "1"
@@ -80,6 +87,7 @@ def test_a_pack_holds_data_and_no_code_and_no_image(small_pack: Path) -> None:
     assert str(Path.home()) not in json.dumps(head)
 
 
+@pytest.mark.slow
 def test_hashes_are_those_of_records(small_pack: Path, tmp_path: Path) -> None:
     """Compared with a run of the suite, which goes another way: workers, shards, a Parquet file."""
     import pandas as pd
@@ -97,6 +105,7 @@ def test_hashes_are_those_of_records(small_pack: Path, tmp_path: Path) -> None:
     assert len(both) == 5
 
 
+@pytest.mark.slow
 def test_the_unpacked_suite_is_the_run_that_was_packed(small_pack: Path, tmp_path: Path) -> None:
     """Its digest, and so its folder, is that of the suite as it was typed where it was packed."""
     folder = unpacked(small_pack, tmp_path / "received")
@@ -224,6 +233,7 @@ def test_files_of_other_kinds_with_the_same_pixels_are_the_same_data(
     assert "files of seeds are others, and their pixels are not" in said
 
 
+@pytest.mark.slow
 def test_images_travel_when_asked_for_without_what_their_files_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -242,6 +252,22 @@ def test_images_travel_when_asked_for_without_what_their_files_say(
         folder / "suites" / "ours.yaml", data=folder / "data", home=tmp_path / "h", track=False, limit=1
     )
     assert len(result.records) == 5
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real images are not here (set MEDTEST_SHARED)")
+def test_real_images_are_the_same_until_one_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in ("images", "masks"):
+        shutil.copytree(REAL / kind, tmp_path / "data" / kind)
+    data = f"data={tmp_path / 'data'}"
+    file = packed(tmp_path / "p.zip", "suite=polyp_seg_folder", data, "limit=8", "relations=[blur,blood]")
+    assert checked(file, data) == ExitCode.OK
+    assert "data       same: 8 of 8 seeds the same" in capsys.readouterr().out
+    first = min((tmp_path / "data" / "images").iterdir())
+    pixels = np.asarray(Image.open(first).convert("RGB")).copy()
+    pixels[100, 100] ^= 255
+    Image.fromarray(pixels).save(first)
+    assert checked(file, data) == ExitCode.GATE_NOT_HELD
+    assert "1 changed (other pixels)" in capsys.readouterr().out
 
 
 def test_a_suite_that_forbids_images_keeps_them(tmp_path: Path) -> None:
@@ -398,6 +424,34 @@ def test_content_that_is_not_what_was_packed_is_refused(small_pack: Path, tmp_pa
         with pytest.raises(UserMistakes, match="than was packed|changed since it was packed"):
             unpacked(file, tmp_path / "other")
     assert [path for path in tmp_path.iterdir() if path.suffix != ".zip"] == []
+
+
+def test_where_a_disk_is_full_nothing_half_written_is_left(small_pack: Path, tmp_path: Path) -> None:
+    """A limit on the size of files refuses to write as a full disk does: in the middle."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, before[1]))
+    try:
+        with pytest.raises(OutputProblem, match="cannot be written"):
+            unpack(small_pack, tmp_path / "other")
+        with pytest.raises(OutputProblem, match="cannot be written"), output_problems(tmp_path / "p.zip"):
+            write_pack(small_pack.parent, tmp_path / "p.zip")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_part_of_another_revision_is_named(
+    small_pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def older(files: dict[str, bytes]) -> None:
+        facts = json.loads(files["pack.json"])["of_suite"]
+        for name in ("relations.blur", "oracles.masks"):
+            facts["parts"][name]["revision"] += 1
+        resealed(files, of_suite=facts)
+
+    assert checked(rewritten(small_pack, tmp_path / "p.zip", older)) == ExitCode.GATE_NOT_HELD
+    said = capsys.readouterr().out
+    assert "suite      other, matters" in said and "relations.blur 2 → 1" in said and "oracles.masks" in said
 
 
 def test_a_pack_packed_again_by_another_tool_is_read(small_pack: Path, tmp_path: Path) -> None:
