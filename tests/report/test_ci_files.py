@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -177,6 +178,16 @@ def test_result_is_json_without_nan_and_says_what_the_exit_code_says(tmp_path: P
         one["violations"] for one in found["cells"] if one["relation"] != "unchanged"
     )
     assert len(found["cells"]) == 31 and {one["relation"] for one in found["relations"]} >= {"blur", "unchanged"}
+
+
+def test_files_are_the_same_wherever_the_folder_lies(tmp_path: Path) -> None:
+    folder = _write(tmp_path / "here", "cells", CELL)
+    remake(folder, junit="cells")
+    moved = tmp_path / "there"
+    shutil.copytree(folder, moved)
+    remake(moved, junit="cells")
+    for name in ("junit.xml", "summary.md", "result.json"):
+        assert (folder / name).read_bytes() == (moved / name).read_bytes(), name
 
 
 def test_a_finished_run_can_be_given_its_junit_later(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from medtest.report.words import (
 )
 from medtest.results import efr
 from medtest.results.gates import describe
+from medtest.runner.folder import OUTPUTS, VIEWS
 
 _ROWS = 60
 """Relations that are listed; a comment of GitHub holds 65,536 characters."""
@@ -149,8 +150,15 @@ def table_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str
 
 
 def _foot(material: Material) -> list[str]:
-    place = "/".join(material.target.parts[-4 if not material.view else -6 :])
-    facts = [escaped(f"{place}/report.html")]
+    digest = str(material.run.get("digest") or material.folder.name)
+    place = [
+        OUTPUTS,
+        material.wanted.suite,
+        material.system,
+        digest,
+        *([VIEWS, material.view] if material.view else []),
+    ]
+    facts = [escaped("/".join([*place, "report.html"]))]  # the same wherever the folder lies now
     model = model_words(material, digits=12)
     facts += [f"model {escaped(model)}"] if model else []
     facts += [f"medtest {escaped(medtest.__version__)}"]
