@@ -8,7 +8,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from medtest.errors import MissingSystemLibrary
+from medtest.errors import MedtestError, MissingSystemLibrary
 
 DEFECT = 70
 """Exit code of an error that is medtest's own (sysexits' EX_SOFTWARE); no result of a run is told by it."""
@@ -50,11 +50,17 @@ def require_opencv() -> None:
     """Import OpenCV, or say which system libraries it lacks.
 
     Raises:
+        MedtestError: This Python lacks the package: it is another one than medtest was set up with.
         MissingSystemLibrary: The system lacks a library that opencv-python needs.
     """
     try:
         import cv2  # noqa: F401
     except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "cv2":
+            raise MedtestError(
+                f"{sys.executable} has not the packages that medtest needs. `make install` sets up .venv: run "
+                ".venv/bin/python in place of python; or install them here: pip install -e ."
+            ) from error
         if not any(name in str(error) for name in _SYSTEM_LIBRARIES):
             raise
         raise MissingSystemLibrary(opencv_advice(str(error), _distribution())) from error

@@ -426,3 +426,13 @@ def test_telemetry_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_DISABLE_TELEMETRY", raising=False)
     quiet_libraries()
     assert os.environ["MLFLOW_DISABLE_TELEMETRY"] == "true"
+
+
+def test_a_python_without_the_packages_is_one_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "cv2", None)  # as an import fails where it is not installed
+    assert main(["suite=polyp_seg", "plan=true"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert sys.executable in said and "make install" in said
