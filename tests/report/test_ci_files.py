@@ -153,6 +153,8 @@ def test_summary_is_what_a_renderer_of_markdown_shows(tmp_path: Path) -> None:
         "# head",
         "1. one",
         "- x",
+        "--- x",
+        "-1.5 + 2 points",
         "&lt;",
     ],
 )

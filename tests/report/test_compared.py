@@ -231,7 +231,9 @@ def test_a_gate_whose_run_shares_no_case_is_a_mistake(tmp_path: Path) -> None:
     _two_runs(tmp_path, other_images=True)
     gate = PairedGate(no_worse_than="synthetic/alpha")
     other = replace(outcome, systems=outcome.systems[1:])
-    finished = finish(replace(suite, gates=(gate,)), invocation(tmp_path), other)
+    finished = finish(replace(suite, gates=(gate,)), invocation(tmp_path, junit="cells"), other)
+    junit = (outcome.systems[1].folder / "junit.xml").read_text(encoding="utf-8")
+    assert 'name="no worse than synthetic/alpha by 2 points or more: ' in junit and 'type="error"' in junit
     assert finished.code is ExitCode.MISTAKE
     assert any("no case of synthetic/alpha" in line for line in finished.problems)
     assert finished.reports[0].is_file()

@@ -16,7 +16,7 @@ from medtest.results.differences import RELATION
 from medtest.results.efr import OVERALL
 
 _LISTED = 10
-_HEADS = ("relation", "before", "after", "difference, points", "95 % interval", "p (Holm)", "cases", "better")
+_HEADS = ("difference, points", "95 % interval", "p (Holm)", "cases", "better")
 
 
 def comparison_text(pairs: Sequence[ComparedPair]) -> str:
@@ -29,7 +29,8 @@ def comparison_text(pairs: Sequence[ComparedPair]) -> str:
     for pair in pairs:
         lines += [f"## {escaped(pair.names[1])} beside {escaped(pair.names[0])}", ""]
         lines += [f"A violation: {escaped(criterion_words(pair.other))}.", ""]
-        lines += [*table_lines(_HEADS, [_row(row) for row in _rows(pair)]), ""]
+        heads = ["relation", *map(escaped, pair.names), *_HEADS]
+        lines += [*table_lines(heads, [_row(row) for row in _rows(pair)]), ""]
         lines += [*_changed(pair), ""]
     return "\n".join([*lines, f"<sub>medtest {escaped(medtest.__version__)}</sub>"]) + "\n"
 

@@ -27,7 +27,7 @@ from medtest.runner.folder import OUTPUTS, VIEWS
 
 _ROWS = 60
 """Relations that are listed; a comment of GitHub holds 65,536 characters."""
-_SPECIAL = re.compile(r"([\\`*_{}\[\]|~!$])|(?<!\S)[#>+-]|(?<=\d)[.)](?=\s)")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]|~!$])|(?<!\S)(?:[#>]|[+-](?=[\s+-]|$))|(?<=\d)[.)](?=\s)")
 _REFERS = re.compile(r"(@|#(?=\d)|:(?=//)|\bwww(?=\.))")
 _NOTHING = "&#8203;"
 """A space of no width: what stands before it names nobody and links to nothing."""
@@ -104,7 +104,7 @@ def _gates(material: Material) -> list[str]:
         words = f"Gates were last judged {last['time']}: {'held' if last['held'] else 'not held'}. {last['line']}"
         return [f"> {escaped(words)}", ""]
     table = [
-        [_HELD if one.held else _LOST, escaped(describe(one.gate)), escaped(one.reason)]
+        [f"{_HELD} held" if one.held else f"{_LOST} not held", escaped(describe(one.gate)), escaped(one.reason)]
         for one in sorted(results, key=lambda one: one.held)
     ]
     return [*table_lines(["", "gate", "what was found"], table), ""]
