@@ -113,7 +113,8 @@ def _cases(records: Records, primary: Criterion, given: Axes | None) -> _Cases:
     place = axes(records) if given is None else given
     found = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
     chosen = found.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool)
-    rows = records.followups.loc[chosen]
+    needed = ["severity", *(factor.column for factor in all_factors(_original(primary)))]
+    rows = records.followups[[name for name in needed if name in records.followups.columns]].loc[chosen]
     return _Cases(
         rows=rows,
         violated=found.violated[chosen],
@@ -231,8 +232,7 @@ class _Design:
 
 def _informative(cases: _Cases) -> _Cases:
     """Keep the relations that have cases of both outcomes."""
-    relation = cases.rows["relation"].astype(str).to_numpy(dtype=object).astype(str)
-    codes, count = group_numbers(relation)
+    codes, count = group_numbers(cases.place.relation)
     hit = np.bincount(codes, weights=cases.violated, minlength=count)
     total = np.bincount(codes, minlength=count)
     keep = ((hit > 0) & (hit < total))[codes] if len(codes) else np.zeros(0, bool)
@@ -267,12 +267,15 @@ def _design(cases: _Cases, score: str) -> _Design | None:
             terms.append((name, "factor" if name != "severity" else "adjustment", f"{made[1]:.4g} {unit}"))
     if not any(kind == "factor" for _, kind, _ in terms):
         return None
-    for field in ("relation", "dataset"):
-        texts = cases.rows[field].astype(str).to_numpy(dtype=object).astype(str)
-        names = list(dict.fromkeys(texts))
-        for name in names[1:]:
-            columns.append((texts == name).astype(np.float64))
-            terms.append((f"{field} {name}", "adjustment", f"against {names[0]}"))
+    for field, codes, texts in (
+        ("relation", cases.place.relation, cases.place.relations),
+        ("dataset", cases.place.dataset, cases.place.datasets),
+    ):
+        there, firsts = np.unique(codes, return_index=True)
+        ordered = there[np.argsort(firsts)].tolist()  # in the order of their first cases
+        for number in ordered[1:]:
+            columns.append((codes == number).astype(np.float64))
+            terms.append((f"{field} {texts[number]}", "adjustment", f"against {texts[ordered[0]]}"))
     matrix = np.column_stack([np.ones(len(cases.violated)), *columns])
     kept = _independent(matrix)
     return _Design(matrix=matrix[:, kept], terms=tuple(terms[index - 1] for index in kept[1:]))
@@ -281,14 +284,15 @@ def _design(cases: _Cases, score: str) -> _Design | None:
 def _independent(matrix: Floats) -> list[int]:
     """Return the columns that are not sums of earlier ones."""
     kept: list[int] = []
-    basis = np.zeros((matrix.shape[0], 0))
+    basis = np.zeros(matrix.shape, order="F")
     for index in range(matrix.shape[1]):
         column = matrix[:, index]
-        rest = column - basis @ (basis.T @ column)
+        found = basis[:, : len(kept)]
+        rest = column - found @ (found.T @ column)
         size = float(np.linalg.norm(rest))
         if size > 1e-6 * float(np.linalg.norm(column)):
+            basis[:, len(kept)] = rest / size
             kept.append(index)
-            basis = np.column_stack([basis, rest / size])
     return kept
 
 

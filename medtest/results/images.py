@@ -6,7 +6,7 @@ criterion's matter. Addresses hold what records hold, hashed ids where the suite
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from medtest.oracles import criteria
 from medtest.records import ADDRESS, KEY_COLUMNS, addresses
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Axes, axes
+from medtest.results.cube.rates import decimals
 from medtest.results.records.records_io import Floats, Records
 from medtest.results.records.status import status
 from medtest.suite.model import Criterion
@@ -67,9 +68,7 @@ def images_table(records: Records, primary: Criterion, place: Axes | None = None
         ``violation_percent`` without ``unchanged``, ``worst_loss_percent`` and the ``worst_address`` it is of, then
         ``violations_<relation>`` for each relation, empty where the image has no case of it.
     """
-    import pandas as pd
-
-    return pd.DataFrame(_Cases(records, primary).images(axes(records) if place is None else place))
+    return _Cases(records, primary).images(axes(records) if place is None else place)
 
 
 _NOTHING = (
@@ -137,10 +136,10 @@ class _Cases:
 
     def addresses(self, rows: NDArray[np.intp]) -> list[str]:
         """Return the addresses of follow-ups, by their places; made of the keys where the records lack them."""
-        frame = self.records.followups.iloc[rows]
+        frame = self.records.followups
         if ADDRESS in frame.columns:
-            return [str(text) for text in frame[ADDRESS]]
-        return addresses({name: frame[name].tolist() for name in KEY_COLUMNS})
+            return [str(text) for text in frame[ADDRESS].iloc[rows]]
+        return addresses({name: frame[name].iloc[rows].tolist() for name in KEY_COLUMNS})
 
     def table(
         self, *, changed_only: bool = False, violated_only: bool = False, most: int | None = None
@@ -163,43 +162,48 @@ class _Cases:
         )
         return pd.DataFrame(dict(zip(CASE_COLUMNS, columns, strict=True)))
 
-    def images(self, place: Axes) -> list[dict[str, object]]:
+    def images(self, place: Axes) -> pd.DataFrame:
         import pandas as pd
 
+        (dataset, datasets), (seed, seeds) = (self.records.codes(name) for name in ("dataset", "seed_id"))
+        codes, unique = pd.factorize(dataset * max(1, len(seeds)) + seed)
+        if not len(unique):
+            return pd.DataFrame()
+        names = [(datasets[one // len(seeds)], seeds[one % len(seeds)]) for one in unique.tolist()]
         scores = self._source_scores()
-        pairs = pd.MultiIndex.from_arrays([self.texts("dataset"), self.texts("seed_id")])
-        codes, unique = pd.factorize(pairs)
         failed = self.violated & self.counted
         cases = np.bincount(codes[self.counted], minlength=len(unique))
         violations = np.bincount(codes[failed], minlength=len(unique))
         cell = np.zeros((2, len(unique), len(place.relations)), np.int64)
         np.add.at(cell[0], (codes[self.case], place.relation[self.case]), 1)
         np.add.at(cell[1], (codes[self.violated], place.relation[self.violated]), 1)
-        worst: dict[int, int] = {}
-        for row in self.ranked(self.counted):
-            worst.setdefault(int(codes[row]), int(row))
+        ranked = self.ranked(self.counted)
+        failing, first = np.unique(codes[ranked], return_index=True)
+        worst = ranked[first]
+        largest = np.full(len(unique), -np.inf)
+        largest[failing] = self.loss[worst]
+        address = np.full(len(unique), "", dtype=object)
+        address[failing] = self.addresses(worst)
+        shown = np.full(len(unique), np.nan)
+        shown[failing] = decimals(100 * self.loss[worst], 4)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(cases > 0, 100.0 * violations / cases, np.nan)
-        shown = dict(zip(worst, self.addresses(np.array(list(worst.values()), np.intp)), strict=True))
-        largest = np.array([self.loss[worst[n]] if n in worst else -np.inf for n in range(len(unique))])
         order = np.lexsort([-np.nan_to_num(largest, nan=-np.inf), -np.nan_to_num(share, nan=-1.0)])
-        return [
-            {
-                "dataset": unique[n][0],
-                "seed_id": unique[n][1],
-                "source_score": scores.get(unique[n], np.nan),
-                "cases": int(cases[n]),
-                "violations": int(violations[n]),
-                "violation_percent": round(float(share[n]), 4),
-                "worst_loss_percent": round(100 * float(largest[n]), 4) if n in worst else np.nan,
-                "worst_address": shown.get(n, ""),
-                **{
-                    f"{VIOLATIONS}{name}": int(cell[1, n, number]) if cell[0, n, number] else np.nan
-                    for number, name in enumerate(place.relations)
-                },
-            }
-            for n in order
-        ]
+        columns: dict[str, Any] = {
+            "dataset": np.array([name for name, _ in names], dtype=object),
+            "seed_id": np.array([name for _, name in names], dtype=object),
+            "source_score": np.array([scores.get(name, np.nan) for name in names]),
+            "cases": cases,
+            "violations": violations,
+            "violation_percent": decimals(share, 4),
+            "worst_loss_percent": shown,
+            "worst_address": address,
+        }
+        for number, name in enumerate(place.relations):
+            there = cell[0, :, number] > 0
+            own = cell[1, :, number]
+            columns[f"{VIOLATIONS}{name}"] = own if there.all() else np.where(there, own, np.nan)
+        return pd.DataFrame({name: column[order] for name, column in columns.items()})
 
     def _source_scores(self) -> dict[tuple[str, str], float]:
         """Return each image's mean score on the source case, over its questions; none where there is no such score."""

@@ -136,29 +136,37 @@ class Axes(Places):
         )
 
 
-def _ordered(values: NDArray[np.object_], first: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Return the distinct values, those of ``first`` in its order before the others, and each value's number."""
-    import pandas as pd
+def _ordered(
+    codes: NDArray[np.int64], unique: Sequence[str], first: Sequence[str]
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Return distinct names, those of ``first`` in its order before the others, and each value's number among them.
 
-    codes, unique = pd.factorize(values)
-    names = [str(name) for name in unique]
-    order = [name for name in first if name in names] + [name for name in names if name not in first]
-    place = np.array([order.index(name) for name in names], dtype=np.int64)
-    return tuple(order), place[codes] if len(names) else codes.astype(np.int64)
+    Args:
+        codes: Number of each value in ``unique``.
+        unique: Names in the order of their first values.
+        first: Names, some of which may not be there.
+    """
+    there, before = set(unique), set(first)
+    order = [name for name in first if name in there] + [name for name in unique if name not in before]
+    number = {name: place for place, name in enumerate(order)}
+    place = np.array([number[name] for name in unique], dtype=np.int64)
+    return tuple(order), place[codes] if len(unique) else codes
 
 
 def axes(records: Records, relation_order: Sequence[str] = ()) -> Axes:
     """Return how the follow-ups fall into cells; relations follow ``relation_order``."""
-    datasets, dataset = _ordered(records.texts("dataset"), ())
-    relations, relation = _ordered(records.texts("relation"), relation_order)
-    group_of = dict(zip(records.texts("relation"), records.texts("group"), strict=True))
+    import pandas as pd
+
+    datasets, dataset = _ordered(*records.codes("dataset"), ())
+    relations, relation = _ordered(*records.codes("relation"), relation_order)
+    group_of = _last_group(records)
     severities, severity = np.unique(records.followups["severity"].to_numpy(dtype=np.int64), return_inverse=True)
-    cluster_text = records.texts("cluster")
+    cluster_code, _ = records.codes("cluster")
     cluster = np.zeros(len(dataset), np.int64)
     counts: list[int] = []
     for number in range(len(datasets)):
         inside = dataset == number
-        _, codes = _ordered(cluster_text[inside], ())
+        codes, _ = pd.factorize(cluster_code[inside])
         cluster[inside] = codes
         counts.append(int(codes.max()) + 1 if codes.size else 0)
     return Axes(
@@ -176,11 +184,18 @@ def axes(records: Records, relation_order: Sequence[str] = ()) -> Axes:
     )
 
 
-def _seed_numbers(records: Records, dataset: NDArray[np.int64]) -> NDArray[np.int64]:
-    import pandas as pd
+def _last_group(records: Records) -> dict[str, str]:
+    """Return each relation's group, of its last follow-up."""
+    relation, names = records.codes("relation")
+    group, groups = records.codes("group")
+    last = np.zeros(len(names), np.int64)
+    np.maximum.at(last, relation, np.arange(len(relation)))
+    return {name: groups[group[last[number]]] for number, name in enumerate(names)}
 
+
+def _seed_numbers(records: Records, dataset: NDArray[np.int64]) -> NDArray[np.int64]:
     numbers = dataset
     for name in ("seed_id", "item"):
-        codes, unique = pd.factorize(records.texts(name))
+        codes, unique = records.codes(name)
         _, numbers = np.unique(numbers * max(1, len(unique)) + codes, return_inverse=True)
     return numbers.astype(np.int64).ravel()

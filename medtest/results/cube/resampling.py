@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,21 +51,54 @@ class Resampler:
         Returns:
             float32 replicates × K, the exact sums rounded once.
         """
+        return self.sums_of_each([rows])[0]
+
+    def sums_of_each(self, blocks: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
+        """Return what :meth:`sums` gives of each block, in one pass over the draws.
+
+        Args:
+            blocks: float32 clusters × K each, of any K.
+        """  # noqa: RUF002
+        found = [np.zeros((self.replicates, rows.shape[1]), np.float32) for rows in blocks]
         if self.clusters == 0:
-            return np.zeros((self.replicates, rows.shape[1]), np.float32)
-        exact = _exact(rows, self.clusters)
-        return np.concatenate(
-            [
-                np.matmul(weights.astype(exact.dtype, copy=False), exact).astype(np.float32)
-                for weights in self._weights()
-            ]
-        )
+            return found
+        exact = [_exact(rows, self.clusters) for rows in blocks]
+        batches: list[tuple[list[tuple[int, NDArray[np.bool_], slice]], NDArray[Any]]] = []
+        for kind in (np.float32, np.float64):
+            inside: list[tuple[int, NDArray[np.bool_], slice]] = []
+            columns: list[NDArray[Any]] = []
+            width = 0
+            for number, rows in enumerate(exact):
+                if rows.dtype == kind:
+                    some = np.asarray(
+                        rows.any(axis=0), dtype=np.bool_
+                    )  # cells without a case, and without a violation, sum to nothing
+                    columns.append(rows[:, some])
+                    inside.append((number, some, slice(width, width + int(some.sum()))))
+                    width += int(some.sum())
+            if width:
+                batches.append((inside, np.concatenate(columns, axis=1)))
+        start = 0
+        for weights in self._weights() if batches else ():
+            for inside, rows in batches:
+                sums = np.matmul(weights.astype(rows.dtype, copy=False), rows).astype(np.float32)
+                for number, some, at in inside:
+                    found[number][start : start + len(weights), some] = sums[:, at]
+            start += len(weights)
+        return found
 
     def drawn(self, sums: ArrayLike) -> NDArray[np.float64]:
         """Return replicates × … of clusters × … sums: :meth:`sums` of any shape, in float64."""
-        rows = np.asarray(sums, dtype=np.float32)
-        found = self.sums(np.ascontiguousarray(rows.reshape(len(rows), math.prod(rows.shape[1:]))))
-        return found.astype(np.float64).reshape(self.replicates, *rows.shape[1:])
+        return self.drawn_of_each([sums])[0]
+
+    def drawn_of_each(self, sums: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
+        """Return what :meth:`drawn` gives of each, in one pass over the draws."""
+        rows = [np.asarray(one, dtype=np.float32) for one in sums]
+        found = self.sums_of_each([one.reshape(len(one), math.prod(one.shape[1:])) for one in rows])
+        return [
+            made.astype(np.float64).reshape(self.replicates, *one.shape[1:])
+            for made, one in zip(found, rows, strict=True)
+        ]
 
     def weights(self, count: int) -> NDArray[np.float32]:
         """Return how often each cluster is drawn in the first replicates.

@@ -213,7 +213,37 @@ class Records:
 
     def texts(self, name: str) -> NDArray[np.object_]:
         """Return a text column of the follow-ups, "" where empty."""
-        return self.followups[name].astype(object).fillna("").to_numpy(dtype=object)
+        column = self.followups[name]
+        if str(column.dtype) == "category" and len(column):
+            codes, names = self.codes(name)
+            return np.array([*names], dtype=object)[codes]
+        return column.astype(object).fillna("").to_numpy(dtype=object)
+
+    def codes(self, name: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+        """Return a text column of the follow-ups as numbers: int64 N, and the texts in the order of their first rows.
+
+        Empty ones are "".
+        """
+        if name not in self._codes:
+            import pandas as pd
+
+            column = self.followups[name]
+            if isinstance(column.dtype, pd.CategoricalDtype):
+                texts = column.cat.categories.tolist()
+                first, unique = pd.factorize(column.cat.codes.to_numpy())
+                names = ["" if code < 0 else str(texts[code]) for code in unique.tolist()]
+            else:
+                first, found = pd.factorize(column.astype(object).fillna("").to_numpy(dtype=object))
+                names = [str(text) for text in found]
+            if len(set(names)) < len(names):  # an empty text beside none
+                again, found = pd.factorize(np.array(names, dtype=object))
+                first, names = again[first], [str(text) for text in found]
+            self._codes[name] = (first.astype(np.int64), tuple(names))
+        return self._codes[name]
+
+    @cached_property
+    def _codes(self) -> dict[str, tuple[NDArray[np.int64], tuple[str, ...]]]:
+        return {}
 
     @cached_property
     def source_broken(self) -> NDArray[np.bool_]:

@@ -112,11 +112,13 @@ def alpha_sigma_table(
     """
     import pandas as pd
 
-    rows: list[dict[str, object]] = []
+    curves: list[tuple[dict[str, object], _Curves]] = []
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
     found = axes(records) if place is None else place
-    leveled = np.array([level > 0 for level in found.severities], dtype=bool)
+    leveled = np.array([level > 0 for level in found.severities], dtype=bool)[found.severity]
+    scale = records.floats("scale")
+    rows_of = [np.flatnonzero((found.relation == number) & leveled) for number in range(len(found.relations))]
     for reference in against:
         for score in scores:
             name, origin = compared_columns(score, reference)
@@ -125,14 +127,28 @@ def alpha_sigma_table(
             if np.isnan(after).all() or np.isnan(before).all():
                 continue
             for number, relation in enumerate(found.relations):
-                rows_here = np.flatnonzero((found.relation == number) & leveled[found.severity])
+                rows_here = rows_of[number]
                 if relation == UNCHANGED or rows_here.size == 0:
                     continue
-                head = {"relation": relation, "group": found.groups[number], "score": score, "against": reference}
-                values = (records.floats("scale"), after, before)
-                curves = _Curves(found, rows_here, *values, include_source=include_source)
-                rows += [{**head, **row} for row in curves.rows()]
+                head: dict[str, object] = {
+                    "relation": relation,
+                    "group": found.groups[number],
+                    "score": score,
+                    "against": reference,
+                }
+                values = (scale, after, before)
+                curves.append((head, _Curves(found, rows_here, *values, include_source=include_source)))
+    _draw(found, [one for _, one in curves])
+    rows = [{**head, **row} for head, one in curves for row in one.rows()]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _draw(place: Axes, curves: Sequence[_Curves]) -> None:
+    """Resample all curves of each data set together: the draws are made, and read, once."""
+    for number, resampler in enumerate(place.resamplers):
+        here = [one for one in curves if one.draws(number)]
+        for one, drawn in zip(here, resampler.drawn_of_each([one.sums(number) for one in here]), strict=True):
+            one.drawn[number] = drawn
 
 
 def _known_median(scales: Floats) -> float:
@@ -186,7 +202,9 @@ class _Curves:
             self._curves = np.concatenate([self._sources[:, None], self._curves], axis=1)
         self._dataset = place.dataset[first][whole]
         self._cluster = place.cluster[first][whole]
-        self._present = [n for n in range(len(place.datasets)) if (place.dataset[rows] == n).any()]
+        self._present = np.unique(place.dataset[rows]).tolist()
+        self.drawn: dict[int, Floats] = {}
+        """For each data set replicates × (scales + 1): sums of the curves of resampled clusters, and their seeds."""  # noqa: RUF001
 
     def rows(self) -> list[dict[str, object]]:
         """Return a row for each data set and one for all."""
@@ -219,7 +237,7 @@ class _Curves:
     def _intervals(self, datasets: list[int], found: AlphaSigma) -> dict[str, object]:
         if sum(self._place.clusters[number] for number in datasets) < 2:
             return {}
-        drawn = np.sum([self._drawn(number) for number in datasets], axis=0)
+        drawn = np.sum([self.drawn[number] for number in datasets], axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             means = drawn[:, :-1] / drawn[:, -1:]
         means = means[~np.isnan(means).any(1)]
@@ -237,12 +255,17 @@ class _Curves:
             "sigma_share": round(float((sigmas == found.sigma).mean()), 4),
         }
 
-    def _drawn(self, number: int) -> Floats:
-        """Return replicates × (scales + 1): sums of the curves of resampled clusters, and how many seeds they hold."""
+    def draws(self, number: int) -> bool:
+        """Say whether any row needs the resampled curves of a data set."""
+        scales = self._scales
+        usable = scales.size >= 2 and not np.isnan(scales).any() and not (np.diff(scales) <= 0).any()
+        return usable and number in self._present and self._dataset.size > 0
+
+    def sums(self, number: int) -> Floats:
+        """Return clusters × (scales + 1) of a data set: the sums of their curves, and how many seeds they hold."""  # noqa: RUF002
         inside = self._dataset == number
-        sums = sums_by_cluster(self._curves[inside], self._cluster[inside], self._place.clusters[number])
         # float32 sums of thousands of scores keep six digits: ample for the ends of an interval
-        return self._place.resamplers[number].drawn(sums)
+        return sums_by_cluster(self._curves[inside], self._cluster[inside], self._place.clusters[number])
 
 
 def _places(number: float) -> float:
