@@ -291,8 +291,8 @@ def _follow_ups(material: Material, records: Records, seconds: dict[str, float])
         said, more = "", ""
         if judged.violated[at]:
             kind, more = "failure", f"{rule}\n{replay_command(material, address)}"
-            said = " → ".join(f"{one:.3f}" for one in (before[at], after[at]) if one == one)  # noqa: PLR0124 - NaN
-            said = f"{words} {said}" if said else rule
+            moved = [f"{one:.3f}" for one in (before[at], after[at]) if one == one]  # noqa: PLR0124 - NaN
+            said = rule if primary.score in criteria.NO_THRESHOLD or not moved else f"{words} {' → '.join(moved)}"
         elif judged.error[at]:
             kind, said = "error", reason
         elif not judged.case[at]:

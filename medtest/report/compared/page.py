@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import medtest
+from medtest.cases import UNCHANGED
 from medtest.report.charts import figures
 from medtest.report.charts.heat import percent
 from medtest.report.ci.comparison import comparison_text
@@ -128,7 +129,6 @@ def _shown(pair: ComparedPair, drawn: ChangedStrips) -> dict[str, Any]:
 
 
 def _cards(pair: ComparedPair, row: Mapping[str, Any]) -> list[dict[str, str]]:
-    counts = pair.changed["change"].value_counts()
     known = row["ci_low"] == row["ci_low"]  # noqa: PLR0124 - NaN is unlike itself
     interval = f"95 % interval {points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if known else ""
     sign = ("bad" if row["difference"] > 0 else "good") if row["better"] else ""
@@ -138,7 +138,7 @@ def _cards(pair: ComparedPair, row: Mapping[str, Any]) -> list[dict[str, str]]:
         {"name": "difference", "value": f"{points_words(row['difference'])} points", "note": interval, "sign": sign},
         {
             "name": "changed cases",
-            "value": f"{counts.get(FAILING, 0):,} | {counts.get(PASSING, 0):,}",
+            "value": f"{row['only_first']:,} | {row['only_second']:,}",
             "note": f"newly failing | newly passing, of {row['cases']:,} cases",
             "sign": "",
         },
@@ -195,6 +195,7 @@ def _cell(row: Mapping[Any, Any] | None) -> dict[str, str]:
 
 def _changed(pair: ComparedPair, kind: str, drawn: ChangedStrips) -> dict[str, Any]:
     rows = pair.changed.loc[(pair.changed["change"] == kind).to_numpy()]
+    floor = int((rows["relation"] == UNCHANGED).sum())
     shown = {address for _, address in drawn.strips}
     score = str(rows["score"].iloc[0]) if len(rows) else ""
     listed = [
@@ -209,7 +210,7 @@ def _changed(pair: ComparedPair, kind: str, drawn: ChangedStrips) -> dict[str, A
     ]
     return {
         "title": {FAILING: "Newly failing", PASSING: "Newly passing", BROKEN: "Newly an error"}[kind],
-        "count": counted(len(rows), "case"),
+        "count": counted(len(rows), "case") + (f", {floor:,} of them {UNCHANGED}" if floor else ""),
         "none": rows.empty,
         "score": score,
         "rows": listed,
