@@ -90,8 +90,8 @@ def _pack_suite(tokens: Sequence[str], to: Path, images: bool, config_dirs: Sequ
         )
     compared = len({line.relation for line in lists.cases})
     _told(packed, f"{len(lists.seeds):,} seeds, {len(lists.cases):,} follow-ups of {compared} relations", console)
-    runs = packed.head.of_suite is not None and packed.head.of_suite.runs_from_data
-    data = " data=PATH" if needs_data(loaded.suite) and not runs else ""
+    facts = packed.head.of_suite
+    data = " data=PATH" if facts is not None and facts.needs_data and not facts.runs_from_data else ""
     say(console, f"The other side: medtest check {to.name}{data}")
 
 
@@ -105,7 +105,9 @@ def _pack_run(name: str, to: Path, images: bool | None, console: Console) -> Non
         raise no_run(name, home, "run")
     packed = pack_run(folder, to, images=images)
     facts = packed.head.of_run
-    _told(packed, f"{facts.system if facts else ''}: records, and {len(facts.made) if facts else 0} tables", console)
+    if facts is not None:
+        tables = sum(name.endswith((".csv", ".tex")) for name in facts.made)
+        _told(packed, f"{facts.system}: records of which {tables:,} tables and a report are made", console)
     say(console, f"The other side: medtest check {to.name}")
 
 
@@ -150,7 +152,9 @@ def unpack(tokens: Sequence[str], *, console: Console) -> None:
     if head.of_run is not None:
         say(console, f"Its tables and report are made by: medtest tables {place}/{head.of_run.folder}")
         return
-    data = f" data={place}/data" if head.of_suite is not None and head.of_suite.runs_from_data else ""
+    facts, data = head.of_suite, ""
+    if facts is not None and facts.needs_data:
+        data = f" data={place}/data" if facts.runs_from_data else " data=PATH"
     say(console, f"To see what is the same here: medtest check {place}{data}")
     say(console, f"To run it: python run.py suite={place}/suites/{head.suite}.yaml{data}")
 

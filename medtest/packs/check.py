@@ -13,7 +13,7 @@ from medtest.packs.compare import about_cases, about_seeds, about_suite, about_s
 from medtest.packs.contents import DATA, FOLLOW_UPS, SEEDS, SUITES, PackHead, RunFacts, SuiteFacts
 from medtest.packs.findings import PackFinding, Sameness, about_versions, listed
 from medtest.packs.lists import CaseLine, Progress, SeedLine, Surveyor, read_list
-from medtest.packs.locks import ANSWERS, PIXELS, lock_of, other_versions
+from medtest.packs.locks import ANSWERS, PIXELS, TABLES, Touches, lock_of, other_versions
 from medtest.packs.reading import PackFolder
 from medtest.packs.runs import remade
 from medtest.packs.suites import parts_of, plain_composed, systems_covered
@@ -138,7 +138,8 @@ def _check_suite(
     pixels = [finding.state for finding in about]
     seen = Sameness.MATTERS if Sameness.MATTERS in pixels else about[1].state
     answers = Sameness.UNKNOWN if any(ANSWERS in one.touches for one in others) else Sameness.SAME
-    told = about_versions(others, pixels=seen, answers=answers, tables=Sameness.UNKNOWN, count=len(versions))
+    states: dict[Touches, Sameness] = {PIXELS: seen, ANSWERS: answers, TABLES: Sameness.UNKNOWN}
+    told = about_versions(others, states, count=len(versions))
     notices = processor_notices()
     if notices:
         told = replace(told, lines=(*told.lines, *notices))
@@ -207,7 +208,4 @@ def _check_run(pack: PackFolder, facts: RunFacts) -> list[PackFinding]:
         )
     state = table[0].state
     count = len(pack.head.versions)
-    told = about_versions(others, pixels=Sameness.UNKNOWN, answers=Sameness.UNKNOWN, tables=state, count=count)
-    if told.state is Sameness.UNKNOWN and state is not Sameness.MATTERS:
-        told = replace(told, state=Sameness.OTHER, lines=tuple(one for one in told.lines if one.startswith("tables")))
-    return [*table, told]
+    return [*table, about_versions(others, {TABLES: state}, count=count)]

@@ -94,6 +94,7 @@ class SuiteFacts(_Fields):
         limit: How many seeds of each data set the lists cover; None for all.
         left_out: Relations of which there is no follow-up in the list, and why.
         hashed: Fingerprints of the keys by which ids of seeds and words of prompts are hashed, where they are.
+        needs_data: Whether its seeds are read from the user's folder.
         runs_from_data: Whether ``data/`` is what the suite's seeds are read from.
     """
 
@@ -102,6 +103,7 @@ class SuiteFacts(_Fields):
     limit: int | None = None
     left_out: dict[str, str] = {}
     hashed: dict[str, str] = {}
+    needs_data: bool = False
     runs_from_data: bool = False
 
 

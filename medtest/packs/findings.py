@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from medtest.packs.locks import ANSWERS, NOTHING, PIXELS, TABLES, OtherVersion, Touches
+from medtest.packs.locks import ANSWERS, OtherVersion, Touches
 
 MOST_NAMED = 8
 
@@ -43,35 +43,26 @@ def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
     return ", ".join(names[:most]) + more
 
 
-def about_versions(
-    others: Sequence[OtherVersion], *, pixels: Sameness, answers: Sameness, tables: Sameness, count: int
-) -> PackFinding:
+def about_versions(others: Sequence[OtherVersion], seen: Mapping[Touches, Sameness], *, count: int) -> PackFinding:
     """Return what to make of other versions, by what was seen of what they touch.
 
     Args:
         others: What is installed in another version.
-        pixels: What came out for seeds and follow-ups.
-        answers: What came out for systems; they are never asked.
-        tables: What came out for tables.
+        seen: What came out for what versions may touch; what does not count is left out.
         count: How many packages were compared.
     """
     if not others:
         return PackFinding(topic="versions", state=Sameness.SAME, words=f"all {count:,} the same")
-    seen: dict[Touches, Sameness] = {PIXELS: pixels, ANSWERS: answers, TABLES: tables}
-    lines = []
+    lines, told = [], []
     for touched, state in seen.items():
         names = [str(one) for one in others if touched in one.touches]
         if names:
             lines.append(f"{touched}: {listed(names)}: {_meaning(touched, state)}")
-    idle = [str(one) for one in others if one.touches == (NOTHING,)]
+            told.append(state)
+    idle = [str(one) for one in others if not set(one.touches) & seen.keys()]
     if idle:
-        lines.append(f"{len(idle):,} that no figure rests on: {listed(idle, 3)}")
-    told = [state for touched, state in seen.items() if any(touched in one.touches for one in others)]
-    state = Sameness.OTHER
-    if Sameness.MATTERS in told:
-        state = Sameness.MATTERS
-    elif Sameness.UNKNOWN in told:
-        state = Sameness.UNKNOWN
+        lines.append(f"{len(idle):,} that nothing here rests on: {listed(idle, 3)}")
+    state = next((one for one in (Sameness.MATTERS, Sameness.UNKNOWN) if one in told), Sameness.OTHER)
     words = f"{len(others):,} of {count:,} others"
     return PackFinding(topic="versions", state=state, words=words, lines=tuple(lines))
 

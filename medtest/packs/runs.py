@@ -174,8 +174,12 @@ def _views(folder: Path) -> list[str]:
 
 
 def _place(folder: Path) -> str:
-    """Return where a run lies in a pack: ``outputs/<suite>/<system>/<digest>``."""
-    return "/".join((OUTPUTS, *folder.resolve().parts[-3:]))
+    """Return where a run lies in a pack: ``outputs/<suite>/<system>/<digest>``, wherever its folder was copied to."""
+    places = folder.resolve().parts
+    if places[-4:-3] == (OUTPUTS,):
+        return "/".join(places[-4:])
+    run = read_run(folder)
+    return "/".join((OUTPUTS, *(str(run.get(key) or key) for key in ("suite", "system", "digest"))))
 
 
 def _reference_of(folder: Path) -> Path | None:

@@ -123,6 +123,7 @@ def pack_suite(
                 limit=invocation.limit,
                 left_out=lists.left_out,
                 hashed=surveyor.hashed,
+                needs_data=needs_data(suite),
                 runs_from_data=runs,
             ),
         )

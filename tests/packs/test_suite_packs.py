@@ -171,7 +171,7 @@ def test_another_library_does_not_matter_where_bits_are_the_same(
     assert "pixels: opencv-python 4.12.0.1 →" in said
     assert "does not matter to what was compared, which is the same" in said
     assert "answers may differ in their last digits" in said
-    assert "1 that no figure rests on: rich 1.0 →" in said
+    assert "1 that nothing here rests on: rich 1.0 →" in said
 
 
 def test_other_bits_matter_and_their_relation_is_named(
