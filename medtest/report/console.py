@@ -112,11 +112,12 @@ def on_sources(material: Material) -> str:
 
 
 def gates_view(materials: Sequence[Material]) -> RenderableType | None:
-    """Return a line for each gate of each system, or None where no gate is set."""
+    """Return a line for each gate of each system, or None where no gate is set; mistakes of a call are told apart."""
     lines = [
         Text(f"{material.system}: {result}", style="green" if result.held else "red")
         for material in materials
         for result in material.tables.gates
+        if not result.unlike
     ]
     return Group(*lines) if lines else None
 

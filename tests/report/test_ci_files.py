@@ -198,6 +198,14 @@ def test_a_finished_run_can_be_given_its_junit_later(tmp_path: Path) -> None:
     assert _counted(_suites(folder)["synthetic/alpha"])["tests"] == 31
 
 
+def test_gates_that_were_typed_once_are_not_forgotten(tmp_path: Path) -> None:
+    folder = _write(tmp_path, "", CELL)
+    finish(make_suite(), invocation(tmp_path), leave_run(tmp_path, make_suite(), seeds=14))
+    found = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    assert found["gates"] == [] and found["gates_before"]["held"] is False
+    assert "Gates were last judged" in (folder / "summary.md").read_text(encoding="utf-8")
+
+
 def test_a_gate_that_names_a_strange_run_is_an_error_there(tmp_path: Path) -> None:
     suite = make_suite(gates=(PairedGate(no_worse_than="synthetic/alpha"),))
     outcome = leave_run(tmp_path, suite, seeds=4)

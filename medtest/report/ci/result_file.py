@@ -16,6 +16,7 @@ from medtest.report.ci.cells import (
     relation_rows,
     standing,
 )
+from medtest.report.gates import gates
 from medtest.report.material import Material
 from medtest.results.gates import GateResult, describe
 
@@ -56,6 +57,7 @@ def result_of(material: Material) -> dict[str, Any]:
             for row in cell_rows(rows)
         ],
         "gates": [_gate(result) for result in material.tables.gates],
+        "gates_before": _before(material),
     }
 
 
@@ -71,6 +73,12 @@ def _gate(result: GateResult) -> dict[str, Any]:
         "cases": result.cases,
         "reason": result.reason,
     }
+
+
+def _before(material: Material) -> dict[str, Any] | None:
+    """Return the last evaluation where this one set no gate: what it found is not forgotten."""
+    last = gates(material)["gates_last"]
+    return None if last is None else {name: last[name] for name in ("held", "time", "line")}
 
 
 def _plain(value: Any) -> Any:
