@@ -16,6 +16,7 @@ from medtest.paths import home as default_home
 from medtest.paths import path_from_here
 
 if TYPE_CHECKING:
+    from medtest.packs.check import CheckedPack
     from medtest.packs.suites import Packed
 
 _KEYS = ("to", "images", "run")
@@ -137,6 +138,7 @@ def unpack(tokens: Sequence[str], *, console: Console) -> None:
         UserMistakes: It is no pack, or the folder is there.
         OutputProblem: The folder cannot be written.
     """
+    from medtest.packs.contents import printable
     from medtest.packs.reading import unpack as unpack_file
 
     files = [token for token in tokens if not token.startswith("to=")]
@@ -148,7 +150,7 @@ def unpack(tokens: Sequence[str], *, console: Console) -> None:
     to = Path(named).expanduser() if named else Path(file.stem)
     head = unpack_file(file, to)
     place = path_from_here(to)
-    say(console, f"{place}: {head.suite} {head.suite_version}, packed by medtest {head.medtest}")
+    say(console, printable(f"{place}: {head.suite} {head.suite_version}, packed by medtest {head.medtest}"))
     if head.of_run is not None:
         say(console, f"Its tables and report are made by: medtest tables {place}/{head.of_run.folder}")
         return
@@ -186,12 +188,19 @@ def check_packs(
         with reading(Path(name).expanduser()) as pack, bar(console, "seeds") as progress:
             pack = replace(pack, where=name)
             found = check_pack(pack, overrides, config_dirs=config_dirs, invocation_of=invocation_of, progress=progress)
-        head = found.head
-        say(console, f"{name}: {head.kind} {head.suite} {head.suite_version}, packed by medtest {head.medtest}")
-        for finding in found.findings:
-            say(console, f"  {finding.topic:<11}{finding.state.value}: {finding.words}")
-            for line in finding.lines:
-                say(console, f"    {line}")
+        _show(name, found, console)
         if found.matters:
             worst = ExitCode.GATE_NOT_HELD
     return worst
+
+
+def _show(name: str, found: CheckedPack, console: Console) -> None:
+    from medtest.packs.contents import printable
+
+    head = found.head
+    lines = [f"{name}: {head.kind} {head.suite} {head.suite_version}, packed by medtest {head.medtest}"]
+    for finding in found.findings:
+        lines.append(f"  {finding.topic:<11}{finding.state.value}: {finding.words}")
+        lines += [f"    {line}" for line in finding.lines]
+    for line in lines:
+        say(console, printable(line))

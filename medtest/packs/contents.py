@@ -190,7 +190,7 @@ def read_head(content: bytes, where: str) -> PackHead:
         raise Mistake(
             where=where,
             key="format",
-            found=f"{number}, packed by medtest {str(values.get('medtest', '?'))[:40]}",
+            found=f"{number}, packed by medtest {printable(str(values.get('medtest', '?'))[:40])}",
             allowed=f"{FORMAT} at most, by medtest {medtest.__version__}",
             fix="pip install --upgrade medtest",
         ).as_error()
@@ -198,7 +198,7 @@ def read_head(content: bytes, where: str) -> PackHead:
         head = PackHead.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])[:200]
+        key = printable(".".join(str(part) for part in first["loc"])[:200])
         raise no_pack(where, f"{HEAD} whose {key} is not what medtest writes") from error
     if (head.of_suite is None) == (head.kind == "suite") or (head.of_run is None) == (head.kind == "run"):
         raise no_pack(where, f"{HEAD} that says nothing of the {head.kind}")
@@ -220,6 +220,11 @@ def check_names(head: PackHead, names: Iterable[str], where: str) -> None:
     if missing or beside:
         said = f"no {missing[0]!r}{_more(missing)}" if missing else f"{beside[0]!r}{_more(beside)} beside it"
         raise no_pack(where, f"{said}: it was changed since it was packed")
+
+
+def printable(text: str) -> str:
+    """Return a text of a stranger's as a terminal may show it: without signs that move its cursor or colour it."""
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
 def _more(names: list[str]) -> str:

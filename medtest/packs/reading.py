@@ -25,8 +25,9 @@ from medtest.suite.safety import read_suite
 
 MOST_TEXT = 1 << 28
 """Bytes of a list that is read at once: of a million seeds and more."""
-MOST_RECORDS = 64 << 30
-"""Bytes that records may have once they are in memory, as their file declares them."""
+MOST_RECORDS, MOST_ROWS = 16 << 30, 100_000_000
+"""Bytes and rows that records may have once they are in memory, as their file declares them."""
+_READ_AT_ONCE = (".json", ".jsonl", ".yaml", ".txt")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,10 +154,12 @@ def _check_content(folder: Path, head: PackHead, where: str) -> None:
     Raises:
         UserMistakes: It is so.
     """
-    for name in head.files:
+    for name, packed in head.files.items():
         path = folder / name
         if path.name == SUITE_FILE and (mistakes := read_suite(path, f"{where}: {name}").mistakes):
             raise UserMistakes(mistakes[:5])
+        if path.suffix in _READ_AT_ONCE and packed.bytes > MOST_TEXT:
+            raise no_pack(where, f"{name} of {packed.bytes:,} bytes")
         if path.suffix != ".parquet":
             continue
         try:
@@ -164,8 +167,8 @@ def _check_content(folder: Path, head: PackHead, where: str) -> None:
             size = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
         except (pa.ArrowException, OSError) as error:
             raise no_pack(where, f"{path.name} that is no Parquet file") from error
-        if size > MOST_RECORDS:
-            raise no_pack(where, f"{path.name} of {size / 1e9:,.0f} GB unpacked")
+        if size > MOST_RECORDS or footer.num_rows > MOST_ROWS:
+            raise no_pack(where, f"{path.name} of {footer.num_rows:,} rows, {size / 1e9:,.0f} GB unpacked")
         if path.name != CASES and (why := damage(path)):
             raise no_pack(where, f"{path.name} that is {why}")
     if head.of_run is not None:

@@ -440,6 +440,23 @@ def test_where_a_disk_is_full_nothing_half_written_is_left(small_pack: Path, tmp
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_strangers_say_does_not_command_the_terminal(
+    small_pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def coloured(files: dict[str, bytes]) -> None:
+        versions = json.loads(files["pack.json"])["versions"]
+        resealed(
+            files, medtest="\x1b[2J1.0", versions={**versions, "\x1b]0;x\x07numpy": "\x9b31m1", "numpy": "\x1b[31m"}
+        )
+
+    file = rewritten(small_pack, tmp_path / "p.zip", coloured)
+    checked(file)
+    unpacked(file, tmp_path / "other")
+    said = capsys.readouterr().out
+    assert "[2J1.0" in said
+    assert all(sign.isprintable() or sign == "\n" for sign in said)
+
+
 def test_a_part_of_another_revision_is_named(
     small_pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
