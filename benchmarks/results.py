@@ -1,4 +1,4 @@
-"""Seconds and memory of tables from 10,000 and 100,000 records: ``python benchmarks/results.py``.
+"""Seconds and memory of tables from 10,000 and 100,000 records: ``python benchmarks/results.py [--records N …]``.
 
 Each size runs in a process of its own, so that its peak memory is its own. CPU seconds are what other work on the
 machine does not change.
@@ -23,7 +23,7 @@ def main() -> None:
     """Measure every size and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, nargs="+", default=SIZES)
-    heads = ("records", "read", "efr.csv", "all tables", "report", "peak MB")
+    heads = ("records", "read", "efr.csv", "all tables", "report", "report MB", "peak MB")
     print("  ".join(f"{head:>10}" for head in heads) + "   (CPU seconds)")
     before = None
     for size in parser.parse_args().records:
@@ -32,7 +32,7 @@ def main() -> None:
             command = [sys.executable, str(HERE / "results.py"), "measure", folder]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
         found = json.loads(done.stdout)
-        times = "  ".join(f"{found[name]:>10.2f}" for name in ("read", "efr", "tables", "report"))
+        times = "  ".join(f"{found[name]:>10.2f}" for name in ("read", "efr", "tables", "report", "size"))
         print(
             f"{found['records']:>10,}  {times}  {found['memory']:>10.0f}   after imports alone: {found['idle']:.0f} MB"
         )
@@ -77,10 +77,11 @@ def _measure(folder: Path) -> None:
     )
     idle = _peak_mb()
     read, records = _timed(lambda: Records.read(folder))
-    efr, _ = _timed(lambda: efr_table(records, wanted.criteria))
+    efr, _ = _timed(lambda given=records: efr_table(given, wanted.criteria))
     count = len(records.followups) + len(records.sources)
+    del records
     tables, made = _timed(lambda: make_tables(folder, wanted))
-    report, _ = _timed(lambda: report_html(Material(folder=folder, wanted=wanted, tables=made)))
+    report, page = _timed(lambda: report_html(Material(folder=folder, wanted=wanted, tables=made)))
     peak = _peak_mb()
     print(
         json.dumps(
@@ -90,6 +91,7 @@ def _measure(folder: Path) -> None:
                 "efr": efr,
                 "tables": tables,
                 "report": report,
+                "size": len(page.encode()) / 1e6,
                 "memory": peak,
                 "idle": idle,
             }

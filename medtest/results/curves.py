@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -47,7 +48,7 @@ def severity_table(
         return pd.DataFrame(columns=list(SEVERITY_COLUMNS))
     found = axes(records) if place is None else place
     scale = records.floats("scale")
-    rows: list[pd.DataFrame] = []
+    measured: list[tuple[dict[str, str], _Sums]] = []
     for reference in against:
         for score in scores:
             name, origin = compared_columns(score, reference)
@@ -55,24 +56,43 @@ def severity_table(
             before = np.ones_like(after) if origin is None else records.floats(origin)
             known = ~np.isnan(after) & ~np.isnan(before)
             if known.any():
-                made = _means(found.take(known), after[known], before[known], scale[known])
-                rows.append(made.assign(score=score, against=reference))
+                made = _Sums.of(found.take(known), after[known], before[known], scale[known])
+                measured.append(({"score": score, "against": reference}, made))
+    drawn = found.drawn_of_each([made.clusters for _, made in measured])
+    rows = [_means(found, made, own).assign(**head) for (head, made), own in zip(measured, drawn, strict=True)]
     empty = pd.DataFrame(columns=list(SEVERITY_COLUMNS))
     return pd.concat(rows, ignore_index=True)[list(SEVERITY_COLUMNS)] if rows else empty
 
 
-def _means(place: Axes, after: Floats, before: Floats, scale: Floats) -> pd.DataFrame:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Sums:
+    """Sums of the cases of one score.
+
+    Attributes:
+        clusters: For each data set clusters × 2 × cells: the cases and their scores.
+        scale: Of the scales, (data sets + all) × cells.
+        before: Of the sources' scores, likewise.
+    """  # noqa: RUF002
+
+    clusters: list[Floats]
+    scale: Floats
+    before: Floats
+
+    @classmethod
+    def of(cls, place: Axes, after: Floats, before: Floats, scale: Floats) -> _Sums:
+        sums = place.sums(np.ones(len(after)), after)
+        return cls(clusters=sums, scale=place.totals(scale), before=place.totals(before))
+
+
+def _means(place: Axes, sums: _Sums, drawn: Sequence[Floats]) -> pd.DataFrame:
     """Return a row for each cell of each data set, and of all together."""
-    cases = np.ones(len(after))
-    sums = place.sums(cases, after)
-    total = with_all(np.stack([one.sum(0) for one in sums]), 0)
+    total = with_all(np.stack([one.sum(0) for one in sums.clusters]), 0)
     number, means = total[:, 0], total[:, 1]
-    drawn = place.drawn(sums)
     with np.errstate(invalid="ignore", divide="ignore"):
         ends = [percentile_interval(one[:, 1] / one[:, 0]) for one in (*drawn, sum(drawn[1:], drawn[0]))]
         shown = {
             name: decimals(value / number)
-            for name, value in (("scale", place.totals(scale)), ("mean", means), ("source_mean", place.totals(before)))
+            for name, value in (("scale", sums.scale), ("mean", means), ("source_mean", sums.before))
         }
     several = np.array([*place.clusters, sum(place.clusters)])[:, None, None] > 1
     low, high = (np.where(several, decimals(np.stack([end[side] for end in ends])), np.nan) for side in (0, 1))

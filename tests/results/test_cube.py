@@ -203,3 +203,18 @@ def test_decimals_are_those_of_the_number_itself() -> None:
     values = [0.0015625, 0.0078125, 2.675, float("nan")]
     assert decimals(values).tolist()[:3] == [round(value, 6) for value in values[:3]]
     assert np.isnan(decimals(values)[3])
+
+
+@pytest.mark.parametrize("clusters", [0, 1, 37, 3000])
+def test_sums_of_several_blocks_are_those_of_each_by_the_weights(clusters) -> None:
+    rng = np.random.default_rng(clusters)
+    counts = rng.integers(0, 3, (clusters, 5)).astype(np.float32)
+    counts[:, 2] = 0
+    scores = rng.random((clusters, 4)).astype(np.float32)
+    blocks = (counts, scores, counts[:, :0], 1000 * scores[:, :1])
+    found = Resampler(clusters, "d", 50).sums_of_each(blocks)
+    weights = Resampler(clusters, "d", 50).weights(50).astype(np.float64) if clusters else np.zeros((50, 0))
+    for block, sums in zip(blocks, found, strict=True):
+        assert sums.dtype == np.float32
+        np.testing.assert_allclose(sums, weights @ block.astype(np.float64), rtol=1e-6)
+        np.testing.assert_array_equal(sums, Resampler(clusters, "d", 50).sums(block))

@@ -140,6 +140,25 @@ def test_the_logistic_model_finds_the_odds_that_made_the_data():
     assert brightness.odds_ratio == pytest.approx(np.exp(plain.params[4]), rel=1e-3)
 
 
+def test_the_model_of_many_cases_is_that_of_few(monkeypatch):
+    records = Records.of(make_records(seeds={"kvasir": 60, "colon": 40}, random=3))
+    plain = factors.factor_model(records, PRIMARY)
+    assert set(plain.kind) == {"factor", "adjustment"}
+    monkeypatch.setattr(factors, "MANY_CASES", 1000)
+    pd.testing.assert_frame_equal(factors.factor_model(records, PRIMARY), plain, rtol=1e-5)
+
+
+def test_texts_have_numbers_in_the_order_of_their_first_rows():
+    frame = make_records(seeds=4, errors=0)
+    frame["cluster"] = ["b", "", None, "a"] * (len(frame) // 4)
+    for given in (frame, frame.assign(cluster=frame["cluster"].astype("category"))):
+        records = Records.of(given)
+        codes, names = records.codes("cluster")
+        assert records.texts("cluster").tolist() == [text or "" for text in records.followups["cluster"].fillna("")]
+        assert [names[code] for code in codes] == records.texts("cluster").tolist()
+        assert list(dict.fromkeys(records.texts("cluster"))) == list(names)
+
+
 def test_too_few_violations_give_a_note_and_no_model():
     model = factors.factor_model(Records.of(make_records(seeds=3, errors=0)), PRIMARY)
     assert model.kind.tolist() == ["none"]

@@ -81,7 +81,12 @@ class Places:
         Args:
             sums: What :meth:`sums` gave.
         """  # noqa: RUF002
-        return [one.drawn(own) for one, own in zip(self.resamplers, sums, strict=True)]
+        return self.drawn_of_each([sums])[0]
+
+    def drawn_of_each(self, sums: Sequence[Sequence[Floats]]) -> list[list[Floats]]:
+        """Return what :meth:`drawn` gives of each of several sums, in one pass over the draws."""
+        found = [one.drawn_of_each([own[number] for own in sums]) for number, one in enumerate(self.resamplers)]
+        return [[own[number] for own in found] for number in range(len(sums))]
 
 
 def with_all(values: Floats, axis: int, add: np.ufunc = np.add) -> Floats:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -92,6 +93,16 @@ def _newest(table: pa.Table) -> pa.Table:
     return table.take(pa.array(np.sort(last.to_numpy())))
 
 
+def _is_source(relations: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.fill_null(pc.equal(relations.cast(pa.string()), SOURCE), False)
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """Return a table as a frame, column by column; the table may not be used afterwards."""
+    frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
+    return frame
+
+
 def classes_in(folder: Path) -> dict[str, Classes]:
     """Return the classes of each data set as a folder's ``run.json`` has them; none where it does not say."""
     try:
@@ -164,7 +175,13 @@ class Records:
             if name in REPEATED or name.startswith("stratum_"):
                 encoded = table.column(position).combine_chunks().dictionary_encode()
                 table = table.set_column(position, name, encoded)
-        return cls.of(table.to_pandas(types_mapper=None), classes_in(folder), reader_of(folder))
+        is_source = _is_source(table.column("relation"))
+        sources = table.filter(is_source)
+        followups = table.filter(pc.invert(is_source))
+        del table  # a million records take hundreds of megabytes: each copy goes before the next is made
+        frames = _frame(followups), _frame(sources)
+        pa.default_memory_pool().release_unused()
+        return cls(followups=frames[0], sources=frames[1], classes=classes_in(folder), reader=reader_of(folder))
 
     @classmethod
     def of(
