@@ -16,6 +16,7 @@ from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout, device_is_certain
 from medtest.runner.pool.messages import Job, PoolTask, Row, Strip, StripTask, UnitTask
+from medtest.runner.privacy import ShownNames
 from medtest.runner.records.rows import records_schema
 from medtest.runner.replay import CasePlace, find
 from medtest.runner.units.parts import Parts
@@ -44,7 +45,8 @@ def replay_strips(
 ) -> tuple[Answered, ...]:
     """Make one case again, ask every system of the suite, score its answers and draw a strip for each.
 
-    The case's whole batch is inferred, as in a run, so that scores are those of the records.
+    The case's whole batch is inferred, as in a run, so that scores are those of the records. Strips name the seed as
+    the suite's privacy settings say.
 
     Args:
         suite: The suite it belongs to, with its systems.
@@ -59,7 +61,8 @@ def replay_strips(
     """
     parts = Parts(suite, invocation.data, invocation.batch_size)
     found = find(suite, invocation, parts, address)
-    again = _Again(suite, parts, found, folder)
+    names = ShownNames.of(suite.privacy, invocation.home)
+    again = _Again(suite, parts, found, folder, names)
     with output_problems(folder / "strip.png"):
         folder.mkdir(parents=True, exist_ok=True)
     needed = any(type(system).needs_device for system in suite.build_systems().values())
@@ -69,8 +72,7 @@ def replay_strips(
         relation = parts.unit(found.ref).cases[found.case].relation
         more = {(n, relation): (*runs.more.get((n, relation), ()), scratch) for n in range(len(suite.systems))}
         runs = replace(runs, more={**runs.more, **more})
-    key = None if runs is None else runs.names.key
-    job = Job.of(suite, invocation, hash_key=key, device=device, hide=(), crafted=runs)
+    job = Job.of(suite, invocation, hash_key=names.key, device=device, hide=(), crafted=runs)
     dispatcher = Dispatcher(
         job=job,
         tasks=again.questions(),
@@ -99,10 +101,12 @@ class _Again:
         parts: Its parts.
         found: Where the case stands.
         folder: Where strips go.
+        names: How seeds are shown.
     """
 
-    def __init__(self, suite: Suite, parts: Parts, found: CasePlace, folder: Path) -> None:
+    def __init__(self, suite: Suite, parts: Parts, found: CasePlace, folder: Path, names: ShownNames) -> None:
         self._found = found
+        self._shown_id = names.seed_id(found.ref.dataset, found.ref.seed_id)
         self._cases = parts.unit(found.ref).cases
         self._silent = suite.task.stream  # asking a question again would cost, and may give another answer
         names = [system.record_name for system in suite.build_systems().values()]
@@ -132,7 +136,8 @@ class _Again:
         """Return the task that draws the strips, with what is known by then."""
         strips = []
         for number, one in enumerate(self._shown):
-            title, detail = f"{self._cases[self._found.case]}  \N{MIDDLE DOT}  {one.system}", ""
+            address = replace(self._cases[self._found.case], seed_id=self._shown_id)
+            title, detail = f"{address}  \N{MIDDLE DOT}  {one.system}", ""
             if number in self._judged:
                 title, detail = self._judged[number].caption(one.system)
             strips.append(Strip(number, self._found.case, str(one.file), title, detail))

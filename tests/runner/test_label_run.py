@@ -222,6 +222,22 @@ def test_a_frame_is_replayed_and_drawn(whole: Any, tmp_path: Path) -> None:
     assert "the same label as on the source" in strips[0].words or "another label" in strips[0].words
 
 
+def test_strips_of_a_replay_name_the_seed_as_privacy_says(
+    whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite, home, _ = whole
+    monkeypatch.setenv("MEDTEST_HASH_KEY_FILE", str(tmp_path / "hash.key"))
+    drawn = []
+    for number, seed_ids in enumerate(("plain", "plain", "hashed")):
+        shown = replace(suite, privacy=Privacy(seed_ids=seed_ids), systems=suite.systems[:1])
+        (strip,) = replay_strips(shown, Invocation(home=home), "shades/shade-004/dim_s2_f0_r0", tmp_path / str(number))
+        drawn.append(np.asarray(Image.open(strip.file)))
+    assert (drawn[0] == drawn[1]).all()
+    assert drawn[0].shape == drawn[2].shape
+    changed = np.flatnonzero((drawn[0] != drawn[2]).any(axis=(1, 2)))
+    assert 0 < len(changed) < 40 and changed.max() < 60, "the line of words above the pictures, and nothing else"
+
+
 def test_a_sheet_shows_the_frames_of_a_sequence(whole: Any) -> None:
     suite = whole[0]
     source = suite.build_seeds(None)[0]
