@@ -109,8 +109,8 @@ class _Again:
         self._shown_id = names.seed_id(found.ref.dataset, found.ref.seed_id)
         self._cases = parts.unit(found.ref).cases
         self._silent = suite.task.stream  # asking a question again would cost, and may give another answer
-        names = [system.record_name for system in suite.build_systems().values()]
-        self._shown = [Answered(system=name, file=(folder / f"strip-{name}.png").resolve()) for name in names]
+        systems = [system.record_name for system in suite.build_systems().values()]
+        self._shown = [Answered(system=name, file=(folder / f"strip-{name}.png").resolve()) for name in systems]
         self._judged: dict[int, Sample] = {}
         self._columns = records_schema(parts.oracle, (), crafts=suite.crafts).names
         self._compared = score_columns(parts.oracle, suite.oracle.primary)
