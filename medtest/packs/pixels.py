@@ -67,11 +67,24 @@ class PixelWriter:
 def _names_of(ref: SeedRef) -> tuple[str, str]:
     """Return where the image of a seed and its mask are written: where their files lie, if those are plain pictures."""
     own = (f"{ref.dataset}/images/{ref.seed_id}.png", f"{ref.dataset}/masks/{ref.seed_id}.png")
-    try:
-        image, mask, *rest = json.loads(ref.locator)
-    except (ValueError, TypeError):
-        return own
-    if not isinstance(image, str) or (mask is not None and not isinstance(mask, str)) or len(rest) > 1:
+    image, mask = _files_of(ref.locator)
+    if not image:
         return own
     names = [str(PurePosixPath(name).with_suffix(".png")) for name in (image, mask or f"masks/{image}")]
     return own if any(name_refused(name) for name in names) else (names[0], names[1])
+
+
+def _files_of(locator: str) -> tuple[str, str]:
+    """Return the files of a seed's image and mask that its locator names, "" for those of slices and arrays."""
+    try:
+        found = json.loads(locator)
+    except ValueError:
+        return "", ""
+    if isinstance(found, dict):  # of labels, where an index says that a file holds several
+        sliced = bool(found.get("part")) or found.get("index", -1) >= 0
+        image, mask = (None, None) if sliced else (found.get("image"), found.get("mask"))
+    elif isinstance(found, list) and 2 <= len(found) <= 3:  # of images with masks, where a slice adds its place
+        image, mask = found[:2]
+    else:
+        image, mask = None, None
+    return image if isinstance(image, str) else "", mask if isinstance(mask, str) else ""

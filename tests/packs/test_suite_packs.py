@@ -25,6 +25,7 @@ from medtest.errors import ExitCode, MedtestError, OutputProblem, UserMistakes
 from medtest.packs.locks import lock_of, other_versions
 from medtest.packs.reading import unpack
 from medtest.packs.writing import write_pack
+from medtest.phantoms import skin
 from medtest.phantoms.colon import make_colon
 from medtest.runner.folder import output_problems
 from medtest.suite.compose import load_suite
@@ -268,6 +269,22 @@ def test_real_images_are_the_same_until_one_is_not(tmp_path: Path, capsys: pytes
     Image.fromarray(pixels).save(first)
     assert checked(file, data) == ExitCode.GATE_NOT_HELD
     assert "1 changed (other pixels)" in capsys.readouterr().out
+
+
+def test_images_in_a_folder_for_each_class_travel_with_their_classes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for index in range(8):
+        made = skin.make(index, 1, size=128)
+        folder = tmp_path / "data" / made.labels[0]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(made.image).save(folder / f"{index}.jpg")
+    assert len(list((tmp_path / "data").iterdir())) == 2
+    data = f"data={tmp_path / 'data'}"
+    file = packed(tmp_path / "p.zip", "suite=skin_folder", data, "images=true", "relations=[corruption_rotate]")
+    assert "the suite runs from them" in capsys.readouterr().out
+    assert checked(file) == ExitCode.OK
+    assert "data       same: 8 of 8" in capsys.readouterr().out
 
 
 def test_a_suite_that_forbids_images_keeps_them(tmp_path: Path) -> None:
