@@ -34,6 +34,8 @@ _FORBIDDEN = frozenset('\\:*?"<>|')
 _DEVICES = frozenset(
     ("con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10)))
 )
+_HERE = "./"
+"""Begins names that libarchive writes, and is one itself."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 
@@ -96,7 +98,7 @@ class BoundedZip:
             found = self._zip.infolist()
             if len(found) != count:
                 raise RefusedZip(f"is damaged: it declares {count:,} entries and lists {len(found):,}")
-            self._entries = {one.filename: one for one in _checked(found, directory, bounds)}
+            self._entries = dict(_checked(found, directory, bounds))
         except BaseException:
             self._file.close()
             raise
@@ -176,8 +178,10 @@ def _check_tail(file: IO[bytes], bounds: ZipBounds) -> tuple[int, int]:
     return int(start), int(entries)
 
 
-def _checked(found: Sequence[zipfile.ZipInfo], directory: int, bounds: ZipBounds) -> Iterator[zipfile.ZipInfo]:
-    """Yield the files among the entries.
+def _checked(
+    found: Sequence[zipfile.ZipInfo], directory: int, bounds: ZipBounds
+) -> Iterator[tuple[str, zipfile.ZipInfo]]:
+    """Yield the files among the entries by their names, without the ``./`` that some tools begin names with.
 
     Raises:
         RefusedZip: An entry is not unpacked.
@@ -186,22 +190,26 @@ def _checked(found: Sequence[zipfile.ZipInfo], directory: int, bounds: ZipBounds
     if total > bounds.total:
         raise RefusedZip(f"holds {total / 1e9:,.1f} GB unpacked; {bounds.total / 1e9:,.1f} GB at most are read")
     _check_places(found, directory)
+    named = [(_name_of(one.filename), one) for one in found if one.filename != _HERE]
     taken: dict[str, str] = {}
-    for entry in found:
+    for name, entry in named:
         _check_entry(entry, bounds)
-        name = entry.filename.removesuffix("/")
         key = _folded(name)
         if key in taken:
             twice = name if taken[key] == name else f"{taken[key]!r} and {name!r}, one name to many systems"
             raise RefusedZip(f"holds a name twice: {twice}")
         taken[key] = name
-    files = {_folded(one.filename) for one in found if not one.is_dir()}
-    for entry in found:
-        parts = _folded(entry.filename.removesuffix("/")).split("/")
+    files = {_folded(name) for name, entry in named if not entry.is_dir()}
+    for name, entry in named:
+        parts = _folded(name).split("/")
         if any("/".join(parts[:end]) in files for end in range(1, len(parts))):
-            raise RefusedZip(f"holds {entry.filename!r} below a file")
+            raise RefusedZip(f"holds {name!r} below a file")
         if not entry.is_dir():
-            yield entry
+            yield name, entry
+
+
+def _name_of(written: str) -> str:
+    return written.removeprefix(_HERE).removesuffix("/")
 
 
 def _check_places(found: Sequence[zipfile.ZipInfo], directory: int) -> None:
@@ -216,7 +224,7 @@ def _check_places(found: Sequence[zipfile.ZipInfo], directory: int) -> None:
 def _check_entry(entry: zipfile.ZipInfo, bounds: ZipBounds) -> None:
     shown = entry.filename[:120]
     mode = stat.S_IFMT(entry.external_attr >> 16)
-    if why := name_refused(entry.orig_filename.removesuffix("/")):
+    if why := name_refused(_name_of(entry.orig_filename)):
         raise RefusedZip(f"holds the name {entry.orig_filename[:120]!r}, {why}")
     if mode not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise RefusedZip(f"holds {shown!r}, a link or device and no file")

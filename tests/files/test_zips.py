@@ -82,7 +82,8 @@ def test_what_shrinks_beyond_what_is_read_is_stored_as_it_is(tmp_path: Path) -> 
         ("C:/windows", "absolute"),
         ("a\\b.txt", "signs"),
         ("a//b.txt", "no name"),
-        ("./a.txt", "no name"),
+        ("./../out.txt", "out of its folder"),
+        ("././a.txt", "no name"),
         ("a/ /b", "no name"),
         ("nul.csv", "no name of a file everywhere"),
         ("a/COM1", "no name of a file everywhere"),
@@ -109,6 +110,8 @@ def test_names_that_lead_astray_are_refused(tmp_path: Path, name: str, words: st
         (["A.txt", "a.TXT"], "one name to many systems"),
         (["\u00e4.txt", "a\u0308.txt"], "one name to many systems"),
         (["a", "a/b.txt"], "below a file"),
+        (["a.txt", "./a.txt"], "twice"),
+        (["./a", "./A/b.txt"], "below a file"),
         (["a/b.txt", "A"], "below a file"),
         (["stra\u00dfe", "STRASSE"], "one name to many systems"),
     ],
@@ -231,12 +234,18 @@ def test_zip_files_of_other_tools_are_read(tmp_path: Path) -> None:
         subprocess.run(["zip", "-q", "-r", str(tmp_path / "zip.zip"), "."], cwd=tmp_path / "f", check=True)
         assert all_of(tmp_path / "zip.zip") == expected
     if shutil.which("bsdtar"):
-        command = ["bsdtar", "--format", "zip", "-cf", str(tmp_path / "bsd.zip"), "a.txt", "sub"]
+        command = ["bsdtar", "--format", "zip", "-cf", str(tmp_path / "bsd.zip"), "."]
         subprocess.run(command, cwd=tmp_path / "f", check=True)
         assert all_of(tmp_path / "bsd.zip") == expected
     if shutil.which("7z"):
         subprocess.run(["7z", "a", str(tmp_path / "7z.zip"), "."], cwd=tmp_path / "f", check=True, capture_output=True)
         assert all_of(tmp_path / "7z.zip") == expected
+
+
+def test_names_that_begin_here_are_read(tmp_path: Path) -> None:
+    """So libarchive writes what ``bsdtar -cf FILE.zip --format zip .`` is told to pack."""
+    files = [("./", b""), ("./sub/", b""), ("./a.txt", b"one"), ("./sub/b.txt", b"two")]
+    assert all_of(made(tmp_path / "z.zip", files)) == {"a.txt": b"one", "sub/b.txt": b"two"}
 
 
 def test_a_zip_file_written_without_seeking_is_read(tmp_path: Path) -> None:
