@@ -316,6 +316,23 @@ def test_hashed_ids_stay_hashed_and_seeds_are_found_by_their_pixels(
     assert "data       same: 3 of 3" in said and "4 of 4 compared have the same bits" in said
 
 
+def test_code_of_ones_own_stays_and_is_typed_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ours.py").write_text("def net(image):\n    return image[..., 0] / 255\n", encoding="utf-8")
+    (tmp_path / "theirs.py").write_text("def net(image):\n    return image[..., 1] / 255\n", encoding="utf-8")
+    typed = ["model=callable", f"target={tmp_path}/ours.py:net"]
+    file = packed(tmp_path / "p.zip", *SMALL[:3], *typed, "limit=1")
+    assert "Stays here, for no suite holds paths, addresses or code: systems.callable.target" in capsys.readouterr().out
+    with zipfile.ZipFile(file) as archive:
+        assert not any(b"ours.py" in archive.read(name) for name in archive.namelist())
+    for given, code, said in (
+        ([], ExitCode.OK, "systems    not compared: 0 of 1"),
+        (typed, ExitCode.OK, "systems    same: 1 of 1"),
+        ([typed[0], f"target={tmp_path}/theirs.py:net"], ExitCode.GATE_NOT_HELD, "callable: another system (system."),
+    ):
+        assert checked(file, *given) == code
+        assert said in capsys.readouterr().out
+
+
 def test_a_limit_bounds_what_is_listed_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = packed(tmp_path / "p.zip", *SMALL, "limit=2")
     assert checked(file) == ExitCode.OK
