@@ -52,6 +52,9 @@ def _make(size: int, folder: Path) -> None:
 
 
 def _measure(folder: Path) -> None:
+    from medtest.cli.bootstrap import quiet_libraries
+
+    quiet_libraries()  # as the command line does, before Arrow chooses its allocator
     sys.path.insert(0, str(HERE.parent / "tests"))
     import pandas as pd  # noqa: F401 - imports are not what is measured
     import statsmodels.api as sm  # noqa: F401

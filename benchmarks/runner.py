@@ -9,6 +9,9 @@ Loading networks counts on neither side. Everything is repeated (median of five 
 so that a busy machine treats them alike. A loop takes fewer images than the suite (``LOOP``), for its time a case does
 not depend on their number. With a network ten times as slow only the two fastest kinds of loop run. Targets: at most 3
 ms wall a case above bare; at most 1.15 × bare with a network ten times as slow. About six minutes on two idle cores.
+
+``--pairs N`` prints instead which share of a worker's processor time bare inference with the compact PraNet is, in N
+interleaved pairs: the median and its spread. Target: 0.85.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -225,12 +228,8 @@ class Clocked(PraNet):
         return answers
 
 
-def processor_time(seeds: int) -> None:
-    """Print what a worker does beside forwards, in processor time, which a busy machine leaves as it is.
-
-    A worker's loop runs in this process with one thread; what the parent adds is measured in a run of its own, less
-    what a run of no case takes. On two idle cores the wall overhead is half of the sum, for both work at a time.
-    """
+def worker_of(suite: Suite) -> tuple[Callable[[int], None], Clocked, int]:
+    """Return what runs a unit by its number as a worker does, in this process, its system, and a unit's cases."""
     from medtest.runner.pool.messages import UnitTask
     from medtest.runner.privacy import Scrubber, ShownNames
     from medtest.runner.records.rows import RowMaker
@@ -238,7 +237,6 @@ def processor_time(seeds: int) -> None:
     from medtest.runner.units.open_units import Outbox, Recorder
     from medtest.runner.units.parts import Parts
 
-    suite = make_suite("pranet", seeds)
     parts_ = Parts(suite, None, BATCH)
     system = Clocked("pranet", suite.systems[0].settings)
     system.open(device="cpu", threads=1)
@@ -256,11 +254,64 @@ def processor_time(seeds: int) -> None:
     runner = UnitRunner(Recorder(parts=parts_, systems=[system], maker=maker, outbox=outbox))
     refs = parts_.sources[0].refs()
     cases = len(parts_.unit(refs[0]).cases)
+
+    def run(index: int) -> None:
+        runner.run(UnitTask(index=index, source=0, ref=refs[index], todo=(b"\x01" * cases,)))
+
+    return run, system, cases
+
+
+def share(pairs: int) -> None:
+    """Print which share of a worker's processor time bare inference takes, unit by unit in turn.
+
+    Each pair is one seed with all its follow-ups in a worker's loop, and as many images of noise in the same batches
+    handed to the same system, one after the other in changing order: what else the machine does slows both alike.
+    """
+    import numpy as np
+
+    run, system, cases = worker_of(make_suite("pranet", pairs + 1))
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, (512, 512, 3), dtype=np.uint8) for _ in range(BATCH)]
+    addresses = [Address(dataset="d", seed_id="s")] * BATCH
+
+    def bare() -> None:
+        for start in range(0, cases, BATCH):
+            count = min(BATCH, cases - start)
+            system.predict(images[:count], addresses[:count])
+
+    times: list[tuple[float, float]] = []
+    for index in range(pairs + 1):
+        took: dict[str, float] = {}
+        for name in ("worker", "bare") if index % 2 else ("bare", "worker"):
+            began = time.process_time()
+            bare() if name == "bare" else run(index)
+            took[name] = time.process_time() - began
+        times.append((took["bare"], took["worker"]))
+    shares = sorted(alone / whole for alone, whole in times[1:])  # the first pair loads and warms
+    low, middle, high = (float(np.quantile(shares, at)) for at in (0.25, 0.5, 0.75))
+    alone, whole = (1000 * statistics.median(column) / cases for column in zip(*times[1:], strict=True))
+    print(
+        f"bare {alone:.2f} ms a case, worker {whole:.2f} ms, processor time; medians of {pairs} seeds of {cases} cases"
+    )
+    print(
+        f"share of bare inference: median {middle:.3f}, middle half {low:.3f} to {high:.3f}, "
+        f"all {shares[0]:.3f} to {shares[-1]:.3f} (target 0.85)"
+    )
+
+
+def processor_time(seeds: int) -> None:
+    """Print what a worker does beside forwards, in processor time, which a busy machine leaves as it is.
+
+    A worker's loop runs in this process with one thread; what the parent adds is measured in a run of its own, less
+    what a run of no case takes. On two idle cores the wall overhead is half of the sum, for both work at a time.
+    """
+    suite = make_suite("pranet", seeds)
+    run, system, cases = worker_of(suite)
     spent: list[float] = []
     forwards: list[float] = []
-    for index, ref in enumerate(refs):
+    for index in range(seeds):
         system.seconds, began = 0.0, time.process_time()
-        runner.run(UnitTask(index=index, source=0, ref=ref, todo=(b"\x01" * cases,)))
+        run(index)
         spent.append((time.process_time() - began) / cases)
         forwards.append(system.seconds / cases)
     beside = [total - forward for total, forward in zip(spent[1:], forwards[1:], strict=True)]
@@ -288,6 +339,7 @@ def main() -> None:
     parser.add_argument("--weights", default="", help="weights other than the shipped ones")
     parser.add_argument("--skip-slow", action="store_true", help="leave the network ten times as slow out")
     parser.add_argument("--processor-time", action="store_true", help="for a busy machine")
+    parser.add_argument("--pairs", type=int, default=0, help="print the share of bare inference in so many pairs")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -295,6 +347,15 @@ def main() -> None:
         return
     if args.weights:
         os.environ[WEIGHTS] = str(Path(args.weights).resolve())
+    if args.pairs:
+        kept = keeping_memory(os.environ)
+        if kept:  # as workers are started; there is none left to set in the process that this starts
+            command = [sys.executable, "-m", "benchmarks.runner", f"--pairs={args.pairs}"]
+            paths = os.pathsep.join(sys.path)
+            subprocess.run(command, check=True, env={**os.environ, **kept, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths})
+        else:
+            share(args.pairs)
+        return
     if args.processor_time:
         processor_time(args.seeds)
         return

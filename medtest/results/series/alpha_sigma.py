@@ -118,6 +118,7 @@ def alpha_sigma_table(
     found = axes(records) if place is None else place
     leveled = np.array([level > 0 for level in found.severities], dtype=bool)[found.severity]
     scale = records.floats("scale")
+    follows: dict[int, _Follows] = {}
     rows_of = [np.flatnonzero((found.relation == number) & leveled) for number in range(len(found.relations))]
     for reference in against:
         for score in scores:
@@ -136,8 +137,9 @@ def alpha_sigma_table(
                     "score": score,
                     "against": reference,
                 }
-                values = (scale, after, before)
-                curves.append((head, _Curves(found, rows_here, *values, include_source=include_source)))
+                if number not in follows:
+                    follows[number] = _Follows(found, rows_here, found.severity, scale)
+                curves.append((head, _Curves(follows[number], after, before, include_source=include_source)))
     _draw(found, [one for _, one in curves])
     rows = [{**head, **row} for head, one in curves for row in one.rows()]
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -157,42 +159,50 @@ def _known_median(scales: Floats) -> float:
     return float(np.median(known)) if known.size else float("nan")
 
 
-class _Curves:
-    """The curves of one relation and one score, seed by seed.
+class _Follows:
+    """Where the follow-ups of one relation stand on its curves, whatever the score.
 
     Args:
         place: The axes of all follow-ups.
         rows: Follow-ups of the relation.
+        severity: Severity of every follow-up.
         scale: Scale of every follow-up.
+    """
+
+    def __init__(self, place: Axes, rows: NDArray[np.int64], severity: NDArray[np.int64], scale: Floats) -> None:
+        self.place, self.rows = place, rows
+        own = severity[rows]
+        levels = np.unique(own)
+        scales = np.array([_known_median(scale[rows][own == level]) for level in levels])
+        order = np.argsort(scales, kind="stable")
+        self.scales = scales[order]
+        self.position = np.argmax(own[:, None] == levels[order], axis=1)
+        seeds, self.numbers = np.unique(place.seed[rows], return_inverse=True)
+        self.shape = (seeds.size, levels.size)
+        self.first = np.zeros(seeds.size, np.int64)
+        self.first[self.numbers[::-1]] = rows[::-1]
+        self.present: list[int] = np.unique(place.dataset[rows]).tolist()
+
+
+class _Curves:
+    """The curves of one relation and one score, seed by seed.
+
+    Args:
+        follows: The follow-ups of the relation.
         after: Quality of every follow-up.
         before: Quality of its source.
         include_source: Whether curves begin with the source, at scale 0.
     """
 
-    def __init__(
-        self,
-        place: Axes,
-        rows: NDArray[np.int64],
-        scale: Floats,
-        after: Floats,
-        before: Floats,
-        *,
-        include_source: bool = False,
-    ) -> None:
-        self._place = place
-        severity = place.severity[rows]
-        levels = np.unique(severity)
-        scales = np.array([_known_median(scale[rows][severity == level]) for level in levels])
-        order = np.argsort(scales, kind="stable")
-        self._levels, self._scales = levels[order], scales[order]
-        seeds, numbers = np.unique(place.seed[rows], return_inverse=True)
-        position = np.argmax(severity[:, None] == self._levels, axis=1)
-        known = ~np.isnan(after[rows])
-        sums, seen = np.zeros((seeds.size, levels.size)), np.zeros((seeds.size, levels.size))
-        np.add.at(sums, (numbers[known], position[known]), after[rows][known])
-        np.add.at(seen, (numbers[known], position[known]), 1.0)
-        first = np.zeros(seeds.size, np.int64)
-        first[numbers[::-1]] = rows[::-1]
+    def __init__(self, follows: _Follows, after: Floats, before: Floats, *, include_source: bool = False) -> None:
+        place, first = follows.place, follows.first
+        self._place, self._scales, self._present = place, follows.scales, follows.present
+        quality = after[follows.rows]
+        known = ~np.isnan(quality)
+        sums, seen = np.zeros(follows.shape), np.zeros(follows.shape)
+        at = (follows.numbers[known], follows.position[known])
+        np.add.at(sums, at, quality[known])
+        np.add.at(seen, at, 1.0)
         source = before[first]
         whole = (seen > 0).all(1) & ~np.isnan(source)
         self._curves = sums[whole] / seen[whole]
@@ -202,7 +212,6 @@ class _Curves:
             self._curves = np.concatenate([self._sources[:, None], self._curves], axis=1)
         self._dataset = place.dataset[first][whole]
         self._cluster = place.cluster[first][whole]
-        self._present = np.unique(place.dataset[rows]).tolist()
         self.drawn: dict[int, Floats] = {}
         """For each data set replicates × (scales + 1): sums of the curves of resampled clusters, and their seeds."""  # noqa: RUF001
 
