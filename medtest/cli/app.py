@@ -208,6 +208,16 @@ def compare(
     compare_runs(runs, out=out, strips=strips, console=console())
 
 
+@app.command("track", rich_help_panel=READ)
+def track(
+    folders: Annotated[list[Path], typer.Argument(help="Runs' folders, or any folders above some.")],
+) -> None:
+    """Send what MLflow does not hold yet, once; its address is MLFLOW_TRACKING_URI, else the local store."""
+    from medtest.cli.team.track import track_folders
+
+    track_folders(folders, console=console())
+
+
 @app.command("reference", rich_help_panel=READ)
 def reference(
     model: Annotated[str, typer.Option(help="As published, or a model= name: PraNet, TGANet, AGDN, chexnet …")] = "",
@@ -251,6 +261,19 @@ def ui(
     from medtest.cli.ui import serve_ui
 
     raise typer.Exit(serve_ui(host=host, port=port, console=console()))
+
+
+@app.command("server", rich_help_panel=READ)
+def server(
+    folder: Annotated[Path, typer.Option(help="Where database, artifacts and the admin's password lie.")] = Path(
+        "mlserver"
+    ),
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 5000,
+) -> None:
+    """Serve MLflow for a team on loopback: PostgreSQL, artifacts through the server, users with passwords."""
+    from medtest.cli.team.server import serve_team
+
+    raise typer.Exit(serve_team(folder, port=port, console=console()))
 
 
 @app.command("simlab", rich_help_panel=MODELS)

@@ -17,7 +17,7 @@ from medtest.cli.terminal import say
 from medtest.errors import MedtestError, Mistake
 from medtest.paths import home
 
-_VIEWER = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+VIEWER = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
 """MLflow's server would start a dozen processes for jobs; looking at runs needs none."""
 _START_SECONDS = 600.0
 _ASK_SECONDS = 0.5
@@ -40,7 +40,7 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
     if is_remote(uri):
         _tell(console, where(home(), uri), experiments(uri))
         return 0
-    _check_free(host, port)
+    check_free(host, port)
     ensure_store(uri)
     found = experiments(uri)
     say(console, "MLflow's server starts …")
@@ -49,9 +49,9 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
     command += ["--uvicorn-opts", "--log-level warning"]  # else its log stands before our links, and a line a request
     if host in ("127.0.0.1", "localhost"):
         command += ["--workers", "1"]
-    process = subprocess.Popen(command, env={**os.environ, **_VIEWER})  # noqa: S603 - our own interpreter
+    process = subprocess.Popen(command, env={**os.environ, **VIEWER})  # noqa: S603 - our own interpreter
     try:
-        if _answers(process, host, port):
+        if wait_for(process, host, port):
             _tell(console, f"http://{_reached_at(host)}:{port}", found, "  (Ctrl-C stops it)")
         return process.wait()
     except KeyboardInterrupt:
@@ -83,7 +83,12 @@ def _reached_at(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _check_free(host: str, port: int) -> None:
+def check_free(host: str, port: int, command: str = "medtest ui") -> None:
+    """Refuse a port on which somebody listens.
+
+    Raises:
+        UserMistakes: Somebody does.
+    """
     try:
         with socket.create_connection((_reached_at(host).strip("[]"), port), timeout=2):
             pass
@@ -94,11 +99,11 @@ def _check_free(host: str, port: int) -> None:
         key="--port",
         found=f"{port}, where a server listens already",
         allowed="a free port",
-        fix=f"stop that server, or type medtest ui --port {port + 1 if port < 65535 else port - 1}",
+        fix=f"stop that server, or type {command} --port {port + 1 if port < 65535 else port - 1}",
     ).as_error()
 
 
-def _answers(process: subprocess.Popen[bytes], host: str, port: int) -> bool:
+def wait_for(process: subprocess.Popen[bytes], host: str, port: int) -> bool:
     """Wait until the server answers; False when it ended before."""
     end = time.monotonic() + _START_SECONDS
     while process.poll() is None:

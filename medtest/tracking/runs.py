@@ -11,7 +11,7 @@ import contextlib
 import json
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from mlflow.entities import Metric
 
 FINISHED, FAILED = "FINISHED", "FAILED"
+SENT = "sent"
+"""The tag that is set last: what a run holds whole."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,8 +153,16 @@ class Tracker:
                 known.runs[suite] = run.info.run_id
         return known
 
-    def child(self, suite: str, parents: Parents, child: Child) -> str:
+    def child(
+        self, suite: str, parents: Parents, child: Child, known: Callable[[str], None] = lambda run_id: None
+    ) -> str:
         """Write one child run, going on with the one it had where the store still holds it; return its id.
+
+        Args:
+            suite: The suite.
+            parents: The parent runs.
+            child: What is written.
+            known: Is told the run's id before anything is written to it.
 
         Raises:
             NotTracked: The store failed; the run is marked FAILED where that can still be done.
@@ -162,6 +172,7 @@ class Tracker:
             try:
                 with signals.held():  # a run that is made and not known would stay RUNNING
                     run_id = self._run_of(suite, child, parents.runs[suite])
+                    known(run_id)
                 self._write(run_id, child)
             except BaseException:
                 with contextlib.suppress(Exception):
@@ -192,6 +203,37 @@ class Tracker:
             for path, place in files:
                 if path.is_file():
                     self._client.log_artifact(run_id, str(path), place or None)
+
+    def mark_sent(self, run_id: str, content: str) -> None:
+        """Note that a run holds all there is of ``content``, a SHA-256; :meth:`sent` asks for it.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        with self._problems(), quiet():
+            self._client.set_tag(run_id, SENT, content)
+
+    def sent(self, suite: str, run_id: str) -> str:
+        """Return what :meth:`mark_sent` noted of a run; "" where the store holds no such run, or half of one.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        with self._problems(), quiet():
+            run = self._alive(run_id, self._experiment(suite))
+            return "" if run is None or run.info.status == "RUNNING" else str(run.data.tags.get(SENT, ""))
+
+    def go_on(self, suite: str, run_id: str) -> Parents | None:
+        """Return the parents with the run that was to stand above a run which was broken off; None where it ended well.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        with self._problems(), quiet():
+            run = self._alive(run_id, self._experiment(suite)) if run_id else None
+            if run is None or run.info.status == FINISHED:
+                return None
+            return Parents(uri=self.uri, runs={suite: run_id})
 
     def close(self, parents: Parents, *, failed: bool = False) -> None:
         """End the parent runs.
@@ -353,7 +395,8 @@ class Tracker:
             text = text.replace(str(self.home), "HOME")[:300]
             raise NotTracked(
                 f"Results are whole on disk, but MLflow at {place} could not take them: "
-                f"{type(error).__name__}: {text}. The same command tracks them later; no case is run again."
+                f"{type(error).__name__}: {text}. "
+                "The same command, or medtest track, sends them later; no case is run again."
             ) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from medtest.report.material import Material, read_run
 from medtest.report.mlflow.headline import headline_of, summary
 from medtest.report.mlflow.metrics import child_of
 from medtest.results.records.wanted import RUN_FILE
-from medtest.runner.folder import write_manifest, write_run
+from medtest.runner.folder import TABLES_OF, write_manifest, write_run
 from medtest.runner.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite
 from medtest.tracking import Parents, Tracker
@@ -66,18 +67,12 @@ def track(
     try:
         with signals.held():  # a run that is made and not known would stay RUNNING
             tracked = tracker.parent(suite.name, name, tags, parents)
-        written = [found for each in made for found in zip(outcome.systems, each.materials, each.targets, strict=True)]
-        for one, material, target in written:
-            good = float(material.run.get("error_percent") or 0.0) <= suite.max_error_percent
-            earlier = read_run(target).get("mlflow_run_id")
-            child = child_of(material, target, run_id=str(earlier) if earlier else None, ended_well=good)
-            run_id = tracker.child(suite.name, tracked, child)
-            write_run(target, {**read_run(target), "mlflow_run_id": run_id})
-            write_manifest(one.folder)
-            tracker.attach(run_id, [(target / RUN_FILE, ""), (one.folder / "manifest.sha256", "")])
+        written = [found for each in made for found in zip(each.materials, each.targets, strict=True)]
+        for material, target in written:
+            child = send(tracker, tracked, material, target)
             if material.view == made[0].materials[0].view:  # what the call asked for stands above
-                tracked.rows.setdefault(suite.name, {})[child.name, material.view] = headline_of(material, child.name)
-        _say_above(tracker, tracked, suite)
+                tracked.rows.setdefault(suite.name, {})[child, material.view] = headline_of(material, child)
+        say_above(tracker, tracked, suite.name, suite.description)
         tracker.attach(tracked.runs[suite.name], _shared_files(made[0].compared))
         failed = False
     finally:
@@ -86,12 +81,47 @@ def track(
     return tracked
 
 
-def _say_above(tracker: Tracker, parents: Parents, suite: Suite) -> None:
+def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -> str:
+    """Write one system's child run, whole, and return its name.
+
+    ``run.json`` names the run as soon as there is one, so that what was broken off goes on in it; the tag ``sent`` is
+    set last, and says of which records and which suite all of it is.
+
+    Raises:
+        NotTracked: The store failed.
+    """
+
+    def known(run_id: str) -> None:
+        above = {"mlflow_run_id": run_id, "mlflow_parent_id": parents.runs[material.wanted.suite]}
+        write_run(target, {**read_run(target), **above})
+
+    good = float(material.run.get("error_percent") or 0.0) <= material.wanted.max_error_percent
+    earlier = read_run(target).get("mlflow_run_id")
+    child = child_of(material, target, run_id=str(earlier) if earlier else None, ended_well=good)
+    run_id = tracker.child(material.wanted.suite, parents, child, known=known)
+    write_manifest(material.folder)
+    tracker.attach(run_id, [(target / RUN_FILE, ""), (material.folder / "manifest.sha256", "")])
+    tracker.mark_sent(run_id, content_of(material.folder, target))
+    return child.name
+
+
+def content_of(folder: Path, target: Path) -> str:
+    """Return one SHA-256 of the records that a folder's tables were made of and of a view's suite, with its oracle.
+
+    Args:
+        folder: The run's folder.
+        target: The view in it, or the folder itself.
+    """
+    parts = [str(read_run(folder).get(TABLES_OF, "")).encode(), (target / "suite.yaml").read_bytes()]
+    return hashlib.sha256(b"\n".join(parts)).hexdigest()
+
+
+def say_above(tracker: Tracker, parents: Parents, suite: str, description: str = "") -> None:
     """Let the parent run carry what its children found, those of earlier jobs of a sweep among them."""
-    rows = list(parents.rows.get(suite.name, {}).values())
+    rows = list(parents.rows.get(suite, {}).values())
     if rows:
-        above = summary(rows, suite.description)
-        tracker.headline(parents, suite.name, above.metrics, above.tags)
+        above = summary(rows, description)
+        tracker.headline(parents, suite, above.metrics, above.tags)
 
 
 def _shared_files(compared: Compared) -> list[tuple[Path, str]]:

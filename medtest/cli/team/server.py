@@ -1,0 +1,124 @@
+"""``medtest server``: MLflow for a team, on loopback; a proxy with TLS stands before it (docs/teams.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from medtest.cli.bootstrap import quiet_libraries
+from medtest.cli.terminal import say
+from medtest.cli.ui import VIEWER, check_free, wait_for
+from medtest.errors import Mistake
+from medtest.tracking.server.postgres import Postgres, write_secret
+
+ADMIN = "admin"
+PASSWORD = "admin-password"  # noqa: S105 - a file's name
+HOST = "127.0.0.1"
+_NEEDED = ("flask_wtf", "psycopg2")
+
+
+def serve_team(folder: Path, *, port: int, console: Console) -> int:
+    """Serve until Ctrl-C or SIGTERM and return MLflow's exit code.
+
+    ``folder`` comes to hold ``postgres/`` (the database), ``artifacts/``, ``admin-password``, ``session-key``,
+    ``pgpass`` (each mode 0600) and ``postgres.log``. No password stands in a command line, a log or on the terminal.
+
+    Args:
+        folder: Where all of it lies; made if need be.
+        port: MLflow's port on loopback.
+        console: Where it is said how to reach it.
+
+    Raises:
+        UserMistakes: The port is taken, the extra ``server`` is not installed, or PostgreSQL cannot use the folder.
+        MissingSystemLibrary: PostgreSQL is not installed.
+        MedtestError: PostgreSQL or MLflow does not start.
+    """
+    quiet_libraries()
+    lacking = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if lacking:
+        raise Mistake(
+            where="command line",
+            key="server",
+            found=f"an installation without {' and '.join(lacking)}",
+            allowed="one with the extra server",
+            fix='pip install "medtest[server]"',
+        ).as_error()
+    check_free(HOST, port, "medtest server")
+    folder = folder.resolve()
+    database = Postgres(folder / "postgres")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "artifacts").mkdir(exist_ok=True, mode=0o700)
+    environment = _environment(folder, database)
+    with _stopped_by_sigterm(), database.running(("mlflow", "users")):
+        say(console, "MLflow's server starts …")
+        command = [sys.executable, "-m", "mlflow", "server", "--app-name", "basic-auth", "--host", HOST]
+        command += ["--port", str(port), "--workers", "1", "--serve-artifacts"]
+        command += ["--backend-store-uri", database.uri("mlflow"), "--artifacts-destination", f"{folder}/artifacts"]
+        command += ["--uvicorn-opts", "--log-level warning"]
+        process = subprocess.Popen(command, env=environment, cwd=folder)  # noqa: S603 - our own interpreter
+        try:
+            if wait_for(process, HOST, port):
+                say(console, f"MLflow for a team: http://{HOST}:{port}  (Ctrl-C stops it)")
+                say(
+                    console,
+                    f"user {ADMIN}, password in {folder.name}/{PASSWORD}; give each person a user of their own.",
+                )
+            return process.wait()
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=20)
+
+
+def _environment(folder: Path, database: Postgres) -> dict[str, str]:
+    config = folder / "auth.ini"
+    write_secret(
+        config,
+        "[mlflow]\ndefault_permission = READ\n"
+        f"database_uri = {database.uri('users')}\nadmin_username = {ADMIN}\n"
+        "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n",
+    )
+    return {
+        **os.environ,
+        **VIEWER,
+        "MLFLOW_AUTH_CONFIG_PATH": str(config),
+        "MLFLOW_AUTH_ADMIN_PASSWORD": _secret(folder / PASSWORD),
+        "MLFLOW_FLASK_SERVER_SECRET_KEY": _secret(folder / "session-key"),
+        "PGPASSFILE": str(database.passwords),
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "DO_NOT_TRACK": "true",
+    }
+
+
+def _secret(path: Path) -> str:
+    """Return what a file of mode 0600 holds, drawn if there is none."""
+    if not path.is_file():
+        write_secret(path, secrets.token_urlsafe(24))
+    return path.read_text(encoding="utf-8").strip()
+
+
+@contextlib.contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM, which systemd and ``kill`` send, end the server as Ctrl-C does."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

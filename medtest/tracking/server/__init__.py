@@ -1,0 +1,1 @@
+"""MLflow's server for a team: on PostgreSQL, with passwords, from installed parts."""
