@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 PORT   ?= 5000
 DEMO   ?=
+SERVER ?= server
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.medtest-installed
 TESTS  := $(VENV)/.medtest-tests-installed
@@ -12,13 +13,14 @@ INSTALLER ?= uv
 PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile
 SLOW   ?= slow
 
-.PHONY: help demo test slow s3 lint ui bench install clean
+.PHONY: help demo test slow s3 lint ui server bench install clean
 help:
 	@echo "make demo   set up, run suite polyp_seg on two bundled networks, print the EFR table and where the report lies"
 	@echo "make test   set up and run the fast tests"
 	@echo "make slow   run all slow tests          make lint   ruff and mypy"
 	@echo "make s3     set up an environment with s3fs and a server of moto's, and run the tests of data behind URLs there"
 	@echo "make ui     open the MLflow UI          make bench  print every speed and memory figure"
+	@echo "make server serve MLflow to a team: on PostgreSQL, with passwords, in folder server/ (SERVER=)"
 
 # One lock for users and one for tests, which holds the same versions and more. Neither holds an address of a package
 # index: uv and pip ask the one they are set up for. What uv cannot install (an index that pip alone knows), pip tries.
@@ -65,6 +67,11 @@ lint: $(TESTS)
 
 ui: $(STAMP)
 	$(BIN)/medtest ui --port $(PORT)
+
+# MLflow for a team, with passwords, on PostgreSQL: its programs come from the system (apt-get install postgresql).
+server: $(STAMP)
+	$(call INSTALL,-e '.[server]')
+	$(BIN)/medtest server --folder $(SERVER) --port $(PORT)
 
 bench: $(TESTS)
 	$(BIN)/python -m benchmarks

@@ -34,6 +34,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "series": ["--iterations=1"],
     "simlab": ["--campaigns=2", "--images=10", "--only", "saturation_flips"],
     "startup": ["--runs=1", "--commands=2"],
+    "tracking": ["--cases=47"],
     "training": ["pranet", "--steps=6", "--batch=2", "--side=64"],
 }
 MAY_FIND = {"drawing", "simlab"}

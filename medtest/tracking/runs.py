@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from medtest import signals
 from medtest.errors import NotTracked
 from medtest.tracking import runs_page
-from medtest.tracking.params import NOT_ALLOWED, VALUE_LENGTH, clean_params, metric_name
+from medtest.tracking.logged import log_pictures, log_seeds, log_table
+from medtest.tracking.params import VALUE_LENGTH, clean_params, metric_name
 from medtest.tracking.store import (
     STORE,
     configure,
@@ -305,13 +305,12 @@ class Tracker:
         for start in range(0, len(params), 90):
             self._client.log_batch(run_id, params=params[start : start + 90])
         self._log(run_id, child.metrics, child.tags)
-        self._seeds(run_id, child)
+        log_seeds(self._client, run_id, child)
         logged = json.loads(self._client.get_run(run_id).data.tags.get("mlflow.loggedArtifacts", "[]"))
         there = {entry.get("path") for entry in logged}
         for name, table in child.tables.items():
-            self._table(run_id, name, table, replace=name in there)
-        for picture in child.pictures:
-            self._picture(run_id, picture)
+            log_table(self._client, run_id, name, table, replace=name in there)
+        log_pictures(self._client, run_id, child.pictures)
         for path, place in child.artifacts:
             if path.is_file():
                 self._client.log_artifact(run_id, str(path), place or None)
@@ -344,43 +343,6 @@ class Tracker:
                 if value == value and shown.get(step) != value
             ]
         return found
-
-    def _seeds(self, run_id: str, child: Child) -> None:
-        if child.seeds is None or child.seeds.empty:
-            return
-        from mlflow.data import pandas_dataset
-        from mlflow.data.code_dataset_source import CodeDatasetSource
-        from mlflow.entities import DatasetInput, InputTag
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            dataset = pandas_dataset.from_pandas(
-                child.seeds,
-                # a source of our own: MLflow's default would note the script's path and the git commit
-                source=CodeDatasetSource(tags={"medtest.seeds": child.seeds_name}),
-                name=child.seeds_name,
-                digest=child.seeds_digest[:36] or None,
-            )
-            entity = dataset._to_mlflow_entity()
-        self._client.log_inputs(run_id, [DatasetInput(entity, [InputTag("mlflow.data.context", "seeds")])])
-
-    def _table(self, run_id: str, name: str, table: pd.DataFrame, *, replace: bool) -> None:
-        # log_table appends to a table that is there already; an invocation replaces what its view showed before
-        plain = table.astype(object).where(table.notna(), None)
-        content = {"columns": [str(column) for column in plain.columns], "data": plain.to_numpy().tolist()}
-        if replace:
-            self._client.log_dict(run_id, content, name)
-        else:
-            self._client.log_table(run_id, plain, name)
-
-    def _picture(self, run_id: str, picture: LoggedPicture) -> None:
-        from PIL import Image
-
-        with Image.open(picture.path) as image:
-            shown = image.convert("RGB")
-        shown.thumbnail((1100, 1100))
-        key = NOT_ALLOWED.sub("_", picture.key)
-        self._client.log_image(run_id, shown, key=key, step=picture.step, synchronous=True)
 
     @contextlib.contextmanager
     def _problems(self) -> Iterator[None]:

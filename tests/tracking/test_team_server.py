@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -13,17 +12,21 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
+from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
+from mlflow.server import get_app_client
 
 from medtest.errors import MissingSystemLibrary
 from medtest.tracking.server.postgres import binaries
 
 ROOT = Path(__file__).parents[2]
 SUITE = "polyp_seg"
+QUICK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
+ANNA = {"MLFLOW_TRACKING_USERNAME": "anna", "MLFLOW_TRACKING_PASSWORD": "one for her alone"}
 WRONG = {"MLFLOW_TRACKING_PASSWORD": "no"}
 pytestmark = pytest.mark.slow
 
@@ -73,26 +76,34 @@ class TeamServer:
             "MLFLOW_TRACKING_PASSWORD": password,
         }
 
-    def ask(self, path, content=None, **given):
-        request = urllib.request.Request(
-            f"{self.uri}/api/2.0/mlflow/{path}", json.dumps(content).encode() if content else None
-        )
-        environment = {**self.environment, **given}
-        both = f"{environment['MLFLOW_TRACKING_USERNAME']}:{environment['MLFLOW_TRACKING_PASSWORD']}"
-        request.add_header("Authorization", f"Basic {base64.b64encode(both.encode()).decode()}")
-        request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - loopback
-            return json.loads(answer.read())
+    @contextlib.contextmanager
+    def client(self, **given):
+        """MLflow's own, with the admin's password."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in {**self.environment, **given}.items():
+                patch.setenv(name, value)
+            yield MlflowClient(tracking_uri=self.uri)
 
-    def children(self):
-        number = self.ask(f"experiments/get-by-name?experiment_name={SUITE}")["experiment"]["experiment_id"]
-        runs = self.ask("runs/search", {"experiment_ids": [number], "max_results": 100})["runs"]
-        tagged = [(run, {tag["key"]: tag["value"] for tag in run["data"]["tags"]}) for run in runs]
-        return [(run["info"], tags) for run, tags in tagged if "mlflow.parentRunId" in tags]
+    def runs(self):
+        """Every run of the suite's experiment by its kind: those that stand above, and the systems'."""
+        with self.client() as client:
+            number = client.get_experiment_by_name(SUITE).experiment_id
+            runs = client.search_runs([number], max_results=100)
+        below = [run for run in runs if "mlflow.parentRunId" in run.data.tags]
+        return [run for run in runs if run not in below], below
 
-    def artifacts(self, run):
-        listed = self.ask(f"artifacts/list?run_id={run['run_id']}").get("files", [])
-        return {entry["path"] for entry in listed}
+    def content(self, run):
+        """What a run holds: points of each metric, and its files."""
+        with self.client() as client:
+            points = {name: len(client.get_metric_history(run.info.run_id, name)) for name in run.data.metrics}
+            files, folders = {}, [""]
+            while folders:
+                for entry in client.list_artifacts(run.info.run_id, folders.pop() or None):
+                    if entry.is_dir:
+                        folders.append(entry.path)
+                    else:
+                        files[entry.path] = entry.file_size
+        return points, files
 
 
 @pytest.fixture
@@ -122,7 +133,8 @@ def _medtest(home, server, *arguments, **given):
 
 
 def _run(home, server, model, **given):
-    return _medtest(home, server, "run", f"suite={SUITE}", f"model={model}", "limit=1", "workers=1", **given)
+    words = [f"suite={SUITE}", f"model={model}", "relations=[blur]", "limit=1", "workers=1"]
+    return _medtest(home, server, "run", *words, **given)
 
 
 def _ended(process, *codes):
@@ -135,38 +147,76 @@ def _ended(process, *codes):
 def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(server, tmp_path):
     for name in ("admin-password", "session-key", "pgpass", "auth.ini"):
         assert stat.S_IMODE((server.folder / name).stat().st_mode) == 0o600
-    with pytest.raises(urllib.error.HTTPError, match="401"):
-        server.ask("experiments/search?max_results=1", **WRONG)
+    with server.client(**WRONG) as client, pytest.raises(MlflowException, match="401"):
+        client.search_experiments(max_results=1)
 
-    both = [_run(tmp_path / name, server, "pranet") for name in ("a", "b")]
+    with server.client():
+        get_app_client("basic-auth", server.uri).create_user("anna", ANNA["MLFLOW_TRACKING_PASSWORD"])
+    both = [_run(tmp_path / name, server, "pranet", **who) for name, who in (("a", {}), ("b", ANNA))]
     for process in both:
         _ended(process, 0, 1)
-    found = server.children()
-    assert {run["status"] for run, _ in found} == {"FINISHED"}
-    assert len(found) == 2
-    assert all("sent" in tags for _, tags in found)
-    assert {"records.parquet", "report.html", "run.json", "manifest.sha256"} <= server.artifacts(found[0][0])
+    above, below = server.runs()
+    assert len(above) == len(below) == 2
+    assert {run.info.status for run in above + below} == {"FINISHED"}
+    whole, files = server.content(below[0])
+    assert {"records.parquet", "report.html", "run.json", "manifest.sha256"} <= set(files)
 
-    killed = _run(tmp_path / "c", server, "sanet")
-    for _ in range(1200):  # the cases are being run
-        if list((tmp_path / "c").glob("outputs/*/*/*/suite.yaml")) or killed.poll() is not None:
-            break
-        time.sleep(0.1)
+    killed = _run(tmp_path / "c", server, "pranet", **QUICK)
+    while len(server.runs()[1]) == 2 and killed.poll() is None:  # until its own is begun
+        time.sleep(0.05)
     server.kill()
     text = _ended(killed, 4)
     assert "Results are whole on disk" in text
     (records,) = (tmp_path / "c").glob("outputs/*/*/*/records.parquet")
-    server.start()
-    assert len(server.children()) == 2
-
-    wrong = _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path / "c"), **WRONG), 4)
-    assert "401" in wrong or "credential" in wrong.lower()
     before = records.read_bytes()
-    assert "1 sent" in _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path / "c")), 0)
-    assert "0 sent" in _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path / "c")), 0)
-    assert "0 sent" in _ended(_medtest(tmp_path / "a", server, "track", str(tmp_path / "a")), 0)
+    server.start()
+    assert len(server.runs()[1]) == 3
+
+    for wrong in (WRONG, {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{_free_port()}"}):
+        text = _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path / "c"), **wrong, **QUICK), 4)
+        assert text.count("\n") <= 3
+    with _full(server):
+        text = _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path), **QUICK), 4)
+        assert "Results are whole on disk" in text
+    assert "1 sent, 2 held" in _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path)), 0)
+    assert "0 sent, 3 held" in _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path)), 0)
     assert records.read_bytes() == before
-    found = server.children()
-    assert len(found) == 3
-    assert {run["status"] for run, _ in found} == {"FINISHED"}
+    above, below = server.runs()
+    assert len(above) == len(below) == 3
+    assert {run.info.status for run in above + below} == {"FINISHED"}
+    for run in below:
+        points, there = server.content(run)
+        assert points == whole
+        assert _names(there) == _names(files)
+
+    socket_folder, dump = server.folder / "postgres", [str(binaries() / "pg_dump"), "-w", "-U", "medtest", "-Fc"]
+    passwords = {**os.environ, "PGPASSFILE": str(server.folder / "pgpass")}
+    for name in ("mlflow", "users"):  # the backup that docs/teams.md names
+        done = subprocess.run([*dump, "-h", str(socket_folder), name], env=passwords, capture_output=True, check=True)
+        assert done.stdout.startswith(b"PGDMP")
+
+    second = _medtest(tmp_path, server, "server", "--folder", str(server.folder), "--port", str(_free_port()))
+    assert "another medtest server serves" in _ended(second, 2)
+    server.process.kill()  # it alone: what it had started ends with it
+    server.process.wait()
+    server.start()
+    assert len(server.runs()[1]) == 3
     server.stop()
+
+
+def _names(files):
+    """Files of a run; MLflow calls pictures by the time at which they were logged."""
+    return sorted(re.sub(r"\+timestamp\+\d+\+[0-9a-f-]{36}", "", name) for name in files)
+
+
+@contextlib.contextmanager
+def _full(server):
+    """A store of artifacts that takes no file."""
+    there = server.folder / "artifacts"
+    there.rename(server.folder / "kept")
+    there.write_bytes(b"")
+    try:
+        yield
+    finally:
+        there.unlink()
+        (server.folder / "kept").rename(there)

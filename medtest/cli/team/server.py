@@ -13,17 +13,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from filelock import FileLock, Timeout
 from rich.console import Console
 
 from medtest.cli.bootstrap import quiet_libraries
 from medtest.cli.terminal import say
 from medtest.cli.ui import VIEWER, check_free, wait_for
-from medtest.errors import Mistake
-from medtest.tracking.server.postgres import Postgres, write_secret
+from medtest.errors import MedtestError, Mistake
+from medtest.tracking.server.postgres import Postgres, stop_with_parent, write_secret
 
 ADMIN = "admin"
 PASSWORD = "admin-password"  # noqa: S105 - a file's name
 HOST = "127.0.0.1"
+_SERVED = "session-key"
+"""It is there once a server has run, and users have passwords."""
 _NEEDED = ("flask_wtf", "psycopg2")
 
 
@@ -55,40 +58,50 @@ def serve_team(folder: Path, *, port: int, console: Console) -> int:
         ).as_error()
     check_free(HOST, port, "medtest server")
     folder = folder.resolve()
+    if not folder.is_dir():
+        folder.mkdir(parents=True)
+        folder.chmod(0o711)  # PostgreSQL's user passes through it where root calls; what is secret in it is 0600
     database = Postgres(folder / "postgres")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "artifacts").mkdir(exist_ok=True, mode=0o700)
-    environment = _environment(folder, database)
-    with _stopped_by_sigterm(), database.running(("mlflow", "users")):
+    with _alone(folder), _stopped_by_sigterm(), database.running(("mlflow", "users")):
+        (folder / "artifacts").mkdir(exist_ok=True, mode=0o700)
+        environment = _environment(folder, database)
         say(console, "MLflow's server starts …")
-        command = [sys.executable, "-m", "mlflow", "server", "--app-name", "basic-auth", "--host", HOST]
-        command += ["--port", str(port), "--workers", "1", "--serve-artifacts"]
-        command += ["--backend-store-uri", database.uri("mlflow"), "--artifacts-destination", f"{folder}/artifacts"]
-        command += ["--uvicorn-opts", "--log-level warning"]
-        process = subprocess.Popen(command, env=environment, cwd=folder)  # noqa: S603 - our own interpreter
+        process = _mlflow(folder, port, environment, database.uri("mlflow"))
         try:
             if wait_for(process, HOST, port):
                 say(console, f"MLflow for a team: http://{HOST}:{port}  (Ctrl-C stops it)")
-                say(
-                    console,
-                    f"user {ADMIN}, password in {folder.name}/{PASSWORD}; give each person a user of their own.",
-                )
+                hint = f"user {ADMIN}, password in {folder.name}/{PASSWORD}; give each person a user of their own."
+                say(console, hint)
             return process.wait()
         except KeyboardInterrupt:
             return 0
         finally:
-            if process.poll() is None:
-                process.terminate()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=20)
+            _end(process)
+
+
+def _mlflow(folder: Path, port: int, environment: dict[str, str], store: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "mlflow", "server", "--app-name", "basic-auth", "--host", HOST]
+    command += ["--port", str(port), "--workers", "1", "--serve-artifacts"]
+    command += ["--backend-store-uri", store, "--artifacts-destination", f"{folder}/artifacts"]
+    command += ["--uvicorn-opts", "--log-level warning"]
+    return subprocess.Popen(command, env=environment, cwd=folder, preexec_fn=stop_with_parent)  # noqa: S603 - our own
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 def _environment(folder: Path, database: Postgres) -> dict[str, str]:
     config = folder / "auth.ini"
     write_secret(
         config,
-        "[mlflow]\ndefault_permission = READ\n"
-        f"database_uri = {database.uri('users')}\nadmin_username = {ADMIN}\n"
+        "[mlflow]\ndefault_permission = EDIT\n"  # a suite's experiment is the team's, whoever ran it first
+        f"database_uri = {database.uri('users').replace('%', '%%')}\nadmin_username = {ADMIN}\n"
         "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n",
     )
     return {
@@ -103,9 +116,41 @@ def _environment(folder: Path, database: Postgres) -> dict[str, str]:
     }
 
 
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one server at a time use a folder.
+
+    Raises:
+        UserMistakes: Another one does.
+    """
+    lock = FileLock(folder / "server.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise Mistake(
+            where="command line",
+            key="--folder",
+            found=f"{folder}, which another medtest server serves",
+            allowed="a folder of its own",
+            fix="stop that server, or use it",
+        ).as_error() from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def _secret(path: Path) -> str:
-    """Return what a file of mode 0600 holds, drawn if there is none."""
+    """Return what a file of mode 0600 holds, drawn if there is none.
+
+    Raises:
+        MedtestError: The admin's password is gone; MLflow keeps the one that it was given first.
+    """
     if not path.is_file():
+        if path.name == PASSWORD and (path.parent / _SERVED).is_file():
+            raise MedtestError(
+                f"{path} is not there, and MLflow's users keep the password that it held: put it back from the backup."
+            )
         write_secret(path, secrets.token_urlsafe(24))
     return path.read_text(encoding="utf-8").strip()
 

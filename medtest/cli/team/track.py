@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -13,16 +14,20 @@ from medtest.cli.terminal import say
 from medtest.errors import Mistake
 from medtest.paths import home
 from medtest.report.material import Material, read_run
-from medtest.report.mlflow.headline import headline_of
+from medtest.report.mlflow.headline import Headline, headline_of
+from medtest.report.mlflow.metrics import child_of
 from medtest.report.mlflow.tracked import content_of, say_above, send
 from medtest.report.views import remake, views_of
 from medtest.results.records.wanted import RUN_FILE, Wanted
-from medtest.runner.folder import FolderLock, view_folder, write_manifest
+from medtest.runner.folder import FolderLock, tables_are_stale, view_folder, write_manifest
 from medtest.tracking import Tracker
 
 
 def track_folders(folders: Sequence[Path], *, console: Console) -> None:
     """Send every run at or below some folders, with its views, that the store does not hold whole.
+
+    Runs of one command are sent below one parent run: the one that was to stand above them if it never ended, else a
+    new one.
 
     Args:
         folders: Runs' folders, or folders above some.
@@ -34,6 +39,37 @@ def track_folders(folders: Sequence[Path], *, console: Console) -> None:
         NotTracked: The store cannot be reached or fails; what was sent stays sent.
         OutputProblem: A folder cannot be read or written.
     """
+    tracker = Tracker(home())
+    sent = held = 0
+    with ExitStack() as stack:
+        commands: dict[tuple[str, str], list[_Held]] = {}
+        for run in _runs_in(folders):
+            lock = FolderLock(run)
+            lock.acquire()
+            stack.callback(lock.release)
+            for view in ("", *views_of(run)[0]):
+                one = _look_up(tracker, run, view)
+                commands.setdefault((one.suite, one.parent), []).append(one)
+        for found in commands.values():
+            for one in _send(tracker, found):
+                sent += 1
+                say(console, f"sent: {view_folder(one.run, one.view)}")
+            held += sum(one.whole for one in found)
+    say(console, f"{sent} sent, {held} held whole by MLflow already.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Held:
+    """What the store holds of one view of a run, "" for its own tables: all of it or not; and below which parent."""
+
+    run: Path
+    view: str
+    suite: str
+    parent: str
+    whole: bool
+
+
+def _runs_in(folders: Sequence[Path]) -> list[Path]:
     runs: list[Path] = []
     for folder in folders:
         below = runs_below(folder)
@@ -46,39 +82,43 @@ def track_folders(folders: Sequence[Path], *, console: Console) -> None:
                 fix="medtest track outputs",
             ).as_error()
         runs += [run.resolve() for run in below]
-    tracker = Tracker(home())
-    sent = held = 0
-    for run in dict.fromkeys(runs):
-        with ExitStack() as stack:
-            lock = FolderLock(run)
-            lock.acquire()
-            stack.callback(lock.release)
-            for view in ("", *views_of(run)[0]):
-                new = _send(tracker, run, view)
-                sent, held = sent + new, held + (not new)
-                if new:
-                    say(console, f"sent: {view_folder(run, view)}")
-    say(console, f"{sent} sent, {held} held whole by MLflow already.")
+    return list(dict.fromkeys(runs))
 
 
-def _send(tracker: Tracker, run: Path, view: str) -> bool:
-    """Send one view of a run, "" for its own tables, unless the store holds it whole; say whether it was sent."""
+def _look_up(tracker: Tracker, run: Path, view: str) -> _Held:
     target = view_folder(run, view)
     noted = read_run(target)
     suite = Wanted.from_folder(target, str(noted.get("system_id") or "")).suite
     earlier = str(noted.get("mlflow_run_id") or "")
-    if earlier and tracker.sent(suite, earlier) == content_of(run, target):
-        return False
-    material = remake(run, view=view)
-    write_manifest(run)
-    parents = tracker.go_on(suite, str(noted.get("mlflow_parent_id") or ""))
-    if parents is None:
-        parents = tracker.parent(suite, f"{suite} {material.wanted.version}: {material.system}", _tags(material))
-    name = send(tracker, parents, material, target)
-    parents.rows.setdefault(suite, {})[name, view] = headline_of(material, name)
-    say_above(tracker, parents, suite)
-    tracker.close(parents)
-    return True
+    # Records may be newer than the tables that were sent: a run that went on and was killed.
+    whole = bool(earlier) and not tables_are_stale(run) and tracker.sent(suite, earlier) == content_of(run, target)
+    return _Held(run=run, view=view, suite=suite, parent=str(noted.get("mlflow_parent_id") or ""), whole=whole)
+
+
+def _send(tracker: Tracker, found: Sequence[_Held]) -> Iterator[_Held]:
+    """Send what the store lacks of one command's runs and yield it; their parent then says what all of them found."""
+    suite, parents = found[0].suite, tracker.go_on(found[0].suite, found[0].parent)
+    goes_on = parents is not None  # else what is whole stands below a parent that ended
+    rows: dict[tuple[str, str], Headline] = {}
+    for one in found:
+        if one.whole and not goes_on:
+            continue
+        material, target = remake(one.run, view=one.view), view_folder(one.run, one.view)
+        if parents is None:
+            systems = dict.fromkeys(str(read_run(each.run).get("system") or each.run.parent.name) for each in found)
+            name = f"{suite} {material.wanted.version}: {', '.join(systems)}"
+            parents = tracker.parent(suite, name, _tags(material))
+        if one.whole:
+            name = child_of(material, target, run_id=None, ended_well=True).name
+        else:
+            write_manifest(one.run)
+            name = send(tracker, parents, material, target)
+            yield one
+        rows[name, one.view] = headline_of(material, name)
+    if parents is not None:
+        parents.rows[suite] = rows
+        say_above(tracker, parents, suite)
+        tracker.close(parents)
 
 
 def _tags(material: Material) -> dict[str, str]:

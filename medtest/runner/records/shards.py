@@ -253,9 +253,10 @@ def _newest(parts: list[RowGroup]) -> NDArray[np.int64]:
     if not parts:
         return np.empty(0, dtype=np.int64)
     places = np.concatenate([part.places for part in parts])
-    by_place = np.argsort(places, kind="stable")
+    by_place: NDArray[np.int64] = np.argsort(places, kind="stable")
     places = places[by_place]
-    return by_place[np.append(places[1:] != places[:-1], True)]
+    newest: NDArray[np.int64] = by_place[np.append(places[1:] != places[:-1], True)]
+    return newest
 
 
 class _Reader:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from medtest.errors import MedtestError, MissingSystemLibrary, Mistake
 
@@ -25,21 +26,36 @@ _SOCKET_LENGTH = 80
 _PR_SET_PDEATHSIG = 1
 
 
-def binaries() -> Path:
+def binaries(version: str = "") -> Path:
     """Return the folder of PostgreSQL's programs: that of ``initdb`` on PATH, else the newest that Debian installs.
 
+    Args:
+        version: The major version that they must be of, as ``PG_VERSION`` of a cluster says it; "" for any.
+
     Raises:
-        MissingSystemLibrary: There is none.
+        MissingSystemLibrary: There is none, or none of this version.
     """
-    if found := shutil.which("initdb"):
-        return Path(found).resolve().parent
     known = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
-    if not known:
+    if found := shutil.which("initdb"):
+        known.append(Path(found).resolve())
+    fitting = [path for path in known if not version or _major(path) == version]
+    if fitting:
+        return fitting[-1].parent
+    if known:
         raise MissingSystemLibrary(
-            "PostgreSQL's programs (initdb, postgres) are not installed: apt-get install postgresql, or put their "
-            "folder on PATH."
+            f"The data are PostgreSQL {version}'s, and what is installed is {_major(known[-1])}: install that version "
+            "beside it, or carry the data over with its pg_upgrade."
         )
-    return known[-1].parent
+    raise MissingSystemLibrary(
+        "PostgreSQL's programs (initdb, postgres) are not installed: apt-get install postgresql, or put their "
+        "folder on PATH."
+    )
+
+
+def _major(initdb: Path) -> str:
+    """Return the major version of an installation, "15"."""
+    said = subprocess.run([initdb, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
+    return next((word.partition(".")[0] for word in said.split() if word[0].isdigit()), "")
 
 
 class Postgres:
@@ -50,18 +66,25 @@ class Postgres:
 
     Raises:
         UserMistakes: The folder's path is too long for a socket, or the unprivileged user cannot enter it.
-        MissingSystemLibrary: PostgreSQL is not installed.
+        MissingSystemLibrary: PostgreSQL is not installed, or not in the version that the data are of.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
-        self._bin = binaries()
+        self._bin = binaries(self._version())
         self._process: subprocess.Popen[bytes] | None = None
         self._user = _unprivileged()
         if len(os.fsencode(self.folder)) > _SOCKET_LENGTH:
             raise self._refused(f"a path of at most {_SOCKET_LENGTH} bytes: its socket lies in it")
         if self._user is not None and (closed := _closed_to_others(self.folder.parent)):
             raise self._refused(f"a folder that user {self._user.pw_name} can enter, and {closed} lets nobody in")
+
+    def _version(self) -> str:
+        """The major version that the data are of; "" where there are none yet."""
+        try:
+            return (self.folder / "data" / "PG_VERSION").read_text(encoding="ascii").strip()
+        except FileNotFoundError:
+            return ""
 
     @property
     def passwords(self) -> Path:
@@ -70,7 +93,7 @@ class Postgres:
 
     def uri(self, database: str) -> str:
         """Return a database's address for SQLAlchemy; it holds no password."""
-        return f"postgresql+psycopg2://{USER}@/{database}?host={self.folder}"
+        return f"postgresql+psycopg2://{USER}@/{database}?host={quote(str(self.folder), safe='')}"
 
     @contextlib.contextmanager
     def running(self, databases: tuple[str, ...]) -> Iterator[None]:
@@ -80,8 +103,12 @@ class Postgres:
             MedtestError: It cannot be made or does not start.
         """
         data = self.folder / "data"
-        if not (data / "PG_VERSION").is_file():
+        if not self._version():
             self._make(data)
+        elif not self.passwords.is_file():
+            raise MedtestError(
+                f"{self.passwords} is not there, which holds the database's password: put it back from the backup."
+            )
         self._start(data)
         try:
             for name in databases:
@@ -98,6 +125,7 @@ class Postgres:
                 self._process.wait(timeout=60)
             except subprocess.TimeoutExpired:
                 self._process.send_signal(signal.SIGQUIT)
+                self._process.wait()
 
     def _make(self, data: Path) -> None:
         draft = self.folder / "data.draft"
@@ -123,7 +151,7 @@ class Postgres:
         command += ["-c", "log_min_messages=fatal", "-c", "unix_socket_permissions=0700"]
         with (self.folder.parent / "postgres.log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - PostgreSQL's own
-                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=_stop_with_parent, **self._as()
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=stop_with_parent, **self._as()
             )
         end = time.monotonic() + _START_SECONDS
         while subprocess.run(  # noqa: S603
@@ -136,8 +164,8 @@ class Postgres:
 
     def _ensure(self, database: str) -> None:
         ask = f"SELECT 1 FROM pg_database WHERE datname = '{database}'"  # noqa: S608 - names of ours
-        if not self._do("psql", "-h", str(self.folder), "-U", USER, "-d", "postgres", "-Atc", ask).strip():
-            self._do("createdb", "-h", str(self.folder), "-U", USER, database)
+        if not self._do("psql", "-w", "-h", str(self.folder), "-U", USER, "-d", "postgres", "-Atc", ask).strip():
+            self._do("createdb", "-w", "-h", str(self.folder), "-U", USER, database)
 
     def _do(self, program: str, *arguments: str, as_server: bool = False) -> str:
         environment = {**os.environ, "PGPASSFILE": str(self.passwords)}
@@ -198,7 +226,7 @@ def _closed_to_others(folder: Path) -> Path | None:
     return None
 
 
-def _stop_with_parent() -> None:
-    """Let PostgreSQL end in order (SIGINT) when whoever started it is gone, however it went."""
+def stop_with_parent() -> None:
+    """Let a child end in order (SIGINT) when whoever started it is gone, however it went; for ``preexec_fn``."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
