@@ -28,7 +28,7 @@ SUITE = "polyp_seg"
 QUICK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
 ANNA = {"MLFLOW_TRACKING_USERNAME": "anna", "MLFLOW_TRACKING_PASSWORD": "one for her alone"}
 WRONG = {"MLFLOW_TRACKING_PASSWORD": "no"}
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # servers start three times, on a busy machine too
 
 
 def _free_port():
