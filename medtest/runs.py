@@ -233,6 +233,7 @@ def invocation_of(
         batch_seconds=options.batch_seconds,
         fresh=options.fresh,
         tracking_uri=options.tracking.uri,
+        tag_model=options.tracking.tag_model,
         track=options.track and options.tracking.enabled,
         quiet=options.quiet,
         command=command,

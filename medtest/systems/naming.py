@@ -99,7 +99,8 @@ def clean(text: str, whole: str = "") -> str:
 def identity(system: System, *, folders: bool = True) -> dict[str, str]:
     """Return what says which model a system is: ``file`` and ``sha256``, or ``model`` and ``host``; "" is left out.
 
-    Files are named without their folders. What cannot be read has no SHA-256.
+    A version of MLflow's registry is ``registry`` ("NAME/3"), ``logged`` (MLflow's logged model) and ``sha256``. Files
+    are named without their folders. What cannot be read has no SHA-256.
 
     Args:
         system: The system.
@@ -107,7 +108,11 @@ def identity(system: System, *, folders: bool = True) -> dict[str, str]:
     """
     settings = system.settings
     endpoint = getattr(system, "endpoint", None)
-    if callable(endpoint):
+    version = getattr(system, "registered", None)
+    if version is not None:
+        found = {"registry": f"{version.name}/{version.version}", "logged": version.model_id}
+        found |= {"sha256": _sha256(system)}
+    elif callable(endpoint):
         host = urlsplit(str(endpoint().base_url))
         shown = (host.hostname or "") + (f":{host.port}" if host.port else "")
         found = {"model": str(getattr(settings, "model", "")), "host": shown}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import warnings
 from collections.abc import Sequence
@@ -39,6 +40,16 @@ def log_seeds(client: MlflowClient, run_id: str, child: Child) -> None:
         )
         entity = dataset._to_mlflow_entity()
     client.log_inputs(run_id, [DatasetInput(entity, [InputTag("mlflow.data.context", "seeds")])])
+
+
+def log_model_link(client: MlflowClient, run_id: str, model_id: str) -> None:
+    """Link a run to the logged model that it tested, where this store holds that model."""
+    from mlflow.entities import LoggedModelInput
+    from mlflow.exceptions import MlflowException
+
+    with contextlib.suppress(MlflowException):  # the registry may be another server's
+        client.get_logged_model(model_id)
+        client.log_inputs(run_id, models=[LoggedModelInput(model_id)])
 
 
 def log_table(client: MlflowClient, run_id: str, name: str, table: pd.DataFrame, *, replace: bool) -> None:

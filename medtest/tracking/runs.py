@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from medtest import signals
 from medtest.errors import NotTracked
 from medtest.tracking import runs_page
-from medtest.tracking.logged import log_pictures, log_seeds, log_table
+from medtest.tracking.logged import log_model_link, log_pictures, log_seeds, log_table
 from medtest.tracking.params import VALUE_LENGTH, clean_params, metric_name
 from medtest.tracking.store import (
     STORE,
@@ -73,6 +73,7 @@ class Child:
         pictures: Few sample strips.
         artifacts: Files and the artifact folder each goes to.
         ended_well: False marks the run FAILED.
+        model_id: MLflow's logged model that was tested, whose page then leads to the run; "" for none.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Child:
     pictures: Sequence[LoggedPicture] = ()
     artifacts: Sequence[tuple[Path, str]] = ()
     ended_well: bool = True
+    model_id: str = ""
 
 
 @dataclass
@@ -204,6 +206,16 @@ class Tracker:
                 if path.is_file():
                     self._client.log_artifact(run_id, str(path), place or None)
 
+    def tag_model(self, name: str, version: str, tags: Mapping[str, str]) -> None:
+        """Set tags of a version of the registry.
+
+        Raises:
+            NotTracked: The registry failed, or does not let this user.
+        """
+        with self._problems(), quiet():
+            for key, value in tags.items():
+                self._client.set_model_version_tag(name, version, key, value)
+
     def mark_sent(self, run_id: str, content: str) -> None:
         """Note that a run holds all there is of ``content``, a SHA-256; :meth:`sent` asks for it.
 
@@ -306,6 +318,8 @@ class Tracker:
             self._client.log_batch(run_id, params=params[start : start + 90])
         self._log(run_id, child.metrics, child.tags)
         log_seeds(self._client, run_id, child)
+        if child.model_id:
+            log_model_link(self._client, run_id, child.model_id)
         logged = json.loads(self._client.get_run(run_id).data.tags.get("mlflow.loggedArtifacts", "[]"))
         there = {entry.get("path") for entry in logged}
         for name, table in child.tables.items():

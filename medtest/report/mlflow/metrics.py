@@ -10,6 +10,7 @@ import medtest
 from medtest.cases import UNCHANGED
 from medtest.oracles import criteria
 from medtest.report.charts.heat import EfrRows
+from medtest.report.ci import JUNIT, RESULT, SUMMARY
 from medtest.report.material import INSIDE, SAMPLES, Material, picture_of, sample_index
 from medtest.report.mlflow.headline import Headline, headline_of
 from medtest.report.words import criterion_keys, run_name, violations_of
@@ -121,6 +122,7 @@ def child_of(material: Material, target: Path, *, run_id: str | None, ended_well
         pictures=_pictures(material),
         artifacts=_files(material),
         ended_well=ended_well,
+        model_id=str((material.run.get("model") or {}).get("logged", "")),
     )
 
 
@@ -179,6 +181,7 @@ def _files(material: Material) -> list[tuple[Path, str]]:
     folder, target = material.folder, material.target
     records = folder / "records.parquet" if material.asked is None else target / CASES
     files = [(target / "report.html", ""), (target / "suite.yaml", ""), (records, ""), (folder / GATES, "")]
+    files += [(target / name, "") for name in (SUMMARY, RESULT, JUNIT)]
     files += [(path, FOLDER) for path in sorted((target / FOLDER).glob("*.csv"))]
     shown = dict.fromkeys((material.strips, target))
     files += [(path, SAMPLES) for one in shown for path in sorted((one / SAMPLES).glob("*")) if path.is_file()]

@@ -21,11 +21,10 @@ NEAR_ZERO = 0.05
 """A map in [0, 1] whose least value is below this holds probabilities: logits that confident would be below zero."""
 
 
-class GraphSettings(ClassListSettings):
-    """Settings of an exported graph (ONNX, TorchScript).
+class TensorSettings(ClassListSettings):
+    """Settings of whatever takes images as one tensor.
 
     Attributes:
-        path: Its file.
         size: Height and width in pixels it takes; null for what the graph says, else the image's own.
         layout: ``nchw`` or ``nhwc``.
         channels: Order of the colours, ``rgb`` or ``bgr``; ``grey`` is one channel, where it ``gives`` images.
@@ -40,7 +39,6 @@ class GraphSettings(ClassListSettings):
         channel: Which channel or class is the lesion, where there are several.
     """
 
-    path: str = Field(default="", json_schema_extra=TRUSTED)
     size: list[int] | None = Field(default=None, min_length=2, max_length=2)
     layout: Literal["nchw", "nhwc"] = "nchw"
     channels: Literal["rgb", "bgr", "grey"] = "rgb"
@@ -53,13 +51,23 @@ class GraphSettings(ClassListSettings):
     channel: int = Field(default=1, ge=0)
 
 
-def answer_form(settings: GraphSettings) -> str:
+class GraphSettings(TensorSettings):
+    """Settings of an exported graph (ONNX, TorchScript).
+
+    Attributes:
+        path: Its file.
+    """
+
+    path: str = Field(default="", json_schema_extra=TRUSTED)
+
+
+def answer_form(settings: TensorSettings) -> str:
     """Return what a classifier's answers are, as :data:`medtest.systems.base.ANSWER_FORMS` calls it."""
     return FORMS.get(settings.gives, "logits")
 
 
 def answers_of(
-    outputs: Sequence[NDArray[Any]], settings: GraphSettings, count: int, *, labels: bool
+    outputs: Sequence[NDArray[Any]], settings: TensorSettings, count: int, *, labels: bool
 ) -> list[NDArray[Any]]:
     """Return one answer per image of what a graph gave: its scores where labels are asked for, else a map.
 
@@ -74,7 +82,7 @@ def answers_of(
 
 
 def encode(
-    images: Sequence[Image], settings: GraphSettings, size: tuple[int, int] | None = None, dtype: str = "float32"
+    images: Sequence[Image], settings: TensorSettings, size: tuple[int, int] | None = None, dtype: str = "float32"
 ) -> NDArray[Any]:
     """Return a batch as the graph takes it.
 
@@ -108,7 +116,7 @@ def resized(image: Image, size: tuple[int, int], *, antialias: bool) -> Image:
     return cv2.resize(image, (width, height), interpolation=how)
 
 
-def decode(outputs: Sequence[NDArray[Any]], settings: GraphSettings, count: int) -> list[NDArray[Any]]:
+def decode(outputs: Sequence[NDArray[Any]], settings: TensorSettings, count: int) -> list[NDArray[Any]]:
     """Return one map per image of what a graph gave.
 
     Args:
@@ -124,7 +132,7 @@ def decode(outputs: Sequence[NDArray[Any]], settings: GraphSettings, count: int)
     return [_lesion(one, settings) for one in as_maps(chosen(outputs, settings.output), settings, count)]
 
 
-def as_maps(answer: Maps, settings: GraphSettings, count: int) -> Maps:
+def as_maps(answer: Maps, settings: TensorSettings, count: int) -> Maps:
     """Return a graph's answer, an array or a tensor, as B×C×h×w.
 
     Raises:
@@ -139,7 +147,7 @@ def as_maps(answer: Maps, settings: GraphSettings, count: int) -> Maps:
     return maps
 
 
-def _lesion(answer: NDArray[Any], settings: GraphSettings) -> NDArray[Any]:
+def _lesion(answer: NDArray[Any], settings: TensorSettings) -> NDArray[Any]:
     """Return the lesion's map of C×h×w."""
     several = answer.shape[0] > 1
     if several and settings.gives == "classes":

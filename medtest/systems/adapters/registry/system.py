@@ -1,0 +1,193 @@
+"""A model of MLflow's registry as a system under test."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.cases import Address, Image, Json
+from medtest.errors import BadOutput, MedtestError, Mistake, UserMistakes
+from medtest.plugins import TRUSTED
+from medtest.systems.adapters.graph import ExportedGraph
+from medtest.systems.adapters.registry.version import ModelVersion, version_of
+from medtest.systems.adapters.tensors import TensorSettings, answers_of, encode, resized
+from medtest.systems.base import RawAnswer
+
+_TORCH, _PYFUNC = "pytorch", "python_function"
+_PICKLES = "MLFLOW_ALLOW_PICKLE_DESERIALIZATION"
+
+
+class RegisteredSettings(TensorSettings):
+    """Settings of a model of the registry; see :class:`medtest.systems.adapters.tensors.TensorSettings`.
+
+    Attributes:
+        uri: ``models:/NAME/VERSION`` or ``models:/NAME@ALIAS``.
+        trust_code: The model may be unpickled, which runs what is in it.
+    """
+
+    uri: str = Field(default="", json_schema_extra=TRUSTED)
+    trust_code: bool = Field(default=False, json_schema_extra=TRUSTED)
+
+
+class Registered(ExportedGraph):
+    """A model version of MLflow's registry, of the flavour ``pytorch`` or ``python_function``.
+
+    It gets a batch as ``layout``, ``channels``, ``scale``, ``mean`` and ``std`` say (float32, an array for
+    ``python_function``), and gives a tensor, an array, or several in a list or a dictionary. A model saved as a graph
+    of ``torch.export`` (MLflow's format ``pt2``) is loaded without unpickling; all others need ``trust_code=true``.
+    """
+
+    Settings = RegisteredSettings
+    tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._version: ModelVersion | None = None
+        self._model: Any = None
+        self._device = "cpu"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_model": None}
+
+    @property
+    def registered(self) -> ModelVersion:
+        """The version, looked up and fetched once.
+
+        Raises:
+            UserMistakes: It cannot be had.
+        """
+        if self._version is None:
+            self._version = version_of(self.settings.uri, where=self.name)
+        return self._version
+
+    def check(self) -> Sequence[Mistake]:
+        """Return that the version cannot be had, is of another flavour, or would be unpickled without leave."""
+        try:
+            flavors = self.registered.flavors
+        except UserMistakes as error:
+            return error.mistakes
+        if not {_TORCH, _PYFUNC} & set(flavors):
+            found = f"{self.settings.uri}, of the flavour {', '.join(sorted(flavors))}"
+            return [Mistake(where=self.name, key="uri", found=found, allowed=f"{_TORCH} or {_PYFUNC}")]
+        if not self._is_graph and not self.settings.trust_code:
+            found = f"{self.settings.uri}, which is loaded by unpickling it: that runs code of whoever saved it"
+            fix = "trust_code=true where you know who did; or save it with serialization_format='pt2'"
+            return [Mistake(where=self.name, key="trust_code", found=found, allowed="a model that is a graph", fix=fix)]
+        return ()
+
+    @property
+    def _is_graph(self) -> bool:
+        return (self.registered.folder / str(self._torch.get("model_data", "data")) / "model.pt2").is_file()
+
+    @property
+    def _torch(self) -> dict[str, Any]:
+        return dict(self.registered.flavors.get(_TORCH, {}))
+
+    def own_name(self) -> str:
+        """Return the model's name and version or alias."""
+        from medtest.systems.naming import clean
+
+        said = self.settings.uri.removeprefix("models:/")
+        return clean(said.replace("/", "-v").replace("@", "-"), self.settings.uri) if said else self.name
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Height and width that the user says it takes, else its signature."""
+        given, shape = self.settings.size, self.registered.shape
+        if given is None and len(shape) == 4:
+            sides = shape[2:] if self.settings.layout == "nchw" else shape[1:3]
+            return (sides[0], sides[1]) if min(sides) > 0 else None
+        return None if given is None else (given[0], given[1])
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the SHA-256 of the model's files."""
+        return {"model_sha256": self.registered.sha256()}
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Load the model; see :class:`medtest.systems.base.System`.
+
+        Raises:
+            MedtestError: MLflow cannot load it here.
+        """
+        import torch
+
+        torch.set_num_threads(threads)
+        self._device = device
+        folder, before = str(self.registered.folder), os.environ.get(_PICKLES)
+        os.environ[_PICKLES] = "true" if self.settings.trust_code else "false"  # MLflow holds a graph to it
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._model = self._loaded(folder)
+        except Exception as error:  # noqa: BLE001 - whatever a stranger's model raises
+            text = " ".join(str(error).split())[:300]
+            raise MedtestError(f"{self.settings.uri} cannot be loaded: {type(error).__name__}: {text}") from error
+        finally:
+            if before is None:
+                os.environ.pop(_PICKLES, None)
+            else:
+                os.environ[_PICKLES] = before
+
+    def _loaded(self, folder: str) -> Any:
+        import torch
+
+        if _TORCH in self.registered.flavors:
+            from mlflow import pytorch
+
+            given = {} if self._is_graph else {"map_location": self._device}
+            model = pytorch.load_model(folder, **given)
+            if isinstance(model, torch.nn.Module):
+                if not self._is_graph:
+                    model.eval()
+                model.to(self._device)
+            return model
+        from mlflow import pyfunc
+
+        return pyfunc.load_model(folder)
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Return one map per image, at the size the model gives, or its scores."""
+        shown = [image if self.size is None else self._at_size(image) for image in images]
+        answers: list[RawAnswer] = []
+        for image in shown:  # images of a batch may differ in size, and a model may take one alone
+            given = self.run(encode([image], self.settings))
+            answers.extend(answers_of(given, self.settings, 1, labels=self.task.labels))
+        return answers
+
+    def _at_size(self, image: Image) -> Image:
+        return resized(image, self.size or image.shape[:2], antialias=self.settings.antialias)
+
+    def run(self, batch: NDArray[np.float32]) -> Sequence[NDArray[Any]]:
+        """Return what the model gives for a batch, as arrays."""
+        import torch
+
+        if self._model is None:
+            raise MedtestError(f"{self.name} was asked before it was opened")
+        if _TORCH in self.registered.flavors:
+            with torch.inference_mode():
+                return _arrays(self._model(torch.from_numpy(batch).to(self._device)))
+        return _arrays(self._model.predict(batch))
+
+    def close(self) -> None:
+        """Let go of the model."""
+        self._model = None
+
+
+def _arrays(given: Any) -> list[NDArray[Any]]:
+    """Return what a model gave as arrays: one, or those of a list, tuple or dictionary in its order."""
+    import torch
+
+    several = list(given.values()) if isinstance(given, dict) else given
+    if not isinstance(several, list | tuple):
+        several = [several]
+    found = [one.detach().float().cpu().numpy() if isinstance(one, torch.Tensor) else one for one in several]
+    if not all(isinstance(one, np.ndarray) for one in found):
+        kinds = ", ".join(sorted({type(one).__name__ for one in found}))
+        raise BadOutput(f"gave {kinds} where a tensor or an array is expected, or a list of them")
+    return found

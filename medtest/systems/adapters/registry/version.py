@@ -1,0 +1,162 @@
+"""A model version of MLflow's registry: found by its address, its files fetched once."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from filelock import FileLock
+
+from medtest.api.redact import redact
+from medtest.errors import Mistake
+from medtest.paths import home
+
+ALLOWED = "models:/NAME/VERSION, or models:/NAME@ALIAS"
+_URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>\d+)|@(?P<alias>[^/@]+))")
+_FOLDER = Path("outputs") / ".models"
+_DESCRIPTION = "MLmodel"
+_ENVIRONMENT = frozenset(
+    (_DESCRIPTION, "registered_model_meta", "conda.yaml", "python_env.yaml", "requirements.txt", "input_example.json")
+)
+"""What says where a model came from and what was installed there: no answer is made of it."""
+_MOST_TEXT = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelVersion:
+    """A version and its files.
+
+    Attributes:
+        name: Of the registered model.
+        version: A number, as text.
+        folder: Where its files lie on this machine.
+        model_id: Of MLflow's logged model, "" where the registry names none.
+        flavors: What ``MLmodel`` says of each flavour.
+        shape: Of its one input, as its signature says it: -1 for any; () where it says none.
+    """
+
+    name: str
+    version: str
+    folder: Path
+    model_id: str
+    flavors: Mapping[str, Mapping[str, Any]]
+    shape: tuple[int, ...] = ()
+
+    def sha256(self) -> str:
+        """Return one SHA-256 of the model's files and of what its flavours say, whoever registered it and when."""
+        digest = hashlib.sha256(json.dumps(self.flavors, sort_keys=True, default=str).encode())
+        for path in sorted(path for path in self.folder.rglob("*") if path.is_file()):
+            place = path.relative_to(self.folder).as_posix()
+            if place not in _ENVIRONMENT:
+                with path.open("rb") as file:
+                    digest.update(f"{place}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+        return digest.hexdigest()
+
+
+def version_of(uri: str, *, where: str) -> ModelVersion:
+    """Return the version that an address names, its files fetched to ``outputs/.models`` unless they are there.
+
+    Args:
+        uri: As :data:`ALLOWED` says; an alias is looked up.
+        where: The system, for messages.
+
+    Raises:
+        UserMistakes: It is no such address, the registry does not answer or refuses, or there is no such version.
+    """
+    named = _URI.fullmatch(uri)
+    if named is None:
+        fix = "a version by its number: 'latest' would be another model tomorrow" if "latest" in uri else ""
+        raise Mistake(where=where, key="uri", found=uri or "nothing", allowed=ALLOWED, fix=fix).as_error()
+    try:
+        with _quiet():
+            return _fetched(named["name"], named["version"], named["alias"])
+    except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy, requests and servers raise anything
+        text = redact(" ".join(str(error).split()))[:300]
+        raise Mistake(
+            where=where,
+            key="uri",
+            found=f"{uri}: {type(error).__name__}: {text}",
+            allowed="a version in the registry that MLFLOW_TRACKING_URI names",
+            fix="Look whether it is there (MLflow's page of models), and whether the server answers you.",
+        ).as_error() from error
+
+
+def _fetched(name: str, version: str | None, alias: str | None) -> ModelVersion:
+    import mlflow
+    from mlflow import MlflowClient
+
+    store = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{home() / 'mlruns' / 'mlflow.db'}"
+    registry = os.environ.get("MLFLOW_REGISTRY_URI") or store
+    client = MlflowClient(tracking_uri=store, registry_uri=registry)
+    found = client.get_model_version_by_alias(name, alias) if alias else client.get_model_version(name, str(version))
+    number = str(found.version)
+    key = f"{_plain(registry)}\n{name}\n{number}\n{found.source}\n{found.creation_timestamp}"
+    folder = home() / _FOLDER / hashlib.sha256(key.encode()).hexdigest()[:24]
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".draft-") as draft:
+                given = mlflow.artifacts.download_artifacts(
+                    artifact_uri=client.get_model_version_download_uri(name, number),
+                    dst_path=str(Path(draft) / "model"),
+                    tracking_uri=store,  # MLflow's own setting would be one of the whole process, and of its workers
+                )
+                shutil.move(given.rstrip("/"), folder)
+    said = _description(folder / _DESCRIPTION)
+    return ModelVersion(
+        name=name,
+        version=number,
+        folder=folder,
+        model_id=str(getattr(found, "model_id", None) or said.get("model_id") or ""),
+        flavors=said["flavors"],
+        shape=_shape(said),
+    )
+
+
+def _description(path: Path) -> dict[str, Any]:
+    if path.stat().st_size > _MOST_TEXT:
+        raise ValueError(f"{path.name} is larger than a description of a model can be")
+    said = yaml.safe_load(path.read_text(encoding="utf-8"))
+    flavors = said.get("flavors") if isinstance(said, dict) else None
+    if not isinstance(flavors, dict) or not all(isinstance(one, dict) for one in flavors.values()):
+        raise ValueError(f"{path.name} names no flavour")
+    return dict(said)
+
+
+def _shape(said: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the shape of the one tensor that a model's signature takes; () where it says nothing of the kind."""
+    try:
+        (only,) = json.loads(said["signature"]["inputs"])
+        return tuple(int(length) for length in only["tensor-spec"]["shape"])
+    except (KeyError, TypeError, ValueError):
+        return ()
+
+
+def _plain(uri: str) -> str:
+    """Return an address without whom it is asked as."""
+    parts = urlsplit(uri)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep MLflow's retries short where the user has not said how long they shall be."""
+    wanted = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
+    ours = [name for name in wanted if name not in os.environ]
+    os.environ.update({name: wanted[name] for name in ours})
+    try:
+        yield
+    finally:
+        for name in ours:
+            os.environ.pop(name, None)

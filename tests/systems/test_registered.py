@@ -1,0 +1,143 @@
+"""Models of a real registry of MLflow's, in a folder: graphs, pickles, functions; what is refused; what is linked."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+import torch
+from mlflow import MlflowClient
+
+from medtest.cases import Address
+from medtest.errors import UserMistakes
+from medtest.plugins import part
+from medtest.runs import run
+from medtest.tasks.base import task_of
+
+NAME = "reds"
+ADDRESS = Address(dataset="d", seed_id="s", relation="source")
+
+
+class Reds(torch.nn.Module):
+    """Logits of what is redder than green."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = torch.nn.Conv2d(3, 1, 1, bias=False)
+        with torch.no_grad():
+            self.mix.weight[:] = torch.tensor([1.0, -1.0, 0.0]).view(1, 3, 1, 1)
+
+    def forward(self, images):
+        return self.mix(images)
+
+
+class Function(mlflow.pyfunc.PythonModel):
+    def predict(self, context, model_input, params=None):
+        return (model_input[:, 0] > model_input[:, 1]).astype("float32")
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory):
+    """A home with versions 1 (a graph), 2 (a pickle), and a function of another name."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "mlruns").mkdir()
+    uri, before = f"sqlite:///{home / 'mlruns' / 'mlflow.db'}", mlflow.get_tracking_uri()
+    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    mlflow.set_tracking_uri(uri)
+    example, network = np.zeros((1, 3, 64, 64), np.float32), Reds().eval()
+    try:
+        number = MlflowClient().create_experiment("models", artifact_location=(home / "mlruns" / "models").as_uri())
+        with mlflow.start_run(experiment_id=number):
+            given = {"registered_model_name": NAME, "pip_requirements": ["torch"]}
+            mlflow.pytorch.log_model(network, name="a", serialization_format="pt2", input_example=example, **given)
+            mlflow.pytorch.log_model(network, name="b", serialization_format="pickle", **given)
+            given["registered_model_name"] = "function"
+            mlflow.pyfunc.log_model(name="c", python_model=Function(), **given)
+        MlflowClient().set_registered_model_alias(NAME, "champion", "1")
+    finally:
+        mlflow.set_tracking_uri(before)
+    return home
+
+
+@pytest.fixture
+def home(registry, monkeypatch):
+    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MEDTEST_HOME", str(registry))
+    return registry
+
+
+def _system(uri, **given):
+    made = part("systems", "mlflow").load()
+    system = made("mlflow", made.Settings(uri=uri, scale=1.0, mean=[0, 0, 0], std=[1, 1, 1], **given))
+    system.kind = "mask"
+    assert task_of("mask") is system.task
+    return system
+
+
+@pytest.mark.parametrize(
+    ("uri", "given"),
+    [
+        (f"models:/{NAME}/1", {}),
+        (f"models:/{NAME}@champion", {}),
+        (f"models:/{NAME}/2", {"trust_code": True}),
+        ("models:/function/1", {"trust_code": True, "gives": "probability"}),
+    ],
+)
+def test_its_answers_are_the_models(home: Path, uri: str, given: dict[str, object]) -> None:
+    system = _system(uri, **given)
+    assert list(system.check()) == []
+    system.open(device="cpu", threads=1)
+    image = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    (answer,) = system.predict([image], [ADDRESS])
+    expected = image[..., 0].astype(int) - image[..., 1]
+    found = np.asarray(answer)
+    assert np.array_equal(found > 0.5 if found.max() <= 1 and found.min() >= 0 else found > 0, expected > 0)
+
+
+def test_an_alias_is_the_version_that_it_names(home: Path) -> None:
+    one, other = _system(f"models:/{NAME}/1"), _system(f"models:/{NAME}@champion")
+    assert one.fingerprint() == other.fingerprint() != _system(f"models:/{NAME}/2").fingerprint()
+    assert one.size == (64, 64)
+    assert one.own_name() == f"{NAME}-v1"
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        (f"models:/{NAME}/2", "trust_code=true"),
+        ("models:/function/1", "unpickling"),
+        (f"models:/{NAME}/9", "not found"),
+        ("models:/nobody/1", "nobody"),
+        (f"models:/{NAME}@nothing", "nothing"),
+        (f"models:/{NAME}/latest", "tomorrow"),
+        ("runs:/1/model", "models:/NAME/VERSION"),
+        ("", "nothing"),
+    ],
+)
+def test_what_cannot_be_had_is_one_mistake(home: Path, uri: str, said: str) -> None:
+    (mistake,) = _system(uri).check()
+    assert said in str(mistake)
+
+
+def test_a_suite_names_no_model_of_the_registry(home: Path, tmp_path: Path) -> None:
+    suite = tmp_path / "mine.yaml"
+    text = f"extends: polyp_seg\nname: mine\nsystems: {{mlflow: {{uri: 'models:/{NAME}/1'}}}}\n"
+    suite.write_text(text, encoding="utf-8")
+    with pytest.raises(UserMistakes, match="uri"):
+        run(str(suite), plan=True)
+
+
+@pytest.mark.slow
+def test_a_run_leads_to_the_version_and_the_version_to_the_run(home: Path) -> None:
+    words = ["model=mlflow", f"uri=models:/{NAME}@champion", "workers=1", "relations=[blur]", "limit=1"]
+    run("polyp_seg", overrides=[*words, "gates=[{max_percent: 100}]", "tracking.tag_model=true"], home=home, track=True)
+    client = MlflowClient(tracking_uri=f"sqlite:///{home / 'mlruns' / 'mlflow.db'}")
+    version = client.get_model_version(NAME, "1")
+    assert version.tags["medtest.polyp_seg"] == "held"
+    tested = client.get_run(version.tags["medtest.polyp_seg.run"])
+    assert tested.data.tags["model_registry"] == f"{NAME}/1"
+    assert [one.model_id for one in tested.inputs.model_inputs] == [version.source.removeprefix("models:/")]
