@@ -122,7 +122,7 @@ def test_what_each_system_offers() -> None:
         *("huggingface", "monai", "smp", "timm", "torchscript", "torchvision"),
         *("resnet50", "resnet101", "resnet152", "vgg19"),
     }
-    assert {name for (name, _), need in offers.items() if need is Need.SCORES} == {"callable", "onnx"}
+    assert {name for (name, _), need in offers.items() if need is Need.SCORES} == {"callable", "mlflow", "onnx"}
     assert all(need is Need.NOTHING for (_, kind), need in offers.items() if kind not in ("label", "mask"))
     assert offers["predictions", "mask"] is offers["predictions", "label"] is Need.NOTHING
     decided = system_of("torchscript", "mask", gives="classes")

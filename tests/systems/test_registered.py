@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 import mlflow
@@ -59,6 +60,7 @@ def registry(tmp_path_factory):
         MlflowClient().set_registered_model_alias(NAME, "champion", "1")
     finally:
         mlflow.set_tracking_uri(before)
+        os.environ.pop("MLFLOW_TRACKING_URI", None)  # which MLflow sets with it
     return home
 
 

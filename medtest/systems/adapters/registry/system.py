@@ -43,6 +43,7 @@ class Registered(ExportedGraph):
     of ``torch.export`` (MLflow's format ``pt2``) is loaded without unpickling; all others need ``trust_code=true``.
     """
 
+    digest_name: ClassVar[str] = "medtest.systems.adapters.registry.system:Registered"
     Settings = RegisteredSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
 
