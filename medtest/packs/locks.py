@@ -37,7 +37,7 @@ _TOUCHED: Mapping[str, tuple[Touches, ...]] = {
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EXTRA = re.compile(r"\bextra\s*==")
-_FOR_DEVELOPERS = re.compile(r"\bextra\s*==\s*['\"]dev['\"]")
+_FOR_DEVELOPERS = re.compile(r"\bextra\s*==\s*['\"](dev|[a-z0-9]+-tests)['\"]")
 _ENVIRONMENT = ("python", "machine", "system", "medtest")
 """What no package index has."""
 
