@@ -147,6 +147,7 @@ class Postgres:
         draft.rename(data)
 
     def _start(self, data: Path) -> None:
+        _wait_for_the_last(data)
         command = [str(self._bin / "postgres"), "-D", str(data), "-k", str(self.folder), "-c", "listen_addresses="]
         command += ["-c", "log_min_messages=fatal", "-c", "unix_socket_permissions=0700"]
         with (self.folder.parent / "postgres.log").open("ab") as log:
@@ -194,6 +195,16 @@ class Postgres:
             allowed=allowed,
             fix="medtest server --folder /srv/medtest",
         ).as_error()
+
+
+def _wait_for_the_last(data: Path) -> None:
+    """Wait until a PostgreSQL on these data that was told to end, its server having been killed, is gone."""
+    end = time.monotonic() + _START_SECONDS
+    with contextlib.suppress(OSError, ValueError, IndexError):  # there is none, or its number is gone
+        number = int((data / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0])
+        while time.monotonic() < end and (data / "postmaster.pid").is_file():
+            os.kill(number, 0)
+            time.sleep(0.1)
 
 
 def write_secret(path: Path, content: str) -> None:
