@@ -83,8 +83,8 @@ def _system(uri, **given):
 @pytest.mark.parametrize(
     ("uri", "given"),
     [
-        (f"models:/{NAME}/1", {}),
-        (f"models:/{NAME}@champion", {}),
+        (f"models:/{NAME}/1", {"trust_code": True}),
+        (f"models:/{NAME}@champion", {"trust_code": True}),
         (f"models:/{NAME}/2", {"trust_code": True}),
         ("models:/function/1", {"trust_code": True, "gives": "probability"}),
     ],
@@ -110,6 +110,7 @@ def test_an_alias_is_the_version_that_it_names(home: Path) -> None:
 @pytest.mark.parametrize(
     ("uri", "said"),
     [
+        (f"models:/{NAME}/1", "trust_code=true"),
         (f"models:/{NAME}/2", "trust_code=true"),
         ("models:/function/1", "unpickling"),
         (f"models:/{NAME}/9", "not found"),
@@ -135,7 +136,14 @@ def test_a_suite_names_no_model_of_the_registry(home: Path, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_run_leads_to_the_version_and_the_version_to_the_run(home: Path) -> None:
-    words = ["model=mlflow", f"uri=models:/{NAME}@champion", "workers=1", "relations=[blur]", "limit=1"]
+    words = [
+        "model=mlflow",
+        "trust_code=true",
+        f"uri=models:/{NAME}@champion",
+        "workers=1",
+        "relations=[blur]",
+        "limit=1",
+    ]
     run("polyp_seg", overrides=[*words, "gates=[{max_percent: 100}]", "tracking.tag_model=true"], home=home, track=True)
     client = MlflowClient(tracking_uri=f"sqlite:///{home / 'mlruns' / 'mlflow.db'}")
     version = client.get_model_version(NAME, "1")

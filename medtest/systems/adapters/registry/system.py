@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -20,7 +19,6 @@ from medtest.systems.adapters.tensors import TensorSettings, answers_of, encode,
 from medtest.systems.base import RawAnswer
 
 _TORCH, _PYFUNC = "pytorch", "python_function"
-_PICKLES = "MLFLOW_ALLOW_PICKLE_DESERIALIZATION"
 
 
 class RegisteredSettings(TensorSettings):
@@ -28,7 +26,7 @@ class RegisteredSettings(TensorSettings):
 
     Attributes:
         uri: ``models:/NAME/VERSION`` or ``models:/NAME@ALIAS``.
-        trust_code: The model may be unpickled, which runs what is in it.
+        trust_code: The model may be loaded, which may run what is in it.
     """
 
     uri: str = Field(default="", json_schema_extra=TRUSTED)
@@ -39,8 +37,8 @@ class Registered(ExportedGraph):
     """A model version of MLflow's registry, of the flavour ``pytorch`` or ``python_function``.
 
     It gets a batch as ``layout``, ``channels``, ``scale``, ``mean`` and ``std`` say (float32, an array for
-    ``python_function``), and gives a tensor, an array, or several in a list or a dictionary. A model saved as a graph
-    of ``torch.export`` (MLflow's format ``pt2``) is loaded without unpickling; all others need ``trust_code=true``.
+    ``python_function``), and gives a tensor, an array, or several in a list or a dictionary. Every one needs
+    ``trust_code=true``: MLflow imports modules that lie beside a model, a graph of ``torch.export`` (``pt2``) too.
     """
 
     digest_name: ClassVar[str] = "medtest.systems.adapters.registry.system:Registered"
@@ -76,10 +74,10 @@ class Registered(ExportedGraph):
         if not {_TORCH, _PYFUNC} & set(flavors):
             found = f"{self.settings.uri}, of the flavour {', '.join(sorted(flavors))}"
             return [Mistake(where=self.name, key="uri", found=found, allowed=f"{_TORCH} or {_PYFUNC}")]
-        if not self._is_graph and not self.settings.trust_code:
-            found = f"{self.settings.uri}, which is loaded by unpickling it: that runs code of whoever saved it"
-            fix = "trust_code=true where you know who did; or save it with serialization_format='pt2'"
-            return [Mistake(where=self.name, key="trust_code", found=found, allowed="a model that is a graph", fix=fix)]
+        if not self.settings.trust_code:
+            found = f"{self.settings.uri}, which MLflow loads with what was saved beside it: unpickling it runs code"
+            allowed = "a model that you trust"
+            return [Mistake(where=self.name, key="trust_code", found=found, allowed=allowed, fix="trust_code=true")]
         return ()
 
     @property
@@ -120,8 +118,7 @@ class Registered(ExportedGraph):
 
         torch.set_num_threads(threads)
         self._device = device
-        folder, before = str(self.registered.folder), os.environ.get(_PICKLES)
-        os.environ[_PICKLES] = "true" if self.settings.trust_code else "false"  # MLflow holds a graph to it
+        folder = str(self.registered.folder)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -129,11 +126,6 @@ class Registered(ExportedGraph):
         except Exception as error:  # noqa: BLE001 - whatever a stranger's model raises
             text = " ".join(str(error).split())[:300]
             raise MedtestError(f"{self.settings.uri} cannot be loaded: {type(error).__name__}: {text}") from error
-        finally:
-            if before is None:
-                os.environ.pop(_PICKLES, None)
-            else:
-                os.environ[_PICKLES] = before
 
     def _loaded(self, folder: str) -> Any:
         import torch
