@@ -178,6 +178,7 @@ def test_a_process_that_dies_while_loading(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("own_servers")  # what a worker holds at first is counted
 def test_a_leak_is_bounded_by_replacing_the_worker(tmp_path: Path) -> None:
     leak = make_suite(seeds=12, systems={"bright": {"fault": "leak"}}, severities=(1, 2))
     outcome = go(leak, tmp_path, limits=Limits(samples=0, worker_bytes=350 * 1024**2))

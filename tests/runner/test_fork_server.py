@@ -7,7 +7,6 @@ import queue
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +58,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways in which workers are started."""
     monkeypatch.setenv(processes.FRESH_VARIABLE, "1" if request.param == "fresh" else "")
     return str(request.param)
-
-
-@pytest.fixture
-def own_servers() -> Iterator[None]:
-    """None before the test, none after it."""
-    processes.end_servers()
-    yield
-    processes.end_servers()
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])

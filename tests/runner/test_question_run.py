@@ -189,6 +189,7 @@ def test_a_slow_system_that_says_something_now_and_then_is_not_cut_off(tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("own_servers")  # what a worker holds at first is counted
 def test_a_worker_that_grows_is_replaced_and_no_question_is_asked_twice(tmp_path: Path) -> None:
     log = tmp_path / "log"
     suite = question_suite(seeds=14, systems={"meter": {"fault": "leak", "log": str(log)}})
