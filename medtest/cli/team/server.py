@@ -9,6 +9,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -19,7 +20,7 @@ from rich.console import Console
 from medtest.cli.bootstrap import quiet_libraries
 from medtest.cli.terminal import say
 from medtest.cli.ui import VIEWER, check_free, wait_for
-from medtest.errors import MedtestError, Mistake
+from medtest.errors import MedtestError, Mistake, UserMistakes
 from medtest.tracking.server.postgres import Postgres, stop_with_parent, write_secret
 
 ADMIN = "admin"
@@ -28,6 +29,8 @@ HOST = "127.0.0.1"
 _SERVED = "session-key"
 """It is there once a server has run, and users have passwords."""
 _NEEDED = ("flask_wtf", "psycopg2")
+_COMMAND = "medtest server"
+_ENDING_SECONDS = 20.0
 
 
 def serve_team(folder: Path, *, port: int, console: Console) -> int:
@@ -56,13 +59,15 @@ def serve_team(folder: Path, *, port: int, console: Console) -> int:
             allowed="one with the extra server",
             fix='pip install "medtest[server]"',
         ).as_error()
-    check_free(HOST, port, "medtest server")
     folder = folder.resolve()
+    if not (folder / _SERVED).is_file():
+        check_free(HOST, port, _COMMAND)
     if not folder.is_dir():
         folder.mkdir(parents=True)
         folder.chmod(0o711)  # PostgreSQL's user passes through it where root calls; what is secret in it is 0600
     database = Postgres(folder / "postgres")
     with _alone(folder), _stopped_by_sigterm(), database.running(("mlflow", "users")):
+        wait_for_port(port)
         (folder / "artifacts").mkdir(exist_ok=True, mode=0o700)
         environment = _environment(folder, database)
         say(console, "MLflow's server starts …")
@@ -77,6 +82,21 @@ def serve_team(folder: Path, *, port: int, console: Console) -> int:
             return 0
         finally:
             _end(process)
+
+
+def wait_for_port(port: int) -> None:
+    """Wait until nobody listens on a port of loopback: the MLflow of a server that was killed takes a moment to end.
+
+    Raises:
+        UserMistakes: Somebody still does after twenty seconds.
+    """
+    end = time.monotonic() + _ENDING_SECONDS
+    while time.monotonic() < end:
+        with contextlib.suppress(UserMistakes):
+            check_free(HOST, port, _COMMAND)
+            return
+        time.sleep(0.2)
+    check_free(HOST, port, _COMMAND)
 
 
 def _mlflow(folder: Path, port: int, environment: dict[str, str], store: str) -> subprocess.Popen[bytes]:
