@@ -39,15 +39,7 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         UserMistakes: There is no run's folder, files of one are damaged, or ``reference`` is not that of one run.
         OutputProblem: A folder cannot be written.
     """
-    folders = runs_below(folder)
-    if not folders:
-        raise Mistake(
-            where="command line",
-            key="FOLDER",
-            found=str(folder),
-            allowed=f"a folder with {RUN_FILE} and records, or one above such folders",
-            fix="medtest tables outputs/polyp_seg",
-        ).as_error()
+    folders = some_runs_below(folder, fix="medtest tables outputs/polyp_seg")
     _check(folders)
     beside = None if reference is None else _one_run(reference)
     materials: list[Material] = []
@@ -135,6 +127,23 @@ def _begun(folder: Path) -> list[Path]:
     found = {path.parent.parent for path in folder.rglob(f"{SHARDS}/shard-*.parquet")}
     own = (path for path in found if SHARD_FOLDERS not in path.relative_to(folder).parts)
     return sorted(path for path in own if not (path / RUN_FILE).is_file() and ".old-" not in path.name)
+
+
+def some_runs_below(folder: Path, *, fix: str) -> list[Path]:
+    """As :func:`runs_below`, of a folder that was typed.
+
+    Raises:
+        UserMistakes: There is none.
+    """
+    if found := runs_below(folder):
+        return found
+    raise Mistake(
+        where="command line",
+        key="FOLDER",
+        found=str(folder),
+        allowed=f"a folder with {RUN_FILE} and records, or one above such folders",
+        fix=fix,
+    ).as_error()
 
 
 def runs_below(folder: Path) -> list[Path]:

@@ -9,16 +9,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from medtest.cli.tables import runs_below
+from medtest.cli.tables import some_runs_below
 from medtest.cli.terminal import say
-from medtest.errors import Mistake
 from medtest.paths import home
 from medtest.report.material import Material, read_run
 from medtest.report.mlflow.headline import Headline, headline_of
 from medtest.report.mlflow.metrics import child_of
 from medtest.report.mlflow.tracked import content_of, say_above, send
 from medtest.report.views import remake, views_of
-from medtest.results.records.wanted import RUN_FILE, Wanted
+from medtest.results.records.wanted import Wanted
 from medtest.runner.folder import FolderLock, tables_are_stale, view_folder, write_manifest
 from medtest.tracking import Tracker
 
@@ -72,16 +71,7 @@ class _Held:
 def _runs_in(folders: Sequence[Path]) -> list[Path]:
     runs: list[Path] = []
     for folder in folders:
-        below = runs_below(folder)
-        if not below:
-            raise Mistake(
-                where="command line",
-                key="FOLDER",
-                found=str(folder),
-                allowed=f"a folder with {RUN_FILE} and records, or one above such folders",
-                fix="medtest track outputs",
-            ).as_error()
-        runs += [run.resolve() for run in below]
+        runs += [run.resolve() for run in some_runs_below(folder, fix="medtest track outputs")]
     return list(dict.fromkeys(runs))
 
 
