@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 from pathlib import Path
+
+STORE = "mlruns"
+DATABASE = "mlflow.db"
+SQLITE = "sqlite:///"
+STORE_VARIABLE = "MLFLOW_TRACKING_URI"
+TYPED_STORE: ContextVar[str | None] = ContextVar("TYPED_STORE", default=None)
+"""``tracking.uri`` of the call in hand, for what is looked up in that store before a run is begun."""
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -57,3 +65,18 @@ def home() -> Path:
     """Folder under which ``outputs/`` and ``mlruns/`` are written: ``MEDTEST_HOME``, else the working directory."""
     chosen = os.environ.get("MEDTEST_HOME")
     return Path(chosen).expanduser().resolve() if chosen else Path.cwd()
+
+
+def store_uri(home_folder: Path | None = None, given: str | None = None) -> str:
+    """Return where runs go in MLflow: what the user gave, else ``MLFLOW_TRACKING_URI``, else the local store.
+
+    Args:
+        home_folder: Folder that holds ``mlruns/``; None for :func:`home`.
+        given: The user's choice.
+    """
+    return given or os.environ.get(STORE_VARIABLE) or local_uri(home_folder if home_folder is not None else home())
+
+
+def local_uri(home_folder: Path) -> str:
+    """Return the address of the store below a home folder."""
+    return f"{SQLITE}{home_folder / STORE / DATABASE}"

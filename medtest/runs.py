@@ -234,6 +234,7 @@ def invocation_of(
         fresh=options.fresh,
         tracking_uri=options.tracking.uri,
         tag_model=options.tracking.tag_model,
+        alias=options.tracking.alias or "",
         track=options.track and options.tracking.enabled,
         quiet=options.quiet,
         command=command,

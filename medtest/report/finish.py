@@ -14,6 +14,7 @@ from medtest.readers.base import Readings
 from medtest.report.comparison import REPORT
 from medtest.report.console import efr_view, gates_view, one_line
 from medtest.report.material import Material
+from medtest.report.mlflow.registry import tell_registry
 from medtest.report.mlflow.tracked import track, track_failure
 from medtest.report.views import View, make_results
 from medtest.results import gate_log
@@ -35,6 +36,7 @@ class Finished:
         comparison: The page that sets the systems side by side; None for a single one that is not of a series.
         parents: MLflow's parent runs; hand them to the next job of a sweep. None when nothing was tracked.
         renderables: What the terminal shows, in order.
+        told: What the registry of models was told.
         problems: What went wrong without harm to the results (MLflow was not reached).
         note: One line for the summary of a sweep.
     """
@@ -45,6 +47,7 @@ class Finished:
     comparison: Path | None = None
     parents: Parents | None = None
     renderables: tuple[RenderableType, ...] = ()
+    told: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     note: str = ""
 
@@ -93,6 +96,7 @@ def finish(
         suite=suite, digest=outcome.view or view, rejudged=bool(view), asked=outcome.asked, readings=readings or {}
     )
     codes, tracked = [outcome.stopped], parents
+    told: list[str] = []
     problems = [words for one in outcome.systems if (words := gate_log.lost(one.folder))]
     try:
         made = [make_results(asked_for, invocation, outcome, phase)]
@@ -104,6 +108,7 @@ def finish(
             signals.phase("tracking")
             phase("tracking")
             tracked = track(suite, invocation, outcome, made, parents=parents, sweep=sweep)
+            told.extend(tell_registry(invocation, made[0].materials))
     except NotTracked as error:
         problems.append(str(error))
         codes.append(ExitCode.NOT_TRACKED)
@@ -126,6 +131,7 @@ def finish(
         comparison=results.compared.page,
         parents=tracked,
         renderables=tuple(item for item in shown if item is not None),
+        told=tuple(told),
         problems=tuple(problems),
         note="; ".join(one_line(material) for material in results.materials),
     )

@@ -14,6 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from medtest.data_url import is_url, url_mistake
 from medtest.errors import Mistake, UserMistakes
+from medtest.paths import TYPED_STORE
 from medtest.suite.checks import check
 from medtest.suite.commandline.keys import Sources, check_keys, keep_chosen, key_of, take_out, to_only_system
 from medtest.suite.commandline.overrides import as_typed, folders, prepare
@@ -173,6 +174,7 @@ def settle(
     take_out(values, source, mistakes)
     chosen = keep_chosen(values, source, mistakes, infos)
     options = _options(values, source, mistakes)
+    TYPED_STORE.set(None if options is None else options.tracking.uri)
     to_only_system(values, chosen, source, mistakes, infos)
     check_keys(values, chosen, source, mistakes, infos)
     selection = selection_of(values.get("only"), values, mistakes)

@@ -278,6 +278,7 @@ class Invocation:
         fresh: Move an earlier folder aside.
         tracking_uri: MLflow store; None for the default under ``home``.
         tag_model: The version of the registry that was tested is told whether gates hold.
+        alias: The registry's alias that is moved to that version once every gate holds; "" for none.
         track: False switches MLflow off.
         quiet: No progress bar.
         command: The command line that gives this run, for its report ("python run.py suite=…"), without secrets.
@@ -304,6 +305,7 @@ class Invocation:
     fresh: bool = False
     tracking_uri: str | None = None
     tag_model: bool = False
+    alias: str = ""
     track: bool = True
     quiet: bool = False
     command: str = ""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from medtest.suite.sharding import Shard
 
@@ -112,12 +113,19 @@ class ExcludeBlock(Block):
     study: str = Field(min_length=1)
 
 
+def _alias(name: str) -> str:
+    if re.fullmatch(r"latest|v\d+", name, flags=re.IGNORECASE):
+        raise ValueError("another name: MLflow keeps latest and v1, v2, … for itself")
+    return name
+
+
 class TrackingBlock(Block):
     """The group ``tracking``."""
 
     enabled: bool = True
     uri: str | None = None
     tag_model: bool = False
+    alias: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,254}$"), AfterValidator(_alias)] | None = None
 
 
 class ExecutorBlock(Block):

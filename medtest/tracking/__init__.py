@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from medtest.paths import local_uri, store_uri
 from medtest.tracking.params import flat_params, metric_name
 from medtest.tracking.runs import FAILED, FINISHED, Child, LoggedPicture, Parents, Tracker
-from medtest.tracking.store import ensure_store, experiments, is_remote, local_uri, prepare_store, store_uri, where
+from medtest.tracking.store import ensure_store, experiments, is_remote, prepare_store, where
 
 __all__ = [
     "FAILED",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from medtest.tracking.store import configure, ensure_store, store_uri
+from medtest.paths import store_uri
+from medtest.tracking.store import configure, ensure_store
 
 
 def fetch_run(run_id: str, home: Path, folder: Path) -> Path | None:

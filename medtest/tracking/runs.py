@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from medtest import signals
 from medtest.errors import NotTracked
+from medtest.paths import STORE, store_uri
 from medtest.tracking import runs_page
 from medtest.tracking.logged import log_model_link, log_pictures, log_seeds, log_table
 from medtest.tracking.params import VALUE_LENGTH, clean_params, metric_name
 from medtest.tracking.store import (
-    STORE,
     configure,
     ensure_store,
     is_remote,
     named,
     quiet,
-    store_uri,
     without_credentials,
 )
 
@@ -215,6 +214,15 @@ class Tracker:
         with self._problems(), quiet():
             for key, value in tags.items():
                 self._client.set_model_version_tag(name, version, key, value)
+
+    def point_alias(self, name: str, alias: str, version: str) -> None:
+        """Let an alias of a registered model name a version, whichever it named before.
+
+        Raises:
+            NotTracked: The registry failed, or does not let this user.
+        """
+        with self._problems(), quiet():
+            self._client.set_registered_model_alias(name, alias, version)
 
     def mark_sent(self, run_id: str, content: str) -> None:
         """Note that a run holds all there is of ``content``, a SHA-256; :meth:`sent` asks for it.

@@ -19,15 +19,11 @@ from urllib.parse import urlsplit
 
 from medtest.api.redact import without_users
 from medtest.errors import NotTracked
+from medtest.paths import DATABASE, SQLITE, STORE, STORE_VARIABLE, local_uri
 from medtest.paths import home as medtest_home
 from medtest.tracking import runs_page, store_files
 
 T = TypeVar("T")
-
-STORE = "mlruns"
-DATABASE = "mlflow.db"
-_SQLITE = "sqlite:///"
-URI_VARIABLE = "MLFLOW_TRACKING_URI"
 
 _LOCK_SECONDS = 600.0
 _QUERY = re.compile(r"\?\S*=[^\s'\"<>)]*")
@@ -48,21 +44,6 @@ _PATIENCE = {
 """Set where the user has not: a server that is gone costs seconds, not MLflow's own quarter of an hour."""
 
 
-def store_uri(home: Path | None = None, given: str | None = None) -> str:
-    """Return where runs go: what the user gave, else ``MLFLOW_TRACKING_URI``, else the local store.
-
-    Args:
-        home: Folder that holds ``mlruns/``; None for :func:`medtest.paths.home`.
-        given: The user's choice.
-    """
-    return given or os.environ.get(URI_VARIABLE) or local_uri(home if home is not None else medtest_home())
-
-
-def local_uri(home: Path) -> str:
-    """Return the address of the store below a home folder."""
-    return f"{_SQLITE}{home / STORE / DATABASE}"
-
-
 def ensure_store(uri: str, home: Path | None = None) -> None:
     """Make the store of a ``sqlite:///`` address, or bring it up to date; other stores are their servers' matter.
 
@@ -73,8 +54,8 @@ def ensure_store(uri: str, home: Path | None = None) -> None:
     Raises:
         NotTracked: It cannot be made or upgraded.
     """
-    if uri.startswith(_SQLITE) and "?" not in uri and not uri.endswith(":memory:"):
-        prepare_store(Path(uri.removeprefix(_SQLITE)), named(home if home is not None else medtest_home(), uri))
+    if uri.startswith(SQLITE) and "?" not in uri and not uri.endswith(":memory:"):
+        prepare_store(Path(uri.removeprefix(SQLITE)), named(home if home is not None else medtest_home(), uri))
 
 
 def experiments(uri: str, most: int = 60) -> list[tuple[str, str]]:
@@ -130,7 +111,7 @@ def named(home: Path, uri: str) -> str:
         place, path = "an address that cannot be read", ""
     if place.endswith(" store") and path.strip("/"):
         place = f"{urlsplit(uri).scheme or 'file'}:///…/{Path(path).name}"
-    return f"{place} (named by {URI_VARIABLE})" if uri == os.environ.get(URI_VARIABLE) else place
+    return f"{place} (named by {STORE_VARIABLE})" if uri == os.environ.get(STORE_VARIABLE) else place
 
 
 def without_credentials(text: str) -> str:
@@ -203,7 +184,7 @@ def _make(database: Path) -> None:
         from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
         new_store: Callable[..., Any] = SqlAlchemyStore
-        new_store(f"{_SQLITE}{draft}", database.parent.resolve().as_uri())._dispose_engine()
+        new_store(f"{SQLITE}{draft}", database.parent.resolve().as_uri())._dispose_engine()
 
     _quietly(make)
     store_files.publish(draft, database)
@@ -224,7 +205,7 @@ def _upgrade(database: Path) -> None:
             raise NotTracked(
                 f"Results are whole on disk, but {STORE}/{database.name} is of another version of MLflow, or damaged, "
                 f"and could not be upgraded ({type(error).__name__}). Move it aside and a new one is made, or try: "
-                f"mlflow db upgrade {_SQLITE}{STORE}/{database.name}"
+                f"mlflow db upgrade {SQLITE}{STORE}/{database.name}"
             ) from error
         # nothing was ever tracked in it: a process died while making it
         database.rename(database.with_name(f"{database.name}.unfinished-{stamp}"))
@@ -241,7 +222,7 @@ def _upgrade_draft(draft: Path) -> None:
 
     new_engine: Callable[..., Any] = utils.create_sqlalchemy_engine
     upgrade: Callable[..., Any] = utils._upgrade_db
-    engine = new_engine(f"{_SQLITE}{draft}")
+    engine = new_engine(f"{SQLITE}{draft}")
     try:
         upgrade(engine)
     finally:

@@ -13,9 +13,12 @@ import torch
 from mlflow import MlflowClient
 
 from medtest.cases import Address
-from medtest.errors import UserMistakes
+from medtest.errors import NotTracked, UserMistakes
 from medtest.plugins import part
+from medtest.report.mlflow.registry import tell_registry
 from medtest.runs import run
+from medtest.suite.compose import load
+from medtest.suite.model import Invocation
 from medtest.tasks.base import task_of
 
 NAME = "reds"
@@ -134,6 +137,21 @@ def test_a_suite_names_no_model_of_the_registry(home: Path, tmp_path: Path) -> N
         run(str(suite), plan=True)
 
 
+def test_a_signature_of_other_axes_is_told_before_anything_runs(home: Path) -> None:
+    (mistake,) = _system(f"models:/{NAME}/1", trust_code=True, layout="nhwc").check()
+    assert "[-1, 3, 64, 64]" in str(mistake) and "layout=nchw" in str(mistake)
+
+
+def test_the_store_that_is_typed_is_where_models_are_looked_up(home: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
+    words = ["model=mlflow", "trust_code=true", f"uri=models:/{NAME}/1"]
+    typed = f"tracking.uri='sqlite:///{home / 'mlruns' / 'mlflow.db'}'"
+    (system,) = load("polyp_seg", [*words, typed], for_run=True).suite.build_systems().values()
+    assert system.fingerprint() == _system(f"models:/{NAME}/1").fingerprint()
+    with pytest.raises(UserMistakes, match="reds"):
+        load("polyp_seg", words, for_run=True)
+
+
 @pytest.mark.slow
 def test_a_run_leads_to_the_version_and_the_version_to_the_run(home: Path) -> None:
     words = [
@@ -142,12 +160,18 @@ def test_a_run_leads_to_the_version_and_the_version_to_the_run(home: Path) -> No
         f"uri=models:/{NAME}@champion",
         "workers=1",
         "relations=[blur]",
-        "limit=1",
+        "seeds.phantoms.count=1",
     ]
-    run("polyp_seg", overrides=[*words, "gates=[{max_percent: 100}]", "tracking.tag_model=true"], home=home, track=True)
+    told = ["tracking.tag_model=true", "tracking.alias=tested"]
+    result = run("polyp_seg", overrides=[*words, "gates=[{max_percent: 100}]", *told], home=home, track=True)
     client = MlflowClient(tracking_uri=f"sqlite:///{home / 'mlruns' / 'mlflow.db'}")
     version = client.get_model_version(NAME, "1")
-    assert version.tags["medtest.polyp_seg"] == "held"
+    assert version.tags["medtest.polyp_seg"] == "held" and sorted(version.aliases) == ["champion", "tested"]
     tested = client.get_run(version.tags["medtest.polyp_seg.run"])
     assert tested.data.tags["model_registry"] == f"{NAME}/1"
     assert [one.model_id for one in tested.inputs.model_inputs] == [version.source.removeprefix("models:/")]
+
+    client.delete_model_version(NAME, "1")  # no test comes after this one
+    invocation = Invocation(home=home, tag_model=True)
+    with pytest.raises(NotTracked, match=rf"not told what was found of {NAME}/1.*not found"):
+        list(tell_registry(invocation, result.finished.materials))

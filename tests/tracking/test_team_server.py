@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -20,6 +21,7 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.server import get_app_client
 
+from medtest.cli.team.server import wait_for_port
 from medtest.errors import MissingSystemLibrary
 from medtest.tracking.server.postgres import binaries
 
@@ -28,7 +30,6 @@ SUITE = "polyp_seg"
 QUICK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
 ANNA = {"MLFLOW_TRACKING_USERNAME": "anna", "MLFLOW_TRACKING_PASSWORD": "one for her alone"}
 WRONG = {"MLFLOW_TRACKING_PASSWORD": "no"}
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # servers start three times, on a busy machine too
 
 
 def _free_port():
@@ -47,16 +48,17 @@ class TeamServer:
 
     def start(self):
         command = [sys.executable, "-m", "medtest", "server", "--folder", str(self.folder), "--port", str(self.port)]
-        with self.folder.with_name("server.log").open("ab") as log:
+        said = self.folder.with_name("server.log")
+        with said.open("wb") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
         for _ in range(600):
             if self.process.poll() is not None:
-                pytest.fail(self.folder.with_name("server.log").read_text())
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"{self.uri}/health", timeout=5)  # noqa: S310 - loopback
+                break
+            if "MLflow for a team" in said.read_text():  # an answer alone may be one of the server before it
+                urllib.request.urlopen(f"{self.uri}/health", timeout=60)  # noqa: S310 - loopback
                 return
             time.sleep(0.5)
-        pytest.fail("no answer")
+        pytest.fail(said.read_text())
 
     def kill(self):
         """End every process of the server at once, the database's too, as a power cut would."""
@@ -144,6 +146,15 @@ def _ended(process, *codes):
     return text
 
 
+def test_a_port_that_is_let_go_of_a_moment_later_is_waited_for():
+    with socket.create_server(("127.0.0.1", 0)) as last:
+        threading.Timer(1.0, last.close).start()
+        wait_for_port(last.getsockname()[1])
+        assert last.fileno() == -1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)  # servers start three times, on a busy machine too
 def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(server, tmp_path):
     for name in ("admin-password", "session-key", "pgpass", "auth.ini"):
         assert stat.S_IMODE((server.folder / name).stat().st_mode) == 0o600
@@ -202,6 +213,42 @@ def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(serve
     server.start()
     assert len(server.runs()[1]) == 3
     server.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_model_of_the_registry_is_tested_and_told(server, tmp_path):
+    with server.client():
+        client = get_app_client("basic-auth", server.uri)
+        client.create_user("anna", ANNA["MLFLOW_TRACKING_PASSWORD"])
+    done = subprocess.run([sys.executable, "-c", _REGISTER], env={**os.environ, **server.environment}, check=False)
+    assert done.returncode == 0
+    words = [f"suite={SUITE}", "model=mlflow", "uri=models:/grey/1", "trust_code=true", "relations=[blur]", "workers=1"]
+    words += ["seeds.phantoms.count=1", "gates=[{max_percent: 100}]", "tracking.tag_model=true", "tracking.alias=best"]
+    text = _ended(_medtest(tmp_path / "a", server, "run", *words), 0, 4)
+    assert "grey/1: tag medtest.polyp_seg=held, alias best is this version." in text
+    with server.client() as admin:
+        version = admin.get_model_version_by_alias("grey", "best")
+        tested = admin.get_run(version.tags["medtest.polyp_seg.run"])
+    assert tested.data.tags["model_registry"] == "grey/1" and tested.info.status == "FINISHED"
+
+    with server.client():
+        client.grant_user_permission("anna", "registered_model", "grey", "DENY")
+    text = _ended(_medtest(tmp_path / "b", server, "run", *words, **ANNA), 2)
+    assert "models:/grey/1: RestException: PERMISSION_DENIED" in text
+    above, below = server.runs()
+    assert len(above) == len(below) == 1
+
+
+_REGISTER = """
+import mlflow, torch
+mlflow.set_experiment("models")
+with mlflow.start_run():
+    mlflow.pytorch.log_model(
+        torch.nn.Conv2d(3, 1, 1), name="a", serialization_format="pickle", pip_requirements=["torch"],
+        registered_model_name="grey",
+    )
+"""
 
 
 def _names(files):

@@ -119,6 +119,8 @@ def _tell(
         say(out, f"Side by side:  {path_from_here(ended.comparison)}")
     if invocation.track and ended.parents is not None:
         say(out, f"MLflow:  {_how_to_open(invocation)}")
+    for line in ended.told:
+        say(out, line)
     for problem in ended.problems:
         say(out, problem)
     if invocation.shard is not None:

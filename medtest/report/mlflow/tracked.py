@@ -19,7 +19,6 @@ from medtest.runner.folder import TABLES_OF, write_manifest, write_run
 from medtest.runner.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite
 from medtest.tracking import Parents, Tracker
-from medtest.tracking.runs_page import GATE, HEADLINE
 
 
 @dataclass
@@ -74,9 +73,6 @@ def track(
             if material.view == made[0].materials[0].view:  # what the call asked for stands above
                 tracked.rows.setdefault(suite.name, {})[child, material.view] = headline_of(material, child)
         say_above(tracker, tracked, suite.name, suite.description)
-        if invocation.tag_model:
-            for material in made[0].materials:
-                _tag_model(tracker, material)
         tracker.attach(tracked.runs[suite.name], _shared_files(made[0].compared))
         failed = False
     finally:
@@ -107,18 +103,6 @@ def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -
     tracker.attach(run_id, [(target / RUN_FILE, ""), (material.folder / "manifest.sha256", "")])
     tracker.mark_sent(run_id, content_of(material.folder, target))
     return child.name
-
-
-def _tag_model(tracker: Tracker, material: Material) -> None:
-    """Tell the version of the registry that was tested whether the suite's gates hold, where there are any."""
-    name, _, version = str((material.run.get("model") or {}).get("registry", "")).rpartition("/")
-    head = headline_of(material, material.system)
-    if name and head.tags[GATE] != "none":
-        key = f"medtest.{material.wanted.suite}"
-        said = {key: head.tags[GATE], f"{key}.version": material.wanted.version}
-        said |= {f"{key}.{metric}": f"{value:.4g}" for metric, value in head.metrics.items() if metric in HEADLINE}
-        said[f"{key}.run"] = str(read_run(material.target).get("mlflow_run_id", ""))
-        tracker.tag_model(name, version, said)
 
 
 def content_of(folder: Path, target: Path) -> str:

@@ -78,7 +78,20 @@ class Registered(ExportedGraph):
             found = f"{self.settings.uri}, which MLflow loads with what was saved beside it: unpickling it runs code"
             allowed = "a model that you trust"
             return [Mistake(where=self.name, key="trust_code", found=found, allowed=allowed, fix="trust_code=true")]
-        return ()
+        return self._misfit()
+
+    def _misfit(self) -> Sequence[Mistake]:
+        """Return that the signature names one input that is no batch of images with so many channels."""
+        shape, layout = self.registered.shape, self.settings.layout
+        if not shape:
+            return ()
+        place, other = (1, "nhwc") if layout == "nchw" else (3, "nchw")
+        if len(shape) == 4 and shape[place] in (-1, self.channels):
+            return ()
+        found = f"{self.settings.uri}, which takes {list(shape)}"
+        allowed = f"four axes, {self.channels} channels at number {place + 1}"
+        fix = f"layout={other}" if len(shape) == 4 and shape[4 - place] == self.channels else ""
+        return [Mistake(where=self.name, key="layout", found=found, allowed=allowed, fix=fix)]
 
     @property
     def _is_graph(self) -> bool:

@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from medtest.api.redact import redact
 from medtest.errors import Mistake
-from medtest.paths import home
+from medtest.paths import TYPED_STORE, home, store_uri
 
 ALLOWED = "models:/NAME/VERSION, or models:/NAME@ALIAS"
 _URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>\d+)|@(?P<alias>[^/@]+))")
@@ -87,7 +87,7 @@ def version_of(uri: str, *, where: str) -> ModelVersion:
             where=where,
             key="uri",
             found=f"{uri}: {type(error).__name__}: {text}",
-            allowed="a version in the registry that MLFLOW_TRACKING_URI names",
+            allowed="a version in the registry that tracking.uri or MLFLOW_TRACKING_URI names",
             fix="Look whether it is there (MLflow's page of models), and whether the server answers you.",
         ).as_error() from error
 
@@ -96,7 +96,7 @@ def _fetched(name: str, version: str | None, alias: str | None) -> ModelVersion:
     import mlflow
     from mlflow import MlflowClient
 
-    store = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{home() / 'mlruns' / 'mlflow.db'}"
+    store = store_uri(given=TYPED_STORE.get())
     registry = os.environ.get("MLFLOW_REGISTRY_URI") or store
     client = MlflowClient(tracking_uri=store, registry_uri=registry)
     found = client.get_model_version_by_alias(name, alias) if alias else client.get_model_version(name, str(version))

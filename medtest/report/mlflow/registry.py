@@ -1,0 +1,70 @@
+"""What the version of MLflow's registry that was tested is told: whether the suite's gates hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from medtest.errors import NotTracked
+from medtest.report.material import Material, read_run
+from medtest.report.mlflow.headline import headline_of
+from medtest.results.gate_log import HELD
+from medtest.suite.model import Invocation
+from medtest.tracking import Tracker
+from medtest.tracking.runs_page import GATE, HEADLINE
+
+
+def tell_registry(invocation: Invocation, materials: Iterable[Material]) -> Iterator[str]:
+    """Tag each version that was tested, and move the alias to it where every gate holds; say so, a line a version.
+
+    Args:
+        invocation: Whether versions are tagged, and which alias is moved.
+        materials: Of each system, once its run is in the store.
+
+    Raises:
+        NotTracked: The registry failed, or does not let this user; the runs are in the store.
+    """
+    tested = {
+        str(registered): material
+        for material in materials
+        if (registered := (material.run.get("model") or {}).get("registry"))
+    }
+    if not tested or not (invocation.tag_model or invocation.alias):
+        return
+    tracker = Tracker(invocation.home, invocation.tracking_uri)
+    for registered, material in tested.items():
+        try:
+            yield _told(tracker, invocation, registered, material)
+        except NotTracked as error:
+            raise NotTracked(f"The registry was not told what was found of {registered}. {error}") from error
+
+
+def _told(tracker: Tracker, invocation: Invocation, registered: str, material: Material) -> str:
+    name, _, version = registered.rpartition("/")
+    head = headline_of(material, material.system)
+    gate = head.tags[GATE]
+    if gate == "none":
+        return f"Registry:  {registered} is not told anything: the suite has no gate."
+    key = f"medtest.{material.wanted.suite}"
+    done = []
+    if invocation.tag_model:
+        said = {key: gate, f"{key}.version": material.wanted.version}
+        said |= {f"{key}.{metric}": f"{value:.4g}" for metric, value in head.metrics.items() if metric in HEADLINE}
+        said[f"{key}.run"] = str(read_run(material.target).get("mlflow_run_id", ""))
+        said |= {f"{key}.partial": material.partial_cases} if material.partial_cases else {}
+        tracker.tag_model(name, version, said)
+        done.append(f"tag {key}={gate}")
+    if invocation.alias and (why := _not_yet(material, gate)):
+        done.append(f"alias {invocation.alias} stays where it was, for {why}")
+    elif invocation.alias:
+        tracker.point_alias(name, invocation.alias, version)
+        done.append(f"alias {invocation.alias} is this version")
+    return f"Registry:  {registered}: {', '.join(done)}."
+
+
+def _not_yet(material: Material, gate: str) -> str:
+    """Return why an alias may not name the version that was tested; "" where it may."""
+    if gate != HELD:
+        return "a gate is not held"
+    if float(material.run.get("error_percent") or 0.0) > material.wanted.max_error_percent:
+        return "too many cases could not be judged"
+    return f"the run holds {material.partial_cases}" if material.partial_cases else ""
