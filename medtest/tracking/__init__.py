@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from medtest.paths import local_uri, store_uri
+from medtest.tracking.child import Child, LoggedPicture
 from medtest.tracking.params import flat_params, metric_name
-from medtest.tracking.runs import FAILED, FINISHED, Child, LoggedPicture, Parents, Tracker
+from medtest.tracking.runs import FAILED, FINISHED, Parents, Tracker
 from medtest.tracking.store import ensure_store, experiments, is_remote, prepare_store, where
 
 __all__ = [

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from mlflow import MlflowClient
 
-    from medtest.tracking.runs import Child, LoggedPicture
+    from medtest.tracking.child import Child, LoggedPicture
 
 _IMAGES = "images"
 _IMAGE = re.compile(r"images/(?P<key>.+)\+step\+(?P<step>\d+)\+timestamp\+(?P<time>\d+)\+.*\.png")

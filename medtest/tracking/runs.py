@@ -19,6 +19,7 @@ from medtest import signals
 from medtest.errors import NotTracked
 from medtest.paths import STORE, store_uri
 from medtest.tracking import runs_page
+from medtest.tracking.child import Child
 from medtest.tracking.logged import log_model_link, log_pictures, log_seeds, log_table
 from medtest.tracking.params import VALUE_LENGTH, clean_params, metric_name
 from medtest.tracking.store import (
@@ -31,63 +32,14 @@ from medtest.tracking.store import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
     from mlflow import MlflowClient
     from mlflow.entities import Metric
 
 FINISHED, FAILED = "FINISHED", "FAILED"
 SENT = "sent"
 """The tag that is set last: what a run holds whole."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoggedPicture:
-    """A picture for ``log_image``.
-
-    Attributes:
-        key: Groups pictures in the UI; letters, digits, ``_-./`` and spaces.
-        step: Its number within the group.
-        path: The file.
-    """
-
-    key: str
-    step: int
-    path: Path
-
-
-@dataclass(frozen=True, kw_only=True)
-class Child:
-    """What a child run holds: one system under one view.
-
-    Attributes:
-        name: Name of the run.
-        run_id: The run of an earlier invocation, or None.
-        params: What the digest covers, flat.
-        tags: Words to search and compare by.
-        metrics: Numbers, each alone or by step.
-        tables: Tables by artifact name (``tables/efr.json``).
-        seeds: The seeds that were used, logged as a data set.
-        seeds_name: Name of that data set.
-        seeds_digest: Its digest, at most 36 characters.
-        pictures: Few sample strips.
-        artifacts: Files and the artifact folder each goes to.
-        ended_well: False marks the run FAILED.
-        model_id: MLflow's logged model that was tested, whose page then leads to the run; "" for none.
-    """
-
-    name: str
-    run_id: str | None = None
-    params: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
-    metrics: Mapping[str, float | Mapping[int, float]] = field(default_factory=dict)
-    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    seeds: pd.DataFrame | None = None
-    seeds_name: str = "seeds"
-    seeds_digest: str = ""
-    pictures: Sequence[LoggedPicture] = ()
-    artifacts: Sequence[tuple[Path, str]] = ()
-    ended_well: bool = True
-    model_id: str = ""
+BEGUN = "mlflow.medtest_begun"
+"""A tag that MLflow's pages hide: :attr:`Child.begun`."""
 
 
 @dataclass
@@ -290,17 +242,33 @@ class Tracker:
 
     def _run_of(self, suite: str, child: Child, parent: str) -> str:
         experiment = self._experiment(suite)
-        earlier = None if child.run_id is None else self._alive(child.run_id, experiment)
+        earlier = self._without_answer(experiment, child)
+        if earlier is None and child.run_id is not None:
+            earlier = self._alive(child.run_id, experiment)
         if earlier is not None and _goes_on(earlier, child):
             self._client.update_run(earlier.info.run_id, status="RUNNING", name=child.name)
             self._client.set_tag(earlier.info.run_id, "mlflow.parentRunId", parent)
             return str(earlier.info.run_id)
-        run = self._client.create_run(experiment, run_name=child.name, tags={"mlflow.parentRunId": parent})
-        self._client.log_param(run.info.run_id, runs_page.DATE, time.strftime("%Y-%m-%d %H:%M", time.gmtime()))
+        tags = {"mlflow.parentRunId": parent, BEGUN: child.begun}
+        run = self._client.create_run(experiment, run_name=child.name, tags=tags)
+        self._date(run.info.run_id)
         if earlier is not None and runs_page.SYSTEM in earlier.data.tags:  # it is kept, and no row of its own any more
             self._client.set_tag(earlier.info.run_id, "replaced_by", run.info.run_id)
             self._client.delete_tag(earlier.info.run_id, runs_page.SYSTEM)
         return str(run.info.run_id)
+
+    def _date(self, run_id: str) -> None:
+        self._client.log_param(run_id, runs_page.DATE, time.strftime("%Y-%m-%d %H:%M", time.gmtime()))
+
+    def _without_answer(self, experiment: str, child: Child) -> Any:
+        """Return the run that an earlier attempt made without learning its id; None where there is none."""
+        if not child.begun:
+            return None
+        found = self._client.search_runs([experiment], f"tags.`{BEGUN}` = '{child.begun}'", max_results=1)
+        run = next(iter(found), None)
+        if run is not None and runs_page.DATE not in run.data.params:
+            self._date(run.info.run_id)
+        return run
 
     def _alive(self, run_id: str, experiment: str) -> Any:
         """Return the run, or None where the store does not hold it alive in this experiment."""

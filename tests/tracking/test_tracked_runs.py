@@ -14,12 +14,15 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from mlflow import MlflowClient
+from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from report_parts import invocation, leave_run, make_suite  # noqa: E402
 from tracking_parts import client, runs  # noqa: E402
 
 from medtest import tracking  # noqa: E402
+from medtest.cli.team.track import track_folders  # noqa: E402
 from medtest.errors import ExitCode  # noqa: E402
 from medtest.records import KEY_COLUMNS  # noqa: E402
 from medtest.report.finish import finish  # noqa: E402
@@ -172,6 +175,29 @@ def test_more_relations_than_there_is_room_for_leave_the_worst(home):
     assert len(found.metrics) == 40
     assert {"efr", "efr/r59", "efr/r40"} <= set(found.metrics)
     assert "efr/r01" not in found.metrics
+
+
+def test_a_run_whose_making_was_never_answered_is_found_and_no_second_one_is_made(home, monkeypatch):
+    suite = make_suite()
+    outcome = leave_run(home, suite, seeds=6)
+    made = MlflowClient.create_run
+
+    def unanswered(self, *given, **named):
+        run = made(self, *given, **named)
+        if "mlflow.parentRunId" in (named.get("tags") or {}):
+            raise ConnectionError("the server was killed")
+        return run
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, "create_run", unanswered)
+        assert finish(suite, invocation(home, track=True), outcome).code is ExitCode.NOT_TRACKED
+    (lost,) = runs(home)[1]
+    monkeypatch.setenv("MEDTEST_HOME", str(home))
+    track_folders([outcome.systems[0].folder], console=Console(quiet=True))
+    parents, children = runs(home)
+    assert [run.info.run_id for run in children] == [lost.info.run_id] and len(parents) == 1
+    assert {run.info.status for run in parents + children} == {"FINISHED"}
+    assert "mlflow_begun" not in json.loads((outcome.systems[0].folder / "run.json").read_text())
 
 
 @pytest.mark.slow

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from medtest import signals
@@ -19,6 +20,8 @@ from medtest.runner.folder import TABLES_OF, write_manifest, write_run
 from medtest.runner.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite
 from medtest.tracking import Parents, Tracker
+
+_BEGUN = "mlflow_begun"
 
 
 @dataclass
@@ -84,20 +87,25 @@ def track(
 def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -> str:
     """Write one system's child run, whole, and return its name.
 
-    ``run.json`` names the run as soon as there is one, so that what was broken off goes on in it; the tag ``sent`` is
-    set last, and says of which records and which suite all of it is.
+    ``run.json`` names the run as soon as there is one, so that what was broken off goes on in it, and before that a
+    word by which a run is found whose making was never answered; the tag ``sent`` is set last, and says of which
+    records and which suite all of it is.
 
     Raises:
         NotTracked: The store failed.
     """
+    noted = read_run(target)
+    earlier, parent = noted.get("mlflow_run_id"), parents.runs[material.wanted.suite]
+    begun = str(noted.get(_BEGUN) or secrets.token_hex(16))
+    write_run(target, {**noted, "mlflow_parent_id": parent, _BEGUN: begun})
 
     def known(run_id: str) -> None:
-        above = {"mlflow_run_id": run_id, "mlflow_parent_id": parents.runs[material.wanted.suite]}
-        write_run(target, {**read_run(target), **above})
+        said = {key: value for key, value in read_run(target).items() if key != _BEGUN}
+        write_run(target, {**said, "mlflow_run_id": run_id})
 
     good = float(material.run.get("error_percent") or 0.0) <= material.wanted.max_error_percent
-    earlier = read_run(target).get("mlflow_run_id")
     child = child_of(material, target, run_id=str(earlier) if earlier else None, ended_well=good)
+    child = replace(child, begun=begun)
     run_id = tracker.child(material.wanted.suite, parents, child, known=known)
     write_manifest(material.folder)
     tracker.attach(run_id, [(target / RUN_FILE, ""), (material.folder / "manifest.sha256", "")])
