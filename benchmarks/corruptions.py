@@ -25,12 +25,12 @@ from dataclasses import replace
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import cv2  # noqa: E402
-import numpy as np  # noqa: E402
+import cv2
+import numpy as np
 
-from medtest.cases import Address, PreparedSeed, SeedRef  # noqa: E402
-from medtest.plugins import parts  # noqa: E402
-from medtest.relations.base import Relation  # noqa: E402
+from medtest.cases import Address, PreparedSeed, SeedRef
+from medtest.plugins import parts
+from medtest.relations.base import Relation
 
 SIDE = 512
 TARGET_MEAN = 5.0

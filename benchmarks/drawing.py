@@ -26,7 +26,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from _drawing_campaigns import (  # noqa: E402
+from _drawing_campaigns import (
     CAP,
     EXPERIMENTS,
     MOST,
@@ -44,15 +44,15 @@ from _drawing_campaigns import (  # noqa: E402
     truth,
 )
 
-from medtest.plugins import part  # noqa: E402
-from medtest.readers.pictures.base import PictureContent  # noqa: E402
-from medtest.results.cube.intervals import paired_score, wilson_ends  # noqa: E402
-from medtest.results.cube.paired import holm  # noqa: E402
-from medtest.simlab.drawing.artist import Artist, Drawing  # noqa: E402
-from medtest.simlab.drawing.defects import RATES as DEFECTS  # noqa: E402
-from medtest.simlab.drawing.defects import DrawingDefects  # noqa: E402
-from medtest.tasks.depict.rules import RULES, STRICT  # noqa: E402
-from medtest.tasks.depict.views import NO_CHANGE, SceneLook  # noqa: E402
+from medtest.plugins import part
+from medtest.readers.pictures.base import PictureContent
+from medtest.results.cube.intervals import paired_score, wilson_ends
+from medtest.results.cube.paired import holm
+from medtest.simlab.drawing.artist import Artist, Drawing
+from medtest.simlab.drawing.defects import RATES as DEFECTS
+from medtest.simlab.drawing.defects import DrawingDefects
+from medtest.tasks.depict.rules import RULES, STRICT
+from medtest.tasks.depict.views import NO_CHANGE, SceneLook
 
 LEVEL = 0.05
 OPERATORS = ("ec", "er_r", "er_a", "ss", "ec_er_r", "ec_er_a")

@@ -22,18 +22,18 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import cv2  # noqa: E402
-import numpy as np  # noqa: E402
-from PIL import Image as PillowImage  # noqa: E402
+import cv2
+import numpy as np
+from PIL import Image as PillowImage
 
-from medtest.cases import UNCHANGED, Image  # noqa: E402
-from medtest.files.by_content import encode  # noqa: E402
-from medtest.followups import FollowUpStore, make_followups  # noqa: E402
-from medtest.followups.verify import verify_store  # noqa: E402
-from medtest.runner.pool.processes import end_servers  # noqa: E402
-from medtest.runner.units.parts import Parts  # noqa: E402
-from medtest.suite.compose import load_suite  # noqa: E402
-from medtest.suite.model import Invocation, Suite  # noqa: E402
+from medtest.cases import UNCHANGED, Image
+from medtest.files.by_content import encode
+from medtest.followups import FollowUpStore, make_followups
+from medtest.followups.verify import verify_store
+from medtest.runner.pool.processes import end_servers
+from medtest.runner.units.parts import Parts
+from medtest.suite.compose import load_suite
+from medtest.suite.model import Invocation, Suite
 
 STUDY_SEEDS, STUDY_RELATIONS = 2052, 9
 STUDY = STUDY_SEEDS * STUDY_RELATIONS

@@ -211,7 +211,7 @@ def main() -> None:
         first = first or found
         ratios = {who: found[who] / first[who] for who in ("parent", "worker")}
         for who, ratio in ratios.items():
-            print(f"{found['cases']:7,d} cases  {who:7s} {found[who] / 2**20:8.1f} MiB  × {ratio:.3f}")  # noqa: RUF001
+            print(f"{found['cases']:7,d} cases  {who:7s} {found[who] / 2**20:8.1f} MiB  × {ratio:.3f}")
         print(
             f"{found['cases']:7,d} cases  in {found['seconds']:.0f} s, {found['cases'] / found['seconds']:.0f} a second"
         )

@@ -16,14 +16,14 @@ from collections.abc import Mapping
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import cv2  # noqa: E402
-from pydantic.fields import FieldInfo  # noqa: E402
+import cv2
+from pydantic.fields import FieldInfo
 
-from medtest.cases import Address, PreparedSeed  # noqa: E402
-from medtest.errors import NotApplicable  # noqa: E402
-from medtest.plugins import PartInfo, part, parts  # noqa: E402
-from medtest.preparation.prepare import prepare  # noqa: E402
-from medtest.relations.base import Relation  # noqa: E402
+from medtest.cases import Address, PreparedSeed
+from medtest.errors import NotApplicable
+from medtest.plugins import PartInfo, part, parts
+from medtest.preparation.prepare import prepare
+from medtest.relations.base import Relation
 
 TARGET_MEAN = 700.0
 TARGET_LEAST = 250.0

@@ -22,23 +22,23 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-from medtest.cases import Address, PreparedSeed, image_sha256  # noqa: E402
-from medtest.errors import NotApplicable  # noqa: E402
-from medtest.plugins import part, parts  # noqa: E402
-from medtest.preparation.prepare import prepare  # noqa: E402
-from medtest.runner.units.asker import answer_seed  # noqa: E402
-from medtest.simlab.defects import Defects  # noqa: E402
-from medtest.simlab.product import Product, Settings, picture_sha256  # noqa: E402
-from medtest.simlab.reader import SightReader  # noqa: E402
-from medtest.simlab.sight import PictureTraits, Sight  # noqa: E402
-from medtest.tasks.ask.tables.flips import flip_table  # noqa: E402
-from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED, frame_of, judged_row  # noqa: E402
-from medtest.vqa.answers.answer import Answer  # noqa: E402
-from medtest.vqa.expectations import Inserted  # noqa: E402
-from medtest.vqa.matrix import default_matrix  # noqa: E402
-from medtest.vqa.questions import Question, official  # noqa: E402
+from medtest.cases import Address, PreparedSeed, image_sha256
+from medtest.errors import NotApplicable
+from medtest.plugins import part, parts
+from medtest.preparation.prepare import prepare
+from medtest.runner.units.asker import answer_seed
+from medtest.simlab.defects import Defects
+from medtest.simlab.product import Product, Settings, picture_sha256
+from medtest.simlab.reader import SightReader
+from medtest.simlab.sight import PictureTraits, Sight
+from medtest.tasks.ask.tables.flips import flip_table
+from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED, frame_of, judged_row
+from medtest.vqa.answers.answer import Answer
+from medtest.vqa.expectations import Inserted
+from medtest.vqa.matrix import default_matrix
+from medtest.vqa.questions import Question, official
 
 SUITE_SEED = 4
 SEVERITY = 3

@@ -169,7 +169,7 @@ def _fetch(url: str, folder: Path, most: int, key: str) -> None:
                 pass
     except MedtestError:
         raise
-    except Exception as error:  # noqa: BLE001 - each store raises of its own kind
+    except Exception as error:
         raise _refused(url, error, key) from error
     finally:
         _write_index(folder, kept)
@@ -192,7 +192,7 @@ def _store(url: str, key: str) -> tuple[Any, str]:
             found=f"{scheme}://, for which a package is not installed",
             fix=f"pip install {PACKAGES[scheme]}",
         ).as_error() from error
-    except Exception as error:  # noqa: BLE001 - each store raises of its own kind
+    except Exception as error:
         raise _refused(url, error, key) from error
     return found
 
@@ -201,7 +201,7 @@ def _listing(system: Any, root: str, url: str, key: str) -> dict[str, _Remote]:
     """Return the files below a folder of the store by their place in it."""
     try:
         listed = system.find(root, detail=True)
-    except Exception as error:  # noqa: BLE001 - each store raises of its own kind
+    except Exception as error:
         raise _refused(url, error, key) from error
     found: dict[str, _Remote] = {}
     head = root.rstrip("/") + "/"

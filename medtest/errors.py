@@ -131,11 +131,11 @@ class Interrupted(MedtestError):
     exit_code = ExitCode.INTERRUPTED
 
 
-class NotApplicable(Exception):  # noqa: N818 - it is a verdict (SKIP), not an error
+class NotApplicable(Exception):
     """A relation cannot be applied to this seed; the case becomes SKIP with this reason."""
 
 
-class BadOutput(Exception):  # noqa: N818 - it is a verdict (ERROR), not a mistake of the user
+class BadOutput(Exception):
     """A system gave something that is not an answer (wrong shape, NaN); the case becomes ERROR."""
 
 

@@ -79,7 +79,7 @@ class Probe(Protocol):
         Raises:
             BadOutput: It gave NaN, a wrong shape, or nothing of which a gradient reaches the pixels.
             Exception: Whatever the network raises.
-        """  # noqa: RUF002
+        """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

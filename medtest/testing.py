@@ -225,7 +225,7 @@ def _reasons(made: dict[Address, FollowUp | str]) -> list[str]:
     return sorted({one for one in made.values() if isinstance(one, str)})
 
 
-def _hold(held: bool, where: str, words: str) -> None:  # noqa: FBT001 - read as "hold that"
+def _hold(held: bool, where: str, words: str) -> None:
     if not held:
         raise AssertionError(f"{where}: {words}")
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from object_drawing.blood import BLOOD  # noqa: E402
-from object_drawing.feces import FECES  # noqa: E402
-from object_drawing.instruments import INSTRUMENTS, Instrument, Pose  # noqa: E402
-from object_drawing.shading import Canvas  # noqa: E402
+from object_drawing.blood import BLOOD
+from object_drawing.feces import FECES
+from object_drawing.instruments import INSTRUMENTS, Instrument, Pose
+from object_drawing.shading import Canvas
 
 ROOT = Path(__file__).resolve().parents[1]
 LICENCE = "CC0-1.0"

@@ -37,7 +37,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
         monkeypatch.setenv(name, value)
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    urllib.request.urlopen(f"http://{host}:{port}/moto-api/reset", data=b"")  # noqa: S310 - its state outlives servers
+    urllib.request.urlopen(f"http://{host}:{port}/moto-api/reset", data=b"")
     client = boto3.client("s3")
     client.create_bucket(Bucket="hospital")
     s3fs.S3FileSystem.clear_instance_cache()

@@ -414,7 +414,7 @@ def _ask_server(command: str, home: Path, environment: dict[str, str]) -> None:
     try:
         for _ in range(360):
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer:  # noqa: S310
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer:
                     assert answer.status == 200
                     return
             except OSError:

@@ -26,7 +26,7 @@ _MOST_DRAWN = 64
 _POLL_SECONDS = 0.005
 
 
-class GivenUp(Exception):  # noqa: N818 - what became of the work, not what broke
+class GivenUp(Exception):
     """What a piece of work raises that had not begun when the stop was given: it has no result, and no fault."""
 
 

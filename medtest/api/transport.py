@@ -28,11 +28,11 @@ MOST_SHOWN = 200
 """Characters of a model's name or of an error that are shown."""
 
 
-class TooLong(Exception):  # noqa: N818 - it says what a body is
+class TooLong(Exception):
     """A reply is longer than its kind of endpoint may answer."""
 
 
-class NotSent(Exception):  # noqa: N818 - it says what became of a request
+class NotSent(Exception):
     """No reply came. Its cause is what the library raised."""
 
 

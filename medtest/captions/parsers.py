@@ -44,7 +44,7 @@ PARSERS: dict[str, tuple[str, str]] = {
 """Parsers by name: the module and the class; what they need is loaded when one is made."""
 
 
-class NoParser(MedtestError):  # noqa: N818 - what is not there, as the user reads it
+class NoParser(MedtestError):
     """A parser of captions is unknown, or what it needs is not installed."""
 
 

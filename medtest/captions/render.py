@@ -38,7 +38,7 @@ _FINITE = {"has": ("has", "have"), "says": ("says", "say")}
 _SIDES = {"left of": "to the left of", "right of": "to the right of"}
 
 
-class Unsayable(ValueError):  # noqa: N818 - what the pool is, not what broke
+class Unsayable(ValueError):
     """The pool cannot be put into words that say it and nothing else; the message says why."""
 
 

@@ -126,7 +126,7 @@ class Vocabulary:
             found = {(one["subject"], one["predicate"], one["object"]): int(one["captions"]) for one in rows}
         return MappingProxyType(found)
 
-    def attested(self, subject: str, predicate: str, object: str) -> bool:  # noqa: A002 - the field's term
+    def attested(self, subject: str, predicate: str, object: str) -> bool:
         """Say whether captions of photographs say a triple; classes and predicates by any word for them."""
         ends = (self.class_of(subject), self.class_of(object))
         said = self.predicate_of(predicate)

@@ -4,7 +4,7 @@ Files that fit are the conversions to torch that pytorch-fid and torch-fidelity 
 .safetensors: the same tensors under the same names), and TorchScript as StyleGAN publishes it. Features are its 2,048
 of pool 3, scores its 1,008 without the bias of the last layer, as T. Salimans et al. have them. Pictures are resized to
 299×299 as TensorFlow 1 did it, and only so are figures comparable with published ones.
-"""  # noqa: RUF002
+"""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def resized(image: Image) -> Tensor:
 
     Args:
         image: uint8 H×W×3 RGB.
-    """  # noqa: RUF002
+    """
     import torch
 
     pixels = torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1))).to(torch.float32)

@@ -104,7 +104,7 @@ def damage_is(reason: str) -> Iterator[None]:
         yield
     except (BadFileError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in its parser
+    except Exception as error:
         raise BadFileError(reason) from error
 
 
@@ -187,7 +187,7 @@ def opened_picture(content: bytes, max_pixels: int, *, page: int | None = None) 
         raise BadFileError(f"has more pixels than the bound of {max_pixels / 1e6:g} Mpixel") from error
     except UnidentifiedImageError as error:
         raise BadFileError(_what_instead(content)) from error
-    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in a decoder
+    except Exception as error:
         raise BadFileError(_damage(error)) from error
 
 

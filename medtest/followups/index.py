@@ -191,7 +191,7 @@ class Index:
         for start in range(0, len(keys), _PAGE):
             some = keys[start : start + _PAGE]
             marks = ",".join("?" * len(some))
-            for row in self.rows(f"{ENTRY} WHERE f.key IN ({marks})", some):  # noqa: S608 - marks are ours
+            for row in self.rows(f"{ENTRY} WHERE f.key IN ({marks})", some):
                 found[row[0]] = entry_of(row)
         return found
 
@@ -237,11 +237,11 @@ class Index:
         joined = "FROM followups f JOIN sources s ON s.id = f.source"
         if suite:
             query = (
-                f"SELECT count(*) {joined} JOIN members m ON m.followup = f.id "  # noqa: S608 - conditions are ours
+                f"SELECT count(*) {joined} JOIN members m ON m.followup = f.id "
                 f"JOIN suites u ON u.id = m.suite WHERE u.key = ? {where}"
             )
             return int(self.rows(query, (suite, *values))[0][0])
-        return int(self.rows(f"SELECT count(*) {joined} WHERE 1 {where}", values)[0][0])  # noqa: S608 - as above
+        return int(self.rows(f"SELECT count(*) {joined} WHERE 1 {where}", values)[0][0])
 
 
 @contextmanager

@@ -20,7 +20,7 @@ Goal = Literal["least_likely", "away"]
 
 
 def decisions(logits: Tensor, *, multi: bool) -> Tensor:
-    """Return what logits B×C decide: float32 B×C, 1 for the likeliest class, or for each that is likelier than not."""  # noqa: RUF002
+    """Return what logits B×C decide: float32 B×C, 1 for the likeliest class, or for each that is likelier than not."""
     if multi:
         return (logits > 0).float()
     return functional.one_hot(logits.argmax(dim=1), logits.shape[1]).float()
@@ -36,7 +36,7 @@ def wanted(clean: Tensor, classes: Classes, target: Sequence[str] = ()) -> Tenso
 
     Raises:
         ValueError: A target is no class, or several are of a network that gives one.
-    """  # noqa: RUF002
+    """
     if target:
         strangers = [label for label in target if label not in classes.names]
         if strangers or (len(target) > 1 and not classes.multi):
@@ -61,7 +61,7 @@ def losses(
         goal: ``least_likely``: cross-entropy towards :func:`wanted` (binary, the mean over labels, where several may
             hold). ``away``, untargeted alone: the logarithm of the clean answer's probability (equation 4; the mean
             over labels where several may hold).
-    """  # noqa: RUF002
+    """
     if target or goal == "least_likely":
         return _entropy(logits, wanted(clean, classes, target), multi=classes.multi)
     return -_entropy(logits, decisions(clean, multi=classes.multi), multi=classes.multi)

@@ -69,7 +69,7 @@ PUBLISHED: Mapping[str, GeneratorShape] = {
 
 
 def encoder_sides(side: int) -> tuple[int, ...]:
-    """Return the sides of an image and of its six halvings; the last convolution is 3×3 and rounds up."""  # noqa: RUF002
+    """Return the sides of an image and of its six halvings; the last convolution is 3×3 and rounds up."""
     sides = [side]
     for _ in range(5):
         sides.append(sides[-1] // 2)
@@ -91,7 +91,7 @@ class PerturbationGenerator(nn.Module):
 
     Args:
         shape: What it is built from.
-    """  # noqa: RUF002
+    """
 
     def __init__(self, shape: GeneratorShape) -> None:
         super().__init__()
@@ -128,11 +128,11 @@ class PerturbationGenerator(nn.Module):
 
         Raises:
             MedtestError: Images are of another side.
-        """  # noqa: RUF002
+        """
         side = self.shape.side
         if tuple(images.shape[1:]) != (3, side, side):
-            given = "×".join(str(length) for length in images.shape[1:])  # noqa: RUF001
-            raise MedtestError(f"a generator of images of 3×{side}×{side} was given {given}")  # noqa: RUF001
+            given = "×".join(str(length) for length in images.shape[1:])
+            raise MedtestError(f"a generator of images of 3×{side}×{side} was given {given}")
         # what the skips carry is what the next convolution saw: the published code activates in place
         e1 = functional.leaky_relu(self.conv1(images), 0.2)
         e2 = functional.leaky_relu(self.norm2(self.conv2(e1)), 0.2)

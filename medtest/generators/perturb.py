@@ -20,7 +20,7 @@ def fixed_input(side: int, seed: int) -> Tensor:
     """Return what a generator of a universal perturbation sees in place of images: uniform noise, 1×3×S×S in [-1, 1].
 
     Poursaeed et al., section 3.1: one pattern, drawn once.
-    """  # noqa: RUF002
+    """
     source = torch.Generator().manual_seed(seed)
     return torch.rand((1, 3, side, side), generator=source) * 2.0 - 1.0
 
@@ -32,7 +32,7 @@ def bounded(field: Tensor, epsilon: float, within: Tensor | None = None) -> Tens
         field: float32 B×3×H×W in [-1, 1].
         epsilon: ε, in units of [0, 1].
         within: bool B×1×H×W, pixels that may change; None for all.
-    """  # noqa: RUF002
+    """
     kept = field if within is None else field * within
     largest = kept.abs().amax(dim=(1, 2, 3), keepdim=True)
     return kept * (epsilon / largest.clamp_min(epsilon))
@@ -46,7 +46,7 @@ def perturbed(images: Tensor, field: Tensor, epsilon: float, within: Tensor | No
         field: As of :func:`bounded`; of one image for all of them where the perturbation is universal.
         epsilon: ε, in units of [0, 1].
         within: As of :func:`bounded`.
-    """  # noqa: RUF002
+    """
     return (images + bounded(field.expand_as(images), epsilon, within)).clamp(0.0, 1.0)
 
 
@@ -65,7 +65,7 @@ def released(images: Tensor, field: Tensor, epsilon: float, mean: Tensor, std: T
         epsilon: ε, in units of [0, 1].
         mean: 3 numbers, which the attacked network subtracts.
         std: 3 numbers, by which it divides.
-    """  # noqa: RUF002
+    """
     means, stds = mean[:, None, None], std[:, None, None]
     with torch.no_grad():
         shift = (field + 1.0) / 2.0 - means

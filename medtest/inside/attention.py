@@ -88,7 +88,7 @@ class AttentionReader:
         Args:
             images: B.
             shape: Height and width of what the network was given.
-        """  # noqa: RUF002
+        """
         maps, weights = self._maps, self._weights
         self._maps, self._weights = {}, []
         if maps:
@@ -105,7 +105,7 @@ def rollout(weights: Sequence[Tensor], shape: tuple[int, int]) -> Tensor | None:
     Args:
         weights: Of each layer B×T×T, rows that sum to 1, averaged over heads.
         shape: Height and width of the image in pixels.
-    """  # noqa: RUF002
+    """
     grid = token_grid(int(weights[0].shape[-1]), shape)
     if grid is None:
         return None
@@ -132,7 +132,7 @@ def _dot_product_weights(
     scale: float | None = None,
     **_more: Any,
 ) -> Tensor:
-    """Return the weights of a scaled dot product, which its fused kernels do not give: B×heads×T×T'."""  # noqa: RUF002
+    """Return the weights of a scaled dot product, which its fused kernels do not give: B×heads×T×T'."""
     scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
         later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
@@ -147,7 +147,7 @@ def _is_square(value: Any) -> bool:
 
 
 def _are_weights(value: Tensor) -> bool:
-    """Whether a tensor is B×heads×T×T with rows of weights that sum to 1."""  # noqa: RUF002
+    """Whether a tensor is B×heads×T×T with rows of weights that sum to 1."""
     if value.ndim != 4 or value.shape[-1] != value.shape[-2] or not value.is_floating_point():
         return False
     rows = value.detach().float().sum(dim=-1)

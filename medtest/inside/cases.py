@@ -33,7 +33,7 @@ class LookedAt:
     Attributes:
         made: The case with its image.
         pixels: Where its pixels come from.
-    """  # noqa: RUF002
+    """
 
     made: MadeCase
     pixels: str
@@ -45,7 +45,7 @@ class LookedAt:
 
     @property
     def image(self) -> Image:
-        """The follow-up, uint8 H×W×3."""  # noqa: RUF002
+        """The follow-up, uint8 H×W×3."""
         assert self.made.follow is not None  # noqa: S101 - only cases with an image are looked at
         return self.made.follow.image
 

@@ -128,7 +128,7 @@ def pooled(features: Tensor, images: int) -> Tensor:
 
     Raises:
         ValueError: N is no multiple of B.
-    """  # noqa: RUF002
+    """
     if len(features) % images:
         raise ValueError(f"a layer gave {len(features)} rows for {images} images")
     flat = features.float()
@@ -142,7 +142,7 @@ def as_map(features: Tensor, shape: tuple[int, int]) -> Tensor | None:
     Args:
         features: N×C×h×w, or N×T×C, whose tokens are laid on a grid of the image's proportions, leading ones left out.
         shape: Height and width of what the network was given.
-    """  # noqa: RUF002
+    """
     if features.ndim == 4:
         return features.float().mean(dim=1)
     if features.ndim != 3:

@@ -43,7 +43,7 @@ class Seen:
         flat: Whole features by layer, one an image, float32.
         maps: Feature maps by layer, float32 B×h×w; without layers that have no places, or are asked of several crops.
         attention: Attention maps by name, float32 B×h×w, ≥ 0.
-    """  # noqa: RUF002
+    """
 
     fitted: list[Image] = field(default_factory=list)
     vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Looker:
 
         Args:
             images: uint8 H×W×3 of one size.
-        """  # noqa: RUF002
+        """
         seen = Seen(fitted=[self._torch.fitted(image) for image in images])
         if not self.layers and self._attention is None:
             return seen
@@ -175,7 +175,7 @@ class Looker:
             yield probe
 
     def saliency(self, seed: PreparedSeed, images: Sequence[Image], method: Method) -> tuple[Any, str]:
-        """Return the saliency of a seed's images, float32 B×H×W, and the score's name; None where there is none."""  # noqa: RUF002
+        """Return the saliency of a seed's images, float32 B×H×W, and the score's name; None where there is none."""
         try:
             with self.probing(seed) as probe:
                 if probe is None:

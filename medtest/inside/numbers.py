@@ -42,7 +42,7 @@ def share_inside(values: Values, mask: Mask | None) -> float | None:
     Args:
         values: h×w.
         mask: bool H×W of any size; a place of the map counts by the part of it that the mask covers.
-    """  # noqa: RUF002
+    """
     if mask is None or not mask.any():
         return None
     import cv2

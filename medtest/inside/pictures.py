@@ -39,7 +39,7 @@ class Row:
         maps: Maps over ``shown`` by their column's name, in order: feature maps and attention.
         saliency: Map over ``image``, or None.
         notes: Below a column's picture, by the column's name.
-    """  # noqa: RUF002
+    """
 
     name: str
     words: str

@@ -38,7 +38,7 @@ def draw_planes(
 
     Raises:
         OutputProblem: It cannot be written.
-    """  # noqa: RUF002
+    """
     from matplotlib.figure import Figure
 
     layers = list(points)

@@ -49,7 +49,7 @@ def saliency_of(
     Returns:
         float32 B×H×W, ≥ 0: the largest absolute value over the channels (gradient), the absolute value of their sum
         (integrated).
-    """  # noqa: RUF002
+    """
     need("captum", "inside", "saliency")
     import torch
     from captum.attr import IntegratedGradients, Saliency
@@ -79,7 +79,7 @@ def score_of(probe: Probe, source: Image, mask: Mask | None = None) -> tuple[Cal
 
     Returns:
         The function and its name.
-    """  # noqa: RUF002
+    """
     import torch
 
     pixels = torch.from_numpy(np.array(source)[None]).to(probe.device).permute(0, 3, 1, 2).float() / 255

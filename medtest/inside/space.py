@@ -77,7 +77,7 @@ class Features:
         ]
 
     def matrix(self, layer: str, places: Sequence[int]) -> NDArray[np.float32]:
-        """Return features of images in a layer, float32 N×C."""  # noqa: RUF002
+        """Return features of images in a layer, float32 N×C."""
         return np.stack([self.vectors[layer][place] for place in places])
 
 
@@ -99,7 +99,7 @@ def neighbours_accuracy(
         asked: M×C, with ``truth``.
         truth: Theirs.
         k: Neighbours; fewer where there are fewer. Distances are Euclidean.
-    """  # noqa: RUF002
+    """
     if len(known) == 0 or len(asked) == 0 or len(set(labels)) < 2:
         return None
     need("sklearn", "inside", "k-NN accuracy")
@@ -117,7 +117,7 @@ def silhouette(features: NDArray[Any], labels: Sequence[str]) -> float | None:
     Args:
         features: N×C.
         labels: One a row.
-    """  # noqa: RUF002
+    """
     if not 2 <= len(set(labels)) < len(features):
         return None
     need("sklearn", "inside", "silhouette")
@@ -136,7 +136,7 @@ def embedded(features: NDArray[Any], how: Embedding, seed: int) -> NDArray[np.fl
 
     Raises:
         UserMistakes: Its library is not installed.
-    """  # noqa: RUF002
+    """
     if how not in ("tsne", "umap", "none"):
         raise Mistake(where="command line", key="embedding", found=str(how), allowed="tsne, umap, none").as_error()
     if how == "none" or len(features) < 5:
@@ -166,7 +166,7 @@ def noise_of(seed: PreparedSeed, followup: Image, noise_seed: int) -> Image | No
     Returns:
         uint8 H×W×3, as the relation ``uniform_noise`` makes it on the field of view; None where the follow-up is the
         source, or so far from it that noise of the size would leave no image (:data:`MOST_NOISE`).
-    """  # noqa: RUF002
+    """
     epsilon = int(np.abs(followup.astype(np.int16) - seed.image.astype(np.int16)).max(initial=0))
     if not 0 < epsilon <= MOST_NOISE:
         return None

@@ -24,7 +24,7 @@ def layer_table(rows: Sequence[Mapping[str, Any]], features: space.Features, lay
         the cases that have one) and of ``distance`` over the same cases (``compared_distance``); ``beyond_noise``;
         ``knn_clean``, ``knn_attacked``: k-NN accuracy against training images, features in standard deviations of
         theirs; ``silhouette_clean``, ``silhouette_attacked``: of the true classes.
-    """  # noqa: RUF002
+    """
     import pandas as pd
 
     if not rows:

@@ -73,7 +73,7 @@ def make(index: int, suite_seed: int, *, fewest: int = 1, most: int = 5, related
     return _as_named(entities, triples)
 
 
-def _entity(name: str, held: int, upon: bool, rng: np.random.Generator) -> Entity:  # noqa: FBT001 - a fact of it
+def _entity(name: str, held: int, upon: bool, rng: np.random.Generator) -> Entity:
     coloured, several = rng.random() < _COLOURED, rng.random() < _SEVERAL
     colour, many = COLOURS[int(rng.integers(len(COLOURS)))], int(rng.integers(2, MOST_OF_ONE + 1))
     return Entity(

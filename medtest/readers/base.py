@@ -305,7 +305,7 @@ class KeptReader(Generic[Content, Facts]):
         try:
             given = list(self.reader.read(batch))
             if len(given) != len(batch):
-                raise MedtestError(f"gave facts of {len(given)} answers where {len(batch)} were to be read")  # noqa: TRY301
+                raise MedtestError(f"gave facts of {len(given)} answers where {len(batch)} were to be read")
         except Exception as error:  # noqa: BLE001 - a reader may be anybody's plug-in; what it breaks on is an ERROR
             if len(batch) == 1:
                 return [Unreadable(reason_of(error, _MOST_REASON))]

@@ -51,7 +51,7 @@ _WAIT_SECONDS = 10.0
 _TOLD_SECONDS = 0.5
 
 
-class Stopped(Exception):  # noqa: N818 - what the user did, not what broke
+class Stopped(Exception):
     """The user stopped it before the last answer."""
 
 

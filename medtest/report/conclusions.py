@@ -144,7 +144,7 @@ def _verdict(row: Mapping[Any, Any], all_words: str) -> str:
 
 
 def _interval_of(row: Mapping[Any, Any]) -> str:
-    if row["ci_low"] != row["ci_low"]:  # noqa: PLR0124 - NaN is unlike itself
+    if row["ci_low"] != row["ci_low"]:
         return ""
     low, high = sorted((float(row["ci_low"]), float(row["ci_high"])))
     if row["difference"] < 0:
@@ -169,7 +169,7 @@ def _on(pair: tuple[str, str], rows: Sequence[Mapping[Any, Any]], *, item: bool)
 
 
 def _row(row: Mapping[Any, Any], all_words: str, methods: Sequence[str], *, item: bool) -> dict[str, Any]:
-    known = row["ci_low"] == row["ci_low"]  # noqa: PLR0124 - NaN is unlike itself
+    known = row["ci_low"] == row["ci_low"]
     mark = MARKS.get(str(row["ci_method"]), "") if known and len(methods) > 1 else ""
     return {
         "name": all_words if row["name"] == OVERALL else _name(row, item=item),

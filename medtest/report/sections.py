@@ -42,7 +42,7 @@ def _levels(rows: pd.DataFrame) -> list[figures.Point]:
     points = []
     for row in rows.sort_values("severity").to_dict("records"):
         low, high = row["ci_low"], row["ci_high"]
-        known = low == low and high == high and low is not None  # noqa: PLR0124 - NaN is unlike itself
+        known = low == low and high == high and low is not None
         points.append(
             figures.Point(
                 x=float(row["severity"]),
@@ -205,7 +205,7 @@ def robustness(material: Material) -> dict[str, Any]:
         qualities = f"{row['source_quality']:.3f} | {row['qualities']}" if known else ""
         note = str(row["note"] or "")
         steep = row["alpha_from_source"]
-        if known and steep is not None and steep == steep and steep > row["alpha"] > 0:  # noqa: PLR0124 - NaN
+        if known and steep is not None and steep == steep and steep > row["alpha"] > 0:
             note = f"{note} steeper still from the source to the first scale: {steep:.3g}".strip()
         rows.append(
             {
@@ -224,7 +224,7 @@ def robustness(material: Material) -> dict[str, Any]:
 
 def _ends(row: Mapping[Any, Any], name: str) -> str:
     low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
-    if low is None or high is None or low != low or high != high:  # noqa: PLR0124 - NaN is unlike itself
+    if low is None or high is None or low != low or high != high:
         return ""
     return f"{low:.3g} to {high:.3g}"
 

@@ -218,4 +218,4 @@ def _number(value: Any) -> float | None:
     if value is None:
         return None
     number = float(value)
-    return None if number != number else number  # noqa: PLR0124 - NaN is unlike itself
+    return None if number != number else number

@@ -240,7 +240,7 @@ def _sides(sums: Sequence[Floats], drawn: Sequence[Floats]) -> Sides:
     Args:
         sums: clusters × (cases, before, after, difference) × rows of each.
         drawn: replicates × (cases, difference) × rows of each.
-    """  # noqa: RUF002
+    """
     cases, before, after = np.sum([one.sum(0) for one in sums], axis=0)[:3]
     draws = np.sum(drawn, axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):

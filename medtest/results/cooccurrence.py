@@ -33,7 +33,7 @@ def cooccurrences(answers: Iterable[str | None], names: Sequence[str]) -> tuple[
 
     Returns:
         Symmetric counts, on the diagonal those of single labels; the number of answers.
-    """  # noqa: RUF002
+    """
     place = {name: number for number, name in enumerate(names)}
     counts = np.zeros((len(names), len(names)), np.int64)
     number = 0
@@ -68,7 +68,7 @@ def cooccurrence_table(records: Any, names: Sequence[str], column: str = "label"
         groups += [(str(relation), int(severity), rows) for (relation, severity), rows in found]
     made: list[dict[str, Any]] = []
     for relation, severity, rows in groups:
-        texts = [None if value is None or value != value else str(value) for value in rows[column].tolist()]  # noqa: PLR0124 - NaN
+        texts = [None if value is None or value != value else str(value) for value in rows[column].tolist()]
         counts, number = cooccurrences(texts, names)
         made += [
             {
@@ -88,7 +88,7 @@ def cooccurrence_table(records: Any, names: Sequence[str], column: str = "label"
 
 
 def counts_of(table: pd.DataFrame, names: Sequence[str], relation: str, severity: int) -> NDArray[np.int64]:
-    """Return the pairs of one group of a table as symmetric counts, int64 C×C with a zero diagonal."""  # noqa: RUF002
+    """Return the pairs of one group of a table as symmetric counts, int64 C×C with a zero diagonal."""
     place = {name: number for number, name in enumerate(names)}
     counts = np.zeros((len(names), len(names)), np.int64)
     for row in table.to_dict("records"):

@@ -72,7 +72,7 @@ class _Sums:
         clusters: For each data set clusters × 2 × cells: the cases and their scores.
         scale: Of the scales, (data sets + all) × cells.
         before: Of the sources' scores, likewise.
-    """  # noqa: RUF002
+    """
 
     clusters: list[Floats]
     scale: Floats

@@ -243,7 +243,7 @@ def difference_of(counts: Floats, draws: Floats) -> dict[str, object]:
     Args:
         counts: clusters × (whole, first, second, only first, only second).
         draws: replicates × the same five.
-    """  # noqa: RUF002
+    """
     counts = counts[counts[:, 0] > 0]
     whole, first, second, only_first, only_second = counts.sum(0)
     clusters, net = len(counts), counts[:, 1] - counts[:, 2]

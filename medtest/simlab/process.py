@@ -58,7 +58,7 @@ def start(config: Config) -> Running:
     Raises:
         MedtestError: It did not start.
     """
-    process = subprocess.Popen(  # noqa: S603 - this very interpreter and module
+    process = subprocess.Popen(
         [sys.executable, "-m", "medtest.simlab.serve"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -49,7 +49,7 @@ class Kappa:
     @property
     def words(self) -> str:
         """How J. R. Landis and G. G. Koch (1977) name its strength."""
-        if self.value != self.value:  # noqa: PLR0124 - NaN is unlike itself
+        if self.value != self.value:
             return ""
         if self.value < 0:
             return "poor"

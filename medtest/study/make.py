@@ -219,7 +219,7 @@ def _draw_followups(
 # --- the folder -----------------------------------------------------------------------------------------------------
 
 
-class new_folder:  # noqa: N801 - used as a context manager, like a function
+class new_folder:
     """A folder that appears under its name when :meth:`keep` was called, and not at all otherwise.
 
     Args:

@@ -42,7 +42,7 @@ def table_of(rows: Iterable[dict[str, Any]], columns: Sequence[str] | None = Non
 
 
 def _round(value: float, digits: int = 4) -> float | None:
-    return None if value != value else round(value, digits)  # noqa: PLR0124 - NaN is unlike itself
+    return None if value != value else round(value, digits)
 
 
 def _pools(ratings: Ratings) -> list[tuple[str, list[list[Rating]]]]:

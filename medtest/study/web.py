@@ -55,7 +55,7 @@ class PostedAnswer(BaseModel):
     request: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 
 
-class Refused(Exception):  # noqa: N818 - an answer to the browser, not an error of ours
+class Refused(Exception):
     """What a request is answered with instead of what it asked for."""
 
     def __init__(self, status: int, words: str) -> None:

@@ -201,7 +201,7 @@ def deep_merge(defaults: Mapping[Any, Any], given: Mapping[Any, Any]) -> dict[An
     for name, value in given.items():
         if isinstance(name, str) and name.isdecimal() and name not in merged:
             numbers = any(isinstance(k, int) for k in merged)
-            name = int(name) if numbers and len(name) < 10 else name  # noqa: PLW2901
+            name = int(name) if numbers and len(name) < 10 else name
         before = merged.get(name)
         if isinstance(value, Mapping) and isinstance(before, Mapping):
             merged[name] = deep_merge(before, value)

@@ -94,7 +94,7 @@ def _mistakes(
         grouped.setdefault(_location(model, detail["loc"]), []).append(detail)
     for location, details in grouped.items():
         if not location and details[0]["type"] == AT_KEY:
-            location = (str(details[0]["ctx"]["key"]),)  # noqa: PLW2901
+            location = (str(details[0]["ctx"]["key"]),)
         key = (*at, *location)
         place = origin(key)
         first = details[0]

@@ -79,7 +79,7 @@ def as_array(raw: Any, what: str = "a mask") -> NDArray[Any]:
             raw = getattr(raw, method)()
     try:
         found = np.asarray(raw)
-    except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything when it is converted
+    except Exception as error:
         if _holds_maps(raw):
             raise _several(raw, "the map" if what == "a mask" else what) from None
         raise BadOutput(f"gave {type(raw).__name__}, which is no array: {error}") from error
@@ -106,7 +106,7 @@ def _plane(found: NDArray[Any]) -> NDArray[Any]:
     while plane.ndim > 2 and plane.shape[-1] == 1:
         plane = plane[..., 0]
     if plane.ndim != 2:
-        raise BadOutput(f"gave shape {found.shape}; one height × width map per image is expected")  # noqa: RUF001
+        raise BadOutput(f"gave shape {found.shape}; one height × width map per image is expected")
     return plane
 
 

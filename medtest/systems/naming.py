@@ -194,7 +194,7 @@ def _is_file(target: str) -> bool:
 
 def _last(text: str) -> str:
     """Return the last part of a path; ``.`` and ``..`` are the folders that they stand for."""
-    return os.path.basename(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100, PTH111, PTH119 - links stay
+    return os.path.basename(os.path.abspath(os.path.expanduser(text)))
 
 
 def _stem_of_file(text: str) -> str:

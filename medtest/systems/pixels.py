@@ -38,7 +38,7 @@ def resized(pixels: Tensor, size: tuple[int, int], how: Filter = "bilinear") -> 
         pixels: Float B×C×H×W in [0, 1].
         size: Height and width wanted.
         how: Filter.
-    """  # noqa: RUF002
+    """
     before = (int(pixels.shape[2]), int(pixels.shape[3]))
     if before == tuple(size):
         return pixels
@@ -88,7 +88,7 @@ def whole(values: Tensor, *, even: bool = False) -> Tensor:
 
 
 def filtered(values: Tensor, size: tuple[int, int], how: Filter) -> Tensor:
-    """Return values B×C×H×W filtered to another size, of any range and not rounded; differentiable."""  # noqa: RUF002
+    """Return values B×C×H×W filtered to another size, of any range and not rounded; differentiable."""
     before = (int(values.shape[2]), int(values.shape[3]))
     if before == tuple(size):
         return values
@@ -119,7 +119,7 @@ def _area(pixels: Tensor, new: int) -> Tensor:
 
 @cache
 def _area_weights(old: int, new: int) -> Tensor:
-    """Return each old pixel's share of each new one, float32 new×old."""  # noqa: RUF002
+    """Return each old pixel's share of each new one, float32 new×old."""
     borders = np.arange(new + 1, dtype=np.float64)[:, None] * (old / new)
     covered = np.clip(borders - np.arange(old), 0, 1)
     return torch.from_numpy((np.diff(covered, axis=0) * (new / old)).astype(np.float32))
@@ -150,7 +150,7 @@ def _nearest(old: int, new: int) -> Tensor:
 
 @cache
 def _lanczos(old: int, new: int) -> Tensor:
-    """Return Pillow's weights of LANCZOS along one axis, float32 new×old."""  # noqa: RUF002
+    """Return Pillow's weights of LANCZOS along one axis, float32 new×old."""
     scale = max(old / new, 1.0)
     centre = (np.arange(new)[:, None] + 0.5) * (old / new)
     low = np.maximum(np.floor(centre - LANCZOS_REACH * scale + 0.5), 0)
@@ -182,7 +182,7 @@ def middle(pixels: Tensor, side: int) -> Tensor:
 
 
 def ten_crops(pixels: Tensor, side: int) -> Tensor:
-    """Return corners and middle of each image and of its mirror image, B·10×C×side×side, an image's ten together."""  # noqa: RUF002
+    """Return corners and middle of each image and of its mirror image, B·10×C×side×side, an image's ten together."""
     bottom, right = pixels.shape[2] - side, pixels.shape[3] - side
     corners = [(0, 0), (0, right), (bottom, 0), (bottom, right)]
     crops = [
@@ -231,7 +231,7 @@ def resized_map(logits: Tensor, size: tuple[int, int], threshold: float = 0.5) -
         logits: B×h×w.
         size: Height and width wanted.
         threshold: Of the resized probability, moved to a half as :func:`at_half` does it.
-    """  # noqa: RUF002
+    """
     if tuple(logits.shape[1:]) == tuple(size):
         return at_half(logits, threshold)
     both: Tensor = torch.stack([logits.sigmoid(), (-logits).sigmoid()], dim=1)
@@ -282,7 +282,7 @@ def merged(logits: Tensor, groups: list[list[int]], *, multi: bool) -> Tensor:
 
     Of exclusive classes the groups' probabilities are their members' sums, which are the softmax of the logarithms of
     sums of powers; where several may be true the largest member counts.
-    """  # noqa: RUF002
+    """
     if all(group == [index] for index, group in enumerate(groups)) and len(groups) == logits.shape[1]:
         return logits
     parts = [logits[:, group] for group in groups]
@@ -291,7 +291,7 @@ def merged(logits: Tensor, groups: list[list[int]], *, multi: bool) -> Tensor:
 
 
 def mean_odds(logits: Tensor) -> Tensor:
-    """Return logits B×C of the mean of the sigmoid of B×N×C logits over the middle axis, exact beyond saturation."""  # noqa: RUF002
+    """Return logits B×C of the mean of the sigmoid of B×N×C logits over the middle axis, exact beyond saturation."""
     signed = functional.logsigmoid(torch.stack([logits, -logits]))
     odds: Tensor = torch.logsumexp(signed, dim=2).diff(dim=0)[0].neg()
     return odds

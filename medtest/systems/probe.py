@@ -95,7 +95,7 @@ class _SystemProbe:
     def _checked(self, images: Tensor) -> None:
         if images.ndim != 4 or images.shape[1] != 3 or not images.is_floating_point():
             shape = tuple(images.shape)
-            raise ValueError(f"a probe takes float B×3×H×W in [0, 1], not {images.dtype} of shape {shape}")  # noqa: RUF001
+            raise ValueError(f"a probe takes float B×3×H×W in [0, 1], not {images.dtype} of shape {shape}")
 
 
 class GradientProbe(_SystemProbe):
@@ -245,7 +245,7 @@ def _shaped(logits: Any, wanted: tuple[int, ...]) -> Tensor:
 
     found = tensor_of(logits)
     if tuple(found.shape) != wanted:
-        sides = "×".join(map(str, wanted))  # noqa: RUF001
+        sides = "×".join(map(str, wanted))
         raise BadOutput(f"gave scores of shape {tuple(found.shape)} where {sides} are expected")
     return found
 
@@ -277,7 +277,7 @@ def probe_gap(probe: Probe, image: Image, answer: Output) -> Gap:
     Returns:
         Where an answer has no probabilities (labels alone, a mask of zeros and ones), the difference is how far the
         probe's probability lies on the wrong side of the decision.
-    """  # noqa: RUF002
+    """
     import torch
 
     pixels = torch.from_numpy(image.copy()).permute(2, 0, 1)[None].to(probe.device).float().div(255)

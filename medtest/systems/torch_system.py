@@ -109,7 +109,7 @@ class TorchSystem(System):
         return answers
 
     def fitted(self, image: Image) -> Image:
-        """Return an image, uint8 RGB H×W×3, at the side at which the network gets it."""  # noqa: RUF002
+        """Return an image, uint8 RGB H×W×3, at the side at which the network gets it."""
         return image
 
     @abstractmethod
@@ -126,7 +126,7 @@ class TorchSystem(System):
         raise MedtestError(f"{self.record_name}: how its pixels are normalised is not known")
 
     def normalised(self, pixels: Tensor) -> Any:
-        """Return pixels, float32 B×3×h×w RGB in [0, 1] at the side of :meth:`fitted`, as the network takes them."""  # noqa: RUF002
+        """Return pixels, float32 B×3×h×w RGB in [0, 1] at the side of :meth:`fitted`, as the network takes them."""
         return self.input_kind.normalised(pixels)
 
     def forward(self, inputs: Any) -> Any:
@@ -139,7 +139,7 @@ class TorchSystem(System):
 
         Raises:
             BadOutput: The network gave something else.
-        """  # noqa: RUF002
+        """
 
     @abstractmethod
     def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
@@ -156,7 +156,7 @@ class TorchSystem(System):
 
         Args:
             pixels: Float B×3×H×W RGB in [0, 1], at the images' own size.
-        """  # noqa: RUF002
+        """
         return pixels
 
     def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
@@ -167,7 +167,7 @@ class TorchSystem(System):
         Args:
             pixels: As :meth:`fitted_pixels` gives them.
             multi: Whether several classes may be true.
-        """  # noqa: RUF002
+        """
         return self.class_logits(self.scores(self.forward(self.normalised(pixels))), multi=multi)
 
     def class_logits(self, scores: Tensor, *, multi: bool) -> Tensor:
@@ -186,7 +186,7 @@ class TorchSystem(System):
 
         Raises:
             MedtestError: It gives no masks.
-        """  # noqa: RUF002
+        """
         raise MedtestError(f"{self.record_name} gives no masks")
 
     def close(self) -> None:

@@ -341,7 +341,7 @@ class Tracker:
             yield
         except NotTracked:
             raise
-        except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy, requests and servers raise anything
+        except Exception as error:
             place = named(self.home, self.uri)
             text = " ".join(without_credentials(str(error).replace(self.uri, place)).split())
             text = text.replace(str(self.home), "HOME")[:300]

@@ -78,7 +78,7 @@ def experiments(uri: str, most: int = 60) -> list[tuple[str, str]]:
             found = [one for one in held if one.name != "Default"][:most]
             for one in found:
                 runs_page.offer(client, one)
-    except Exception as error:  # noqa: BLE001 - MLflow, requests and servers raise anything
+    except Exception as error:
         text = " ".join(without_credentials(str(error).replace(uri, "")).split())[:300]
         place = named(medtest_home(), uri)
         raise NotTracked(f"MLflow at {place} cannot be reached: {type(error).__name__}: {text}") from error
@@ -166,7 +166,7 @@ def prepare_store(database: Path, shown: str = "") -> None:
         raise NotTracked(words) from error
     except NotTracked:
         raise
-    except Exception as error:  # noqa: BLE001 - alembic, SQLAlchemy and SQLite raise anything
+    except Exception as error:
         text = " ".join(str(error).split()).replace(str(database.parent), database.parent.name)[:300]
         place = shown or f"{database.parent.name}/{database.name}"
         words = f"the MLflow store {place} cannot be made: {type(error).__name__}: {text}"
@@ -199,7 +199,7 @@ def _upgrade(database: Path) -> None:
         _quietly(lambda: _upgrade_draft(draft))
         if not store_files.is_current(draft):
             raise NotTracked("its migrations ended without bringing it up to date")
-    except Exception as error:  # noqa: BLE001 - a half-made store fails in any way
+    except Exception as error:
         draft.unlink(missing_ok=True)
         if store_files.has_runs(database):
             raise NotTracked(

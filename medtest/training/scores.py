@@ -36,7 +36,7 @@ class Interval:
     count: int
 
     def __str__(self) -> str:
-        return f"{self.mean:.3f} ({self.low:.3f}–{self.high:.3f}, n={self.count})"  # noqa: RUF001
+        return f"{self.mean:.3f} ({self.low:.3f}–{self.high:.3f}, n={self.count})"
 
 
 def dice_and_iou(answer: NDArray[np.bool_], truth: NDArray[np.bool_]) -> tuple[float, float]:

@@ -46,7 +46,7 @@ def load_state(path: Path, *, device: str, identity: Mapping[str, Any], mapped: 
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True, mmap=mapped)
         kept = state["identity"]
-    except Exception as error:  # noqa: BLE001 - what a torn file makes of torch's reader is anyone's guess
+    except Exception as error:
         raise MedtestError(f"{path.name}: the state of this training cannot be read: {error}") from error
     if state.get("format") != FORMAT:
         raise MedtestError(

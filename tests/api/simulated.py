@@ -40,7 +40,7 @@ class Delayed:
     """Answers every call after the same time, which ``jitter`` lengthens; what it says is decided on arrival."""
 
     def __init__(self, latency: float, jitter: float = 0.0, seed: int = 0) -> None:
-        self.latency, self.jitter, self.draw = latency, jitter, random.Random(seed)  # noqa: S311 - a game
+        self.latency, self.jitter, self.draw = latency, jitter, random.Random(seed)
         self._under_way: list[tuple[float, int, int, Mapping[str, str]]] = []
         self._count = itertools.count()
 
@@ -206,7 +206,7 @@ class _Campaign:
         self.calls: dict[int, tuple[_Question, Permit]] = {}
         self.sent_at: deque[tuple[float, int]] = deque()
         self.count = itertools.count()
-        self.draw = random.Random(1)  # noqa: S311 - pauses
+        self.draw = random.Random(1)
         self.found = Played()
         self.left = questions
         self.now = 1000.0

@@ -29,7 +29,7 @@ def until_it_stops(folder: Path, base_url: str, count: int, **more: Any) -> tupl
     with campaign(folder, base_url, **more) as made:
         with pytest.raises(MedtestError) as caught:
             for outcome in made.iterate(questions(count)):
-                got.append(outcome)  # noqa: PERF402 - what came before the exception counts
+                got.append(outcome)
         return got, caught.value, made.progress().line()
 
 
@@ -127,7 +127,7 @@ def test_a_refusal_is_not_kept_back_once_nothing_else_is_under_way(tmp_path: Pat
         guard = threading.Timer(20, told.set)
         guard.start()
         for outcome in made.iterate(lazily()):
-            seen.append(outcome)  # noqa: PERF402 - the requests look at it meanwhile
+            seen.append(outcome)
         guard.cancel()
     assert [one.state for one in seen] == [CallState.ANSWERED, CallState.ERROR, CallState.ANSWERED]
     assert not told.is_set()
@@ -197,7 +197,7 @@ def test_a_server_that_vanishes_in_mid_run_ends_it_and_is_no_error(tmp_path: Pat
                 task.get_loop().call_soon_threadsafe(task.cancel)
             with pytest.raises(ServerGone) as caught:
                 for outcome in stream:
-                    got.append(outcome)  # noqa: PERF402 - what came before the exception counts
+                    got.append(outcome)
             assert "error" not in made.progress().line()
     assert caught.value.exit_code is ExitCode.BUDGET
     assert "same command goes on" in str(caught.value)

@@ -149,7 +149,7 @@ class Accidents(Steady):
 
     def __init__(self, share: float, seed: int, *, rate: float = 1e9, burst: int = 10**9) -> None:
         super().__init__(rate, burst, headers=False, retry=False)
-        self.share, self.draw = share, random.Random(seed)  # noqa: S311 - a game
+        self.share, self.draw = share, random.Random(seed)
 
     def ask(self, now: float) -> tuple[int, dict[str, str]]:
         return (429, {}) if self.draw.random() < self.share else super().ask(now)

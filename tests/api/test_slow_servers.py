@@ -32,7 +32,7 @@ def asked(
         caller = Caller(Endpoint(base_url=server.base_url), Parameters(model="m"), call_seconds=retries.call_seconds)
         limiter = RateLimiter(max_in_flight=max_in_flight, clock=asyncio.get_running_loop().time)
         with Ledger(folder / "ledger.sqlite") as ledger:
-            made = Campaign(caller, ledger, limiter=limiter, retries=retries, draw=random.Random(1))  # noqa: S311 - pauses
+            made = Campaign(caller, ledger, limiter=limiter, retries=retries, draw=random.Random(1))
             outcomes = await asyncio.gather(*(made.ask(one) for one in questions(count)))
         await caller.close()
         await server.stop()
@@ -88,7 +88,7 @@ def test_a_question_that_waits_for_others_of_ours_keeps_its_time(tmp_path: Path)
 
 @pytest.mark.parametrize(("power", "full"), [(0.0, False), (0.3, False), (1.0, True)])
 def test_latency_in_step_with_concurrency_is_a_queue(power: float, full: bool) -> None:
-    draw, load = random.Random(3), Load()  # noqa: S311 - a game
+    draw, load = random.Random(3), Load()
     for beside in [1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 10, 12, 14, 16, 16, 16]:
         load.answered(beside, beside**power * draw.uniform(0.9, 1.1))
     assert load.full() is full

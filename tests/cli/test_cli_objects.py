@@ -14,7 +14,7 @@ from medtest.errors import UserMistakes
 from medtest.relations.object_library import load_library
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "relations"))
-from object_layout_files import SIDE, blob, kvasir_instrument, paint, save, scene  # noqa: E402
+from object_layout_files import SIDE, blob, kvasir_instrument, paint, save, scene
 
 
 def test_build_says_what_was_written_and_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

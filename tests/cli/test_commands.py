@@ -16,9 +16,9 @@ from medtest.cli.app import run_app
 from medtest.errors import UserMistakes
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
-from report_parts import invocation, leave_run, make_suite  # noqa: E402
+from report_parts import invocation, leave_run, make_suite
 
-from medtest.report.finish import finish  # noqa: E402
+from medtest.report.finish import finish
 
 SUITE = """\
 name: team

@@ -30,7 +30,7 @@ class Brightness(nn.Module):
         self.classes = classes
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits, B×3."""  # noqa: RUF002
+        """Return logits, B×3."""
         means = images.mean(dim=(2, 3))
         if self.classes.multi:
             return (means - 0.5) * 60.0

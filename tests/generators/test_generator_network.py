@@ -12,18 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "systems"))
-import parity_rule  # noqa: E402
-from parity_parts import assert_as_recorded  # noqa: E402
+import parity_rule
+from parity_parts import assert_as_recorded
 
-from medtest.errors import MedtestError  # noqa: E402
-from medtest.generators.network import (  # noqa: E402
+from medtest.errors import MedtestError
+from medtest.generators.network import (
     PUBLISHED,
     GeneratorShape,
     PerturbationGenerator,
     encoder_sides,
     initialise,
 )
-from medtest.generators.perturb import bounded, fixed_input, perturbed, released  # noqa: E402
+from medtest.generators.perturb import bounded, fixed_input, perturbed, released
 
 PARAMETERS = {"gap_unet": 25_573_635, "gap_unet299": 28_083_843}
 KERNELS = {"gap_unet": [3, 4, 4, 4, 4, 4], "gap_unet299": [3, 4, 5, 4, 5, 5]}
@@ -64,7 +64,7 @@ def test_a_generator_of_any_side_gives_fields_of_that_side(side: int) -> None:
 
 def test_images_of_another_side_are_refused() -> None:
     network = PerturbationGenerator(GeneratorShape(width=1, side=32))
-    with pytest.raises(MedtestError, match="3×32×32 was given 3×48×32"):  # noqa: RUF001
+    with pytest.raises(MedtestError, match="3×32×32 was given 3×48×32"):
         network(torch.zeros(1, 3, 48, 32))
 
 

@@ -11,14 +11,14 @@ import pytest
 from relation_files import assert_every_key_is_documented
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "generators"))
-from generator_parts import DIGEST, ONE, SEVERAL, SIDE, SmallProbe, seed_of, write_generator  # noqa: E402
+from generator_parts import DIGEST, ONE, SEVERAL, SIDE, SmallProbe, seed_of, write_generator
 
-from medtest.cases import Classes, FollowUp, PreparedSeed  # noqa: E402
-from medtest.errors import NotApplicable  # noqa: E402
-from medtest.generators.files import GeneratorSettings, found_files, load_generator, read_info  # noqa: E402
-from medtest.probes import CraftCase, Need  # noqa: E402
-from medtest.relations.adversarial.gap import GenerativePerturbation  # noqa: E402
-from medtest.testing import load_relation  # noqa: E402
+from medtest.cases import Classes, FollowUp, PreparedSeed
+from medtest.errors import NotApplicable
+from medtest.generators.files import GeneratorSettings, found_files, load_generator, read_info
+from medtest.probes import CraftCase, Need
+from medtest.relations.adversarial.gap import GenerativePerturbation
+from medtest.testing import load_relation
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 from PIL import Image
-from records_maker import RELATIONS, make_records, write_records  # noqa: E402
+from records_maker import RELATIONS, make_records, write_records
 
 from medtest.plugins import part
 from medtest.runner.outcome import RunOutcome, SystemOutcome

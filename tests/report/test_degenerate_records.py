@@ -29,34 +29,34 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "runner"))
 
-from answer_parts import Instrument, answer_suite  # noqa: E402
-from label_parts import Colours, Fade, label_suite  # noqa: E402
-from runner_helpers import go  # noqa: E402
-from runner_parts import Dim, make_suite  # noqa: E402
+from answer_parts import Instrument, answer_suite
+from label_parts import Colours, Fade, label_suite
+from runner_helpers import go
+from runner_parts import Dim, make_suite
 
-from medtest.errors import OutputProblem  # noqa: E402
-from medtest.readers.meaning import NEEDS, unread_of  # noqa: E402
-from medtest.report.before_after import Page, before_after_html  # noqa: E402
-from medtest.report.comparison import write_comparison  # noqa: E402
-from medtest.report.console import efr_view, gates_view, one_line  # noqa: E402
-from medtest.report.material import Material  # noqa: E402
+from medtest.errors import OutputProblem
+from medtest.readers.meaning import NEEDS, unread_of
+from medtest.report.before_after import Page, before_after_html
+from medtest.report.comparison import write_comparison
+from medtest.report.console import efr_view, gates_view, one_line
+from medtest.report.material import Material
 from medtest.report.mlflow.headline import headline_of
-from medtest.report.mlflow.metrics import metrics, tags  # noqa: E402
-from medtest.report.page import report_html  # noqa: E402
-from medtest.results import before_after, before_after_words  # noqa: E402
-from medtest.results.before_after import headline  # noqa: E402
-from medtest.results.records.records_io import Records  # noqa: E402
-from medtest.results.records.rejudging import contents_in  # noqa: E402
-from medtest.results.records.wanted import Wanted  # noqa: E402
-from medtest.results.series.paired import paired_table  # noqa: E402
-from medtest.results.series.robustness import robustness_table  # noqa: E402
-from medtest.results.series.series_records import CurveSettings, series_sets  # noqa: E402
-from medtest.results.tables import tables_of  # noqa: E402
-from medtest.suite.compose import load_suite  # noqa: E402
-from medtest.suite.model import Gate, Suite  # noqa: E402
-from medtest.tasks.base import Task  # noqa: E402
-from medtest.tasks.classify.tables.films import worst_sequences  # noqa: E402
-from medtest.tasks.classify.tables.results import reference_of  # noqa: E402
+from medtest.report.mlflow.metrics import metrics, tags
+from medtest.report.page import report_html
+from medtest.results import before_after, before_after_words
+from medtest.results.before_after import headline
+from medtest.results.records.records_io import Records
+from medtest.results.records.rejudging import contents_in
+from medtest.results.records.wanted import Wanted
+from medtest.results.series.paired import paired_table
+from medtest.results.series.robustness import robustness_table
+from medtest.results.series.series_records import CurveSettings, series_sets
+from medtest.results.tables import tables_of
+from medtest.suite.compose import load_suite
+from medtest.suite.model import Gate, Suite
+from medtest.tasks.base import Task
+from medtest.tasks.classify.tables.films import worst_sequences
+from medtest.tasks.classify.tables.results import reference_of
 
 PARTS = {"dim": Dim, "fade": Fade}
 WRONG = {"wrong": {"dim": 0.3, "source": 0.2}, "refuses": 0.1, "unread": 0.1}

@@ -13,19 +13,19 @@ import pytest
 from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "runner"))
-from label_parts import Fade, label_suite  # noqa: E402
-from runner_helpers import go  # noqa: E402
-from runner_parts import Dim  # noqa: E402
+from label_parts import Fade, label_suite
+from runner_helpers import go
+from runner_parts import Dim
 
-from medtest.cli.tables import remake_tables  # noqa: E402
-from medtest.errors import UserMistakes  # noqa: E402
-from medtest.report.finish import finish  # noqa: E402
-from medtest.report.material import sample_index  # noqa: E402
-from medtest.report.reference_system import find_reference  # noqa: E402
-from medtest.report.views import remake  # noqa: E402
-from medtest.suite.model import Invocation  # noqa: E402
-from medtest.tasks.classify.report.film_strips import FILMS  # noqa: E402
-from medtest.tasks.classify.tables.flips import COLUMNS as FLIPS  # noqa: E402
+from medtest.cli.tables import remake_tables
+from medtest.errors import UserMistakes
+from medtest.report.finish import finish
+from medtest.report.material import sample_index
+from medtest.report.reference_system import find_reference
+from medtest.report.views import remake
+from medtest.suite.model import Invocation
+from medtest.tasks.classify.report.film_strips import FILMS
+from medtest.tasks.classify.tables.flips import COLUMNS as FLIPS
 
 COMPOSED = {
     "name": "label_suite",

@@ -11,15 +11,15 @@ import pytest
 from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
-from report_parts import invocation, leave_run, make_suite  # noqa: E402
+from report_parts import invocation, leave_run, make_suite
 
-from medtest.cli.tables import remake_tables  # noqa: E402
-from medtest.errors import UserMistakes  # noqa: E402
-from medtest.report.finish import finish  # noqa: E402
-from medtest.results import gate_log  # noqa: E402
-from medtest.runner.folder import set_unread_aside  # noqa: E402
-from medtest.runner.records.seals import CONTENT  # noqa: E402
-from medtest.suite.model import Gate  # noqa: E402
+from medtest.cli.tables import remake_tables
+from medtest.errors import UserMistakes
+from medtest.report.finish import finish
+from medtest.results import gate_log
+from medtest.runner.folder import set_unread_aside
+from medtest.runner.records.seals import CONTENT
+from medtest.suite.model import Gate
 
 QUIET = Console(quiet=True)
 

@@ -60,7 +60,7 @@ def test_the_smallest_difference_has_the_power_that_is_said() -> None:
 
 
 def _clustered(delta: float, psi: float, rho: float, clusters: int, size: int, runs: int) -> NDArray[np.float64]:
-    """Return net differences of clusters, runs × clusters; shares are Dirichlet's, whose ICC is 1 / (1 + a)."""  # noqa: RUF002
+    """Return net differences of clusters, runs × clusters; shares are Dirichlet's, whose ICC is 1 / (1 + a)."""
     rng = np.random.default_rng(11)
     mean = np.array([(psi + delta) / 2, (psi - delta) / 2, 1 - psi])
     shares = rng.dirichlet(mean * (1 / rho - 1), (runs, clusters))

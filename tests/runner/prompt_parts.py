@@ -143,7 +143,7 @@ class Stripes:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_POST(self) -> None:  # noqa: N802 - the library's name
+            def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 status, told = stripes.answer(str(body["prompt"]))
                 content = json.dumps(told).encode()
@@ -189,7 +189,7 @@ class Stripes:
 def stripes(**how: Any) -> Iterator[Stripes]:
     """Run the server."""
     server = Stripes(**how)
-    thread = threading.Thread(target=server._server.serve_forever, daemon=True)  # noqa: SLF001 - its own
+    thread = threading.Thread(target=server._server.serve_forever, daemon=True)
     thread.start()
     try:
         yield server

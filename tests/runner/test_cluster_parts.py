@@ -68,7 +68,7 @@ def test_a_nodes_folder_is_its_owners_alone_and_does_not_outlive_it() -> None:
     other = NodeCache()
     assert cache.folder.is_dir(), "its owner lives"
     code = "from medtest.runner.cluster.node import NodeCache as C; import os; print(C().folder, flush=1); os._exit(9)"
-    dead = Path(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip())  # noqa: S603, PLW1510
+    dead = Path(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip())
     assert dead.is_dir()
     NodeCache().remove()
     assert not dead.exists(), "the next one on the node clears up after one that was killed"

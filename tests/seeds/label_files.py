@@ -144,7 +144,7 @@ def chexnet_lists(root: Path) -> None:
         (root / "labels" / f"{part}_list.txt").write_text("\n".join(chosen) + "\n")
 
 
-def npz(path: Path, *, multi: bool = False, size: int = 28, colour: bool = False, packed: bool = True, **more) -> dict:  # noqa: ANN003
+def npz(path: Path, *, multi: bool = False, size: int = 28, colour: bool = False, packed: bool = True, **more) -> dict:
     """Write a MedMNIST file, and return its arrays."""
     rng = np.random.default_rng(3)
     arrays = {}

@@ -42,12 +42,12 @@ def mask(path: Path, number: int = 0, size: tuple[int, int] = SIZE) -> None:
     Pillow.fromarray(array).save(path)
 
 
-def number_of(seed) -> int:  # noqa: ANN001
+def number_of(seed) -> int:
     low, high = int(seed.image[1, 1, 0]) - 5, int(seed.image[0, 0, 0])
     return 250 * high + low
 
 
-def is_right(seed) -> bool:  # noqa: ANN001
+def is_right(seed) -> bool:
     return int(np.count_nonzero(seed.expected)) == number_of(seed) % 300 + 2
 
 

@@ -14,7 +14,7 @@ from medtest.plugins import part
 from medtest.systems.base import System
 
 sys.path.insert(0, str(Path(__file__).parent / "classification"))
-from classifier_parts import asked  # noqa: E402
+from classifier_parts import asked
 
 NAMES = ["melanoma", "nevus", "keratosis"]
 

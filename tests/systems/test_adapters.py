@@ -216,7 +216,7 @@ def test_an_onnx_graph_is_run(batch: int | str, side: int | str, nhwc: bool, tmp
     answers = _ask(system, IMAGE, IMAGE[:, ::-1], IMAGE)
     assert len(answers) == 3
     assert answers[0].shape == ((32, 48) if side == "S" else (64, 64))
-    # logits are ±: 20·200/255 - 10 = 5.69 on red, -10 elsewhere  # noqa: RUF003
+    # logits are ±: 20·200/255 - 10 = 5.69 on red, -10 elsewhere
     assert answers[0].max() == pytest.approx(1 / (1 + np.exp(-5.686)), abs=1e-3)
     masks = [check_mask(answer, RED.shape).mask for answer in answers]
     assert np.array_equal(masks[0], RED)
@@ -257,7 +257,7 @@ def test_a_torchscript_archive_is_run(tmp_path: Path) -> None:
     first, second = _ask(system, IMAGE, IMAGE[:16])
     assert np.array_equal(check_mask(first, RED.shape).mask, RED)
     assert second.shape == (16, 48)
-    # softmax of (-z, z) is the sigmoid of 2z  # noqa: RUF003
+    # softmax of (-z, z) is the sigmoid of 2z
     assert first.max() == pytest.approx(1 / (1 + np.exp(-2 * 5.686)), abs=1e-3)
     sized = _system("torchscript", path=str(path), output=0, channel=0, size=[64, 96], **PLAIN)
     assert np.array_equal(check_mask(_ask(sized)[0], RED.shape).mask, ~RED)

@@ -16,7 +16,7 @@ from medtest.cases import Classes
 from medtest.errors import MedtestError
 
 sys.path.insert(0, str(Path(__file__).parent / "classification"))
-from classifier_parts import noise  # noqa: E402
+from classifier_parts import noise
 from library_parts import NAMES, answers_of, both_of, system_of
 from tiny_networks import TIMM, timm_folder, vit
 

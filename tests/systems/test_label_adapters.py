@@ -164,7 +164,7 @@ def test_a_map_is_no_answer_to_a_question_for_labels(tmp_path: Path) -> None:
 
     path = tmp_path / "same.pt"
     torch.jit.save(torch.jit.trace(torch.nn.Identity(), torch.zeros(1, 3, 8, 8)), str(path))
-    with pytest.raises(BadOutput, match="B×C scores"):  # noqa: RUF001
+    with pytest.raises(BadOutput, match="B×C scores"):
         ask(system_of("torchscript", path=str(path)))
 
 

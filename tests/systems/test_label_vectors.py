@@ -74,7 +74,7 @@ def test_other_shapes_pickles_and_nan_are_refused(vectors: np.ndarray, tmp_path:
     np.save(tmp_path / "b.npy", np.array([{"a": 1}]), allow_pickle=True)
     vectors[2, 7] = np.nan
     np.save(tmp_path / "c.npy", vectors)
-    for name, message in (("a.npy", "4×300 found"), ("b.npy", "no word vectors"), ("c.npy", "not finite")):  # noqa: RUF001
+    for name, message in (("a.npy", "4×300 found"), ("b.npy", "no word vectors"), ("c.npy", "not finite")):
         with pytest.raises(MedtestError, match=message):
             read_label_vectors(tmp_path / name)
     with pytest.raises(MedtestError, match="no such file"):

@@ -22,7 +22,7 @@ from medtest.systems.adapters.libraries.label_names import LabelSettings, naming
 from medtest.tasks.classify.border import check_label, classes_misfit
 
 sys.path.insert(0, str(Path(__file__).parent / "classification"))
-from classifier_parts import asked, noise  # noqa: E402
+from classifier_parts import asked, noise
 from library_parts import NAMES, answers_of, both_of, system_of
 
 # --- names of classes ------------------------------------------------------------------------------------------------

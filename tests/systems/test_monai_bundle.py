@@ -21,7 +21,7 @@ from medtest.systems.adapters.bundles.bundle_parts import _SOURCES, check_networ
 from medtest.systems.base import System
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tiny_networks import AFTER, BEFORE, NETWORK, write_bundle  # noqa: E402
+from tiny_networks import AFTER, BEFORE, NETWORK, write_bundle
 
 pytest.importorskip("monai")
 

@@ -21,7 +21,7 @@ from medtest.plugins import part
 from medtest.systems.base import System
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tiny_networks import mask2former, segformer, unet, write_bundle  # noqa: E402
+from tiny_networks import mask2former, segformer, unet, write_bundle
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = Address(dataset="set", seed_id="a1")

@@ -10,8 +10,8 @@ from medtest.errors import MedtestError
 from medtest.systems import build_network, networks
 
 sys.path.insert(0, str(Path(__file__).parent))
-import parity_rule  # noqa: E402
-from parity_parts import assert_as_recorded, assert_published_size, golden_state  # noqa: E402
+import parity_rule
+from parity_parts import assert_as_recorded, assert_published_size, golden_state
 
 ROOT = Path(__file__).parents[2]
 PARAMETERS = {

@@ -252,7 +252,7 @@ def test_a_published_tganet_needs_its_word_vectors(tmp_path: Path) -> None:
         _system("tganet", checkpoint=str(path)).open(device="cpu", threads=1)
     np.save(tmp_path / "v.npy", np.zeros((4, 300)))
     (mistake,) = _system("tganet", checkpoint=str(path), label_vectors=str(tmp_path / "v.npy")).check()
-    assert "4×300 found" in mistake.found  # noqa: RUF001
+    assert "4×300 found" in mistake.found
     (mistake,) = _system("tganet", label_vectors=str(tmp_path / "v.npy")).check()
     assert "carries its word vectors itself" in mistake.found
     (mistake,) = _system("tganet", checkpoint=str(path), label_vectors=str(tmp_path / "w.npy")).check()

@@ -88,7 +88,7 @@ class _Restless(nn.Module):
     def forward(self, given: torch.Tensor) -> Any:
         self.calls += 1  # type: ignore[operator]
         self.calls = self.calls * 1
-        torch.rand(3), np.random.rand(), random.random()  # noqa: NPY002, S311
+        torch.rand(3), np.random.rand(), random.random()  # noqa: NPY002
         if self.restless:
             with torch.no_grad():
                 self.body[0].weight.add_(1e-3)
@@ -204,7 +204,7 @@ def test_weights_loaded_in_inference_mode_pass_gradients() -> None:
     [
         (lambda scores: scores * float("nan"), "gave NaN"),
         (lambda scores: scores / 0, "infinite|NaN"),
-        (lambda scores: scores[:, :1], r"scores of shape \(1, 1\) where 1×2"),  # noqa: RUF001
+        (lambda scores: scores[:, :1], r"scores of shape \(1, 1\) where 1×2"),
         (lambda scores: scores.detach(), "no gradient reaches the pixels"),
         (lambda scores: [1, 2], "list|dtype|tensor"),
     ],
@@ -218,7 +218,7 @@ def test_what_is_no_answer_is_told(gives: Any, said: str) -> None:
 
 def test_a_probe_takes_pixels_of_one_form() -> None:
     _, probe = _plain()
-    with pytest.raises(ValueError, match="B×3×H×W"):  # noqa: RUF001
+    with pytest.raises(ValueError, match="B×3×H×W"):
         probe.logits(torch.zeros(1, 32, 32, 3))
     with pytest.raises(ValueError, match="uint8"):
         probe.logits(torch.zeros(1, 3, 32, 32, dtype=torch.uint8))

@@ -16,12 +16,12 @@ import pytest
 from forked_program import with_libraries
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
-from report_parts import make_suite  # noqa: E402
-from tracking_parts import client, runs  # noqa: E402
+from report_parts import make_suite
+from tracking_parts import client, runs
 
-from medtest import tracking  # noqa: E402
-from medtest.errors import NotTracked  # noqa: E402
-from medtest.tracking import store_files  # noqa: E402
+from medtest import tracking
+from medtest.errors import NotTracked
+from medtest.tracking import store_files
 
 ROOT = Path(__file__).parents[2]
 

@@ -18,20 +18,20 @@ from mlflow import MlflowClient
 from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
-from report_parts import invocation, leave_run, make_suite  # noqa: E402
-from tracking_parts import client, runs  # noqa: E402
+from report_parts import invocation, leave_run, make_suite
+from tracking_parts import client, runs
 
-from medtest import tracking  # noqa: E402
-from medtest.cli.team.track import track_folders  # noqa: E402
-from medtest.errors import ExitCode  # noqa: E402
-from medtest.records import KEY_COLUMNS  # noqa: E402
-from medtest.report.finish import finish  # noqa: E402
-from medtest.report.mlflow.metrics import child_of  # noqa: E402
-from medtest.report.mlflow.tracked import close_parents, track_failure  # noqa: E402
-from medtest.report.words import run_name  # noqa: E402
-from medtest.runner.records.case_set import CaseSet  # noqa: E402
-from medtest.suite.model import Gate  # noqa: E402
-from medtest.tracking import runs_page  # noqa: E402
+from medtest import tracking
+from medtest.cli.team.track import track_folders
+from medtest.errors import ExitCode
+from medtest.records import KEY_COLUMNS
+from medtest.report.finish import finish
+from medtest.report.mlflow.metrics import child_of
+from medtest.report.mlflow.tracked import close_parents, track_failure
+from medtest.report.words import run_name
+from medtest.runner.records.case_set import CaseSet
+from medtest.suite.model import Gate
+from medtest.tracking import runs_page
 
 ROOT = Path(__file__).parents[2]
 

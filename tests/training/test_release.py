@@ -79,4 +79,4 @@ def test_bundled_weights_have_their_card_and_fit_the_bounds() -> None:
         import hashlib
 
         assert hashlib.sha256(file.read_bytes()).hexdigest() in card, "the card is of other weights"
-        assert f"{info.size}×{info.size}" in card  # noqa: RUF001
+        assert f"{info.size}×{info.size}" in card

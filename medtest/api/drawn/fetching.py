@@ -37,7 +37,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-class NotFetched(Exception):  # noqa: N818 - what became of a picture
+class NotFetched(Exception):
     """A picture cannot be had; the message says why, without its address.
 
     Attributes:
@@ -123,7 +123,7 @@ def _backend(*, loopback: bool) -> httpcore2.AsyncNetworkBackend:
             self,
             host: str,
             port: int,
-            timeout: float | None = None,  # noqa: ASYNC109 - the library's own signature
+            timeout: float | None = None,
             local_address: str | None = None,
             socket_options: Iterable[Any] | None = None,
         ) -> httpcore2.AsyncNetworkStream:

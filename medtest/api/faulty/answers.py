@@ -31,7 +31,7 @@ class Refusal(str):
     """Words of an answer that declines, sent in the field that the provider has for them."""
 
 
-class BadRequest(Exception):  # noqa: N818 - what it is called by providers
+class BadRequest(Exception):
     """What an answer function raises: the request is at fault.
 
     Args:

@@ -44,7 +44,7 @@ class GateCounters:
     pace: float | None
 
 
-class LimiterClosed(Exception):  # noqa: N818 - what the server says, not what broke
+class LimiterClosed(Exception):
     """The server lets nothing through for longer than a call may wait.
 
     Attributes:

@@ -24,7 +24,7 @@ _HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
 
 
-class NotAnAnswer(Exception):  # noqa: N818 - it says what a body is, not what broke
+class NotAnAnswer(Exception):
     """The body is JSON but no completion; the message says why."""
 
 

@@ -130,7 +130,7 @@ class HydraJob:
             said = redact(error)  # what was found may be a key that was typed in the wrong place
             sys.stderr.write(f"{said}\n")
             return _result(label, int(error.exit_code), said.splitlines()[0])
-        except Exception as error:  # noqa: BLE001 - a defect of ours must not take the other jobs of a sweep with it
+        except Exception as error:
             if signals.given():
                 raise KeyboardInterrupt from error
             return _result(label, tell_defect(), type(error).__name__)

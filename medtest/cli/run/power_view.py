@@ -61,4 +61,4 @@ def _table(rows: list[Detectable], margin: float) -> Table:
 
 
 def _points(value: float) -> str:
-    return "none" if value != value else f"{value:.1f}"  # noqa: PLR0124 - NaN
+    return "none" if value != value else f"{value:.1f}"

@@ -62,7 +62,7 @@ class SceneMaps:
         heat: Logits B×classes×h×w of a thing's centre.
         edges: B×4×h×w: how far left, top, right and bottom edge lie from the cell's centre, in pixels, 0 or more.
         colours: Logits B×colours×h×w.
-    """  # noqa: RUF002
+    """
 
     heat: Tensor
     edges: Tensor
@@ -151,7 +151,7 @@ class SceneNet(nn.Module):
 
         Args:
             pixels: float B×3×H×W RGB in [0, 1]; H and W are multiples of 32.
-        """  # noqa: RUF002
+        """
         x = (pixels - 0.5) * 4.0
         levels = []
         for stage in self.stages:

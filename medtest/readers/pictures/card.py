@@ -158,13 +158,13 @@ class Card:
         """
         try:
             if value["card"] != _FORMAT or len(value["rows"]) > _MOST_ROWS:
-                raise ValueError(f"format {value['card']!r} with {len(value['rows'])} rows")  # noqa: TRY301
+                raise ValueError(f"format {value['card']!r} with {len(value['rows'])} rows")
             rows = [
                 CardRow(kind=kind, name=str(name), present=int(a), seen=int(b), absent=int(c), spurious=int(d))
                 for kind, name, a, b, c, d in value["rows"]
             ]
             if len({(row.kind, row.name) for row in rows}) < len(rows):
-                raise ValueError("a name twice")  # noqa: TRY301
+                raise ValueError("a name twice")
             said = {"data": str(value["data"]), "reader": str(value["reader"])}
             return cls(rows=tuple(rows), pictures=int(value["pictures"]), **said)
         except (TypeError, KeyError, ValueError) as error:
@@ -195,7 +195,7 @@ class Card:
             with path.open("rb") as file:
                 content = file.read(_MOST_BYTES + 1)
             if len(content) > _MOST_BYTES:
-                raise ValueError("the file is larger than any card")  # noqa: TRY301
+                raise ValueError("the file is larger than any card")
             return cls.of_json(json.loads(content))
         except (OSError, ValueError, RecursionError) as error:
             words = (error.strerror or "") if isinstance(error, OSError) else str(error)

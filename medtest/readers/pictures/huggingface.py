@@ -134,7 +134,7 @@ class FolderDetector(PictureReader):
                 )
         except MedtestError:
             raise
-        except Exception as error:  # noqa: BLE001 - transformers raises whatever a stranger's folder leads it to
+        except Exception as error:
             what = f"{type(error).__name__}: {str(error).strip()[:400]}"
             raise MedtestError(f"{folder.name}: transformers cannot make a detector of this folder: {what}") from error
         absent = sorted(str(one) for one in [*report["missing_keys"], *report["mismatched_keys"]])

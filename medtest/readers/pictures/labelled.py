@@ -124,7 +124,7 @@ class _Entry:
 def _entries(path: Path) -> tuple[list[_Entry], frozenset[str]]:
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise ValueError("the file is larger than labels are")  # noqa: TRY301
+            raise ValueError("the file is larger than labels are")
         value = json.loads(path.read_bytes())
         entries = _own(value) if isinstance(value, list) else _coco(value)
         classes = [name for one in entries for name, _ in one.things]
@@ -132,7 +132,7 @@ def _entries(path: Path) -> tuple[list[_Entry], frozenset[str]]:
             classes = [str(one["name"]) for one in value["categories"]]
         for one in entries:
             if not (0 < one.width <= _MOST_SIDE and 0 < one.height <= _MOST_SIDE):
-                raise ValueError(f"{one.file[:80]} has no size")  # noqa: TRY301
+                raise ValueError(f"{one.file[:80]} has no size")
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise MedtestError(
             f"{path.name}: no labels as COCO's, nor a list of file, width, height, objects ({error})"

@@ -73,7 +73,7 @@ class AttackBatch:
         epsilon: float32 B, ε in [0, 1] units.
         goal: What is to be reached.
         clean: Logits of the source images.
-    """  # noqa: RUF002
+    """
 
     cases: tuple[CraftCase, ...]
     images: Tensor
@@ -102,7 +102,7 @@ class SearchResult:
         images: float32 B×3×H×W in [0, 1], not rounded.
         queries: Images that the system was asked about, by image.
         zero_gradient: Share of gradients that were exactly 0, by image; None without gradients.
-    """  # noqa: RUF002
+    """
 
     images: Tensor
     queries: Sequence[int]
@@ -314,7 +314,7 @@ def reach(seed: PreparedSeed, where: str) -> Mask:
 
     Raises:
         NotApplicable: It asks for a lesion and nobody outlined one, or none of it is in the field.
-    """  # noqa: RUF002
+    """
     if where == "everywhere":
         return np.ones(seed.frame.shape, np.bool_)
     if where == "field":
@@ -333,7 +333,7 @@ def noise(case: CraftCase, salt: int = 0) -> np.random.Generator:
 
 
 def uniform_start(batch: AttackBatch, *, salt: int = 0) -> Tensor:
-    """Return offsets uniform in [-ε, ε], float32 B×3×H×W, of each case's own noise."""  # noqa: RUF002
+    """Return offsets uniform in [-ε, ε], float32 B×3×H×W, of each case's own noise."""
     import torch
 
     shape = tuple(batch.images.shape[1:])

@@ -61,7 +61,7 @@ def auto_pgd(
 
     Raises:
         BadOutput: A loss or a gradient is not finite.
-    """  # noqa: RUF002
+    """
     count = len(images)
     everyone = torch.arange(count, device=images.device)
 

@@ -222,7 +222,7 @@ class GenerativePerturbation(CraftedRelation):
             sides = sorted({read_info(one).side for one in files})
             trained = f"those there are of images of side {', '.join(map(str, sides))}" if sides else "there is none"
             raise MedtestError(
-                f"no generator against {probe.name} for images of {width}×{height} and these classes: {trained}"  # noqa: RUF001
+                f"no generator against {probe.name} for images of {width}×{height} and these classes: {trained}"
             )
         status = path.stat()
         return _loaded(path, status.st_mtime_ns, status.st_size)
@@ -260,7 +260,7 @@ def _kind(asked: GeneratorSettings, size: int | None) -> str:
 
 
 def _field(network: PerturbationGenerator, info: GeneratorInfo, image: Tensor, params: Params) -> Tensor:
-    """Return what the generator draws for an image: 1×3×S×S in [-1, 1]."""  # noqa: RUF002
+    """Return what the generator draws for an image: 1×3×S×S in [-1, 1]."""
     import torch
 
     from medtest.generators.perturb import fixed_input, seen

@@ -75,7 +75,7 @@ class Goal(ABC):
         Args:
             logits: Of the images.
             clean: Of the source images.
-        """  # noqa: RUF002
+        """
         return self.reached(logits) >= 1 if self.targeted else self._flipped(logits, clean)
 
     def _flipped(self, logits: Tensor, clean: Tensor) -> Tensor:
@@ -120,7 +120,7 @@ class OneLabel(Goal):
 
 @dataclass(frozen=True, kw_only=True)
 class SeveralLabels(Goal):
-    """Labels of which any may hold; ``truth`` is float32 B×C."""  # noqa: RUF002
+    """Labels of which any may hold; ``truth`` is float32 B×C."""
 
     def labels(self, logits: Tensor) -> list[str | None]:
         """Return the labels that are likelier than not."""
@@ -142,7 +142,7 @@ class SeveralLabels(Goal):
 
 @dataclass(frozen=True, kw_only=True)
 class MaskGoal(SeveralLabels):
-    """A mask; ``truth`` is float32 B×H×W."""  # noqa: RUF002
+    """A mask; ``truth`` is float32 B×H×W."""
 
     losses_known = ("cross_entropy", "margin", "dice")
 

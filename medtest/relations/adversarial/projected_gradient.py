@@ -20,7 +20,7 @@ from torch import Tensor
 from medtest.errors import BadOutput
 
 Logits: TypeAlias = Callable[[Tensor], Tensor]
-"""Pixels, float32 B×3×H×W in [0, 1], to logits; differentiable."""  # noqa: RUF001
+"""Pixels, float32 B×3×H×W in [0, 1], to logits; differentiable."""
 Losses: TypeAlias = Callable[[Tensor], Tensor]
 """Logits to one loss an image, which is raised."""
 RowLosses: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -37,7 +37,7 @@ class Attacked:
         images: float32 B×3×H×W in [0, 1], not rounded.
         zero_gradient: float64 B: share of (step, value in reach) whose gradient was exactly 0; NaN without a step.
         queries: int64 B: forward passes that each image took part in.
-    """  # noqa: RUF002
+    """
 
     images: Tensor
     zero_gradient: Tensor
@@ -79,7 +79,7 @@ def projected_gradient(
     Raises:
         BadOutput: A loss or a gradient is not finite.
         Exception: Whatever ``logits`` raises.
-    """  # noqa: RUF002
+    """
     count = len(images)
     source = images.detach()
     radius, move = (_by_image(value, source) for value in (epsilon, step))
@@ -183,7 +183,7 @@ def _box(source: Tensor, radius: Tensor, mask: Tensor | None, bounds: tuple[Tens
 
 
 def lengths(values: Tensor) -> Tensor:
-    """Return the Euclidean norm of each image's values, B×1×1×1."""  # noqa: RUF002
+    """Return the Euclidean norm of each image's values, B×1×1×1."""
     found: Tensor = torch.linalg.vector_norm(values.flatten(1), dim=1)
     return found[:, None, None, None]
 

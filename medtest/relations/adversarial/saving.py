@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def pixels_of(image: Image, device: str = "cpu") -> Tensor:
-    """Return an image, uint8 H×W×3, as a probe takes it: float32 1×3×H×W in [0, 1]."""  # noqa: RUF002
+    """Return an image, uint8 H×W×3, as a probe takes it: float32 1×3×H×W in [0, 1]."""
     import torch
 
     levels = torch.from_numpy(np.array(image)).to(device)
@@ -32,7 +32,7 @@ def saved(pixels: Tensor, source: Image, epsilon: float, *, norm: str = "linf") 
         source: uint8 H×W×3, the image that was attacked.
         epsilon: ε, in levels of 255; of L∞ that is no whole number, the whole levels within it.
         norm: ``linf`` or ``l2`` (over all pixels and channels).
-    """  # noqa: RUF002
+    """
     if norm == "l2":
         return _saved_l2(pixels, source, epsilon)
     levels = (pixels[0].detach().double() * 255.0).round().permute(1, 2, 0).cpu().numpy().astype(np.int16)

@@ -45,7 +45,7 @@ def epsilon_panels(rows: Sequence[Mapping[Any, Any]], measure: str, *, clean: fl
         ends = [point.x for curve in curves for point in curve.points]
         if len(set(ends)) < 2:
             continue
-        dashed = [figures.Point(x=x, y=clean) for x in (min(ends), max(ends))] if clean == clean else []  # noqa: PLR0124
+        dashed = [figures.Point(x=x, y=clean) for x in (min(ends), max(ends))] if clean == clean else []
         if dashed:
             curves.insert(0, figures.Curve(name="sources", points=tuple(dashed), colour=figures.SKY, dashed=True))
         unit = "ε, L2, levels of 255" if norm == "l2" else "ε, levels of 255"
@@ -83,7 +83,7 @@ def _epsilon(row: Mapping[Any, Any]) -> float:
 
 def _point(row: Mapping[Any, Any]) -> figures.Point:
     low, high = row["accuracy_low"], row["accuracy_high"]
-    known = low == low and high == high  # noqa: PLR0124 - NaN is unlike itself
+    known = low == low and high == high
     return figures.Point(
         x=float(row["epsilon"]),
         y=float(row["accuracy"]),

@@ -81,12 +81,12 @@ def _setting(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 def share(value: Any) -> str:
     """Return a fraction in percent, "" for none."""
-    return "" if value is None or value != value else percent(100 * float(value))  # noqa: PLR0124 - NaN
+    return "" if value is None or value != value else percent(100 * float(value))
 
 
 def number(value: Any, digits: int) -> str:
     """Return a number with so many decimals, "" for none."""
-    return "" if value is None or value != value else f"{float(value):.{digits}f}"  # noqa: PLR0124 - NaN
+    return "" if value is None or value != value else f"{float(value):.{digits}f}"
 
 
 def _parted(row: Mapping[Any, Any], name: str, *, decimals: bool = False) -> tuple[str, str]:
@@ -99,7 +99,7 @@ def ranged(row: Mapping[Any, Any], name: str, *, decimals: bool = False) -> str:
     """Return a fraction of a row in percent (or as it is, with three decimals), with its interval in brackets."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     said = number(value, 3) if decimals else share(value)
-    if not said or low != low or low is None:  # noqa: PLR0124 - NaN
+    if not said or low != low or low is None:
         return said
     ends = f"{low:.3f} to {high:.3f}" if decimals else f"{100 * low:.0f} to {100 * high:.0f}"
     return f"{said} ({ends})"
@@ -155,7 +155,7 @@ def _smallest(table: pd.DataFrame | None) -> list[dict[str, Any]]:
 
 
 def _levels(value: Any) -> str:
-    return "" if value is None or value != value else f"{float(value):.3g}"  # noqa: PLR0124 - NaN
+    return "" if value is None or value != value else f"{float(value):.3g}"
 
 
 def _at_ssim(table: pd.DataFrame | None) -> dict[str, Any] | None:

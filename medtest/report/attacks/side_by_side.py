@@ -135,4 +135,4 @@ def _is_of_table_four(row: Mapping[Any, Any]) -> bool:
 
 def _flips(found: tuple[float, float] | None) -> dict[str, Any]:
     fp, rfp = (float("nan"), float("nan")) if found is None else found
-    return {"fp": fp, "rfp": "" if rfp != rfp else f"{rfp:.2f}"}  # noqa: PLR0124 - NaN
+    return {"fp": fp, "rfp": "" if rfp != rfp else f"{rfp:.2f}"}

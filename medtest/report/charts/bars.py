@@ -71,7 +71,7 @@ def bar_panel(
         parts.append(text(start + 0.4 * room, height - bottom + 15, group, anchor="middle", size=10, colour=FAINT))
         for number, (name, bars) in enumerate(series):
             bar = bars[place]
-            if bar.value != bar.value:  # noqa: PLR0124 - NaN is unlike itself
+            if bar.value != bar.value:
                 continue
             x, y = start + each * number, down(bar.value)
             known = bar.low is not None and bar.high is not None

@@ -80,7 +80,7 @@ def limit_of(row: Mapping[Any, Any]) -> float:
 
 def percent(value: Any) -> str:
     """Return a percentage as people read it: two digits that matter, at most one decimal above 10."""
-    if value is None or value != value:  # noqa: PLR0124 - NaN is the only value unlike itself
+    if value is None or value != value:
         return ""
     number = float(value)
     return f"{number:.0f} %" if number >= 99.95 else f"{number:.1f} %" if number >= 10 else f"{number:.2g} %"
@@ -89,7 +89,7 @@ def percent(value: Any) -> str:
 def interval(row: Mapping[str, Any]) -> str:
     """Return the ends of a row's interval, in percent."""
     low, high = row["ci_low"], row["ci_high"]
-    if low != low or high != high:  # noqa: PLR0124 - NaN is the only value unlike itself
+    if low != low or high != high:
         return ""
     return f"{float(low):.1f}\N{EN DASH}{float(high):.1f}"
 

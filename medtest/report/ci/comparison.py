@@ -49,7 +49,7 @@ def _row(row: dict[str, Any]) -> list[str]:
         percent(row["second_percent"]),
         percent(row["first_percent"]),
         points_words(row["difference"]),
-        "" if low != low else f"{points_words(low)} to {points_words(high)}",  # noqa: PLR0124 - NaN
+        "" if low != low else f"{points_words(low)} to {points_words(high)}",
         f"{row['p_holm']:.2g}",
         f"{row['cases']:,}",
         escaped(row["better"]) if row["better"] else "no difference shown",

@@ -291,7 +291,7 @@ def _follow_ups(material: Material, records: Records, seconds: dict[str, float])
         said, more = "", ""
         if judged.violated[at]:
             kind, more = "failure", f"{rule}\n{replay_command(material, address)}"
-            moved = [f"{one:.3f}" for one in (before[at], after[at]) if one == one]  # noqa: PLR0124 - NaN
+            moved = [f"{one:.3f}" for one in (before[at], after[at]) if one == one]
             said = rule if primary.score in criteria.NO_THRESHOLD or not moved else f"{words} {' → '.join(moved)}"
         elif judged.error[at]:
             kind, said = "error", reason

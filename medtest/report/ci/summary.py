@@ -137,7 +137,7 @@ def _relations(rows: Sequence[Row]) -> list[str]:
 
 def _known(value: object) -> float:
     number = float(str(value))
-    return number if number == number else -1.0  # noqa: PLR0124 - NaN
+    return number if number == number else -1.0
 
 
 def table_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

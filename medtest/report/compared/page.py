@@ -129,7 +129,7 @@ def _shown(pair: ComparedPair, drawn: ChangedStrips) -> dict[str, Any]:
 
 
 def _cards(pair: ComparedPair, row: Mapping[str, Any]) -> list[dict[str, str]]:
-    known = row["ci_low"] == row["ci_low"]  # noqa: PLR0124 - NaN is unlike itself
+    known = row["ci_low"] == row["ci_low"]
     interval = f"95 % interval {points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if known else ""
     sign = ("bad" if row["difference"] > 0 else "good") if row["better"] else ""
     return [
@@ -156,7 +156,7 @@ def _forest(pair: ComparedPair) -> Markup | None:
             high=row["ci_high"],
         )
         for row in rows
-        if row["ci_low"] == row["ci_low"]  # noqa: PLR0124 - NaN is unlike itself
+        if row["ci_low"] == row["ci_low"]
     ]
     if not bars:
         return None
@@ -165,7 +165,7 @@ def _forest(pair: ComparedPair) -> Markup | None:
 
 
 def _cells(pair: ComparedPair) -> list[dict[str, Any]]:
-    """Return a table of relations × severities for each data set."""  # noqa: RUF002
+    """Return a table of relations × severities for each data set."""
     found = []
     cells = pair.cells
     for dataset in dict.fromkeys(cells["dataset"]):
@@ -182,7 +182,7 @@ def _cells(pair: ComparedPair) -> list[dict[str, Any]]:
 def _cell(row: Mapping[Any, Any] | None) -> dict[str, str]:
     if row is None:
         return {"points": "", "rates": "", "interval": "", "style": "", "p": ""}
-    known = row["ci_low"] == row["ci_low"]  # noqa: PLR0124 - NaN is unlike itself
+    known = row["ci_low"] == row["ci_low"]
     colour = ("bad" if row["difference"] > 0 else "good") if row["better"] else ""
     return {
         "points": points_words(row["difference"]),
@@ -242,4 +242,4 @@ def _picture(name: str, strip: SampleStrip) -> dict[str, Any]:
 
 
 def _score(before: float, after: float) -> str:
-    return " → ".join("–" if one != one else f"{one:.3f}" for one in (before, after))  # noqa: PLR0124
+    return " → ".join("–" if one != one else f"{one:.3f}" for one in (before, after))

@@ -35,7 +35,7 @@ def draw_chords(
 
     Raises:
         OutputProblem: It cannot be written.
-    """  # noqa: RUF002
+    """
     from matplotlib.figure import Figure
 
     columns = min(3, len(groups))

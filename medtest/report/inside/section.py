@@ -77,6 +77,6 @@ def _shown(file: Path, columns: dict[str, str]) -> dict[str, Any] | None:
 
 
 def _text(name: str, value: Any) -> str:
-    if value is None or value != value:  # noqa: PLR0124 - NaN is the only value unlike itself
+    if value is None or value != value:
         return "none" if name == "first_layer" else ""
     return f"{int(value)}" if name in _COUNTS else f"{value:.3f}" if isinstance(value, float) else str(value)

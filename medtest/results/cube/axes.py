@@ -53,7 +53,7 @@ class Places:
         Args:
             values: A number, or truth value, of each case.
             add: ``np.maximum`` gives maxima in place of sums, 0 where there is no case.
-        """  # noqa: RUF002
+        """
         size = int(np.prod(self.shape))
         found = np.zeros(len(self.resamplers) * size)
         add.at(found, self.dataset * size + self.cell, np.asarray(values, np.float64))
@@ -64,7 +64,7 @@ class Places:
 
         Args:
             values: A number, or truth value, of each case.
-        """  # noqa: RUF002
+        """
         size = int(np.prod(self.shape))
         numbers = [np.asarray(one, np.float64) for one in values]
         found = []
@@ -80,7 +80,7 @@ class Places:
 
         Args:
             sums: What :meth:`sums` gave.
-        """  # noqa: RUF002
+        """
         return self.drawn_of_each([sums])[0]
 
     def drawn_of_each(self, sums: Sequence[Sequence[Floats]]) -> list[list[Floats]]:
@@ -105,7 +105,7 @@ class Axes(Places):
         severities: Levels, ascending.
         pooled: bool R; the relation enters ``overall`` rows.
         seed: Number of each follow-up's source case, over all data sets.
-    """  # noqa: RUF002
+    """
 
     datasets: tuple[str, ...]
     relations: tuple[str, ...]

@@ -40,7 +40,7 @@ class Rates:
         low: Lower end of the 95 % interval.
         high: Upper end.
         method: How the interval was made.
-    """  # noqa: RUF002
+    """
 
     part: Floats
     whole: Floats
@@ -74,7 +74,7 @@ def rates(
         resampled: bool (relations + pools) × (severities + all); the others have Wilson's interval with every cluster
             counted as one case and are not drawn. None resamples all; else pools are of ``cases`` alone.
         scale: Multiplies the rates of each relation; None for 1.
-    """  # noqa: RUF002
+    """
     pooling = _Pooling(pools, np.ones(place.shape[0], bool) if pooled is None else pooled, scale)
     sums = place.sums(part, whole)
     totals = np.stack([one.sum(0) for one in sums])
@@ -101,7 +101,7 @@ def _ends_of_some(
         sums: clusters × 2 × cells and pools of each data set.
         sets: Numbers of the data sets.
         chosen: Which cells and pools.
-    """  # noqa: RUF002
+    """
     found = [(np.full(chosen.shape, np.nan), np.full(chosen.shape, np.nan)) for _ in sets]
     if chosen.any():
         drawn = place.drawn([one[..., chosen] for one in sums])
@@ -121,7 +121,7 @@ class _Pooling:
         return margins(values, self.pooled, len(self.pools))
 
     def rates(self, sums: Floats) -> Floats:
-        """Return … × (relations + pools) × (severities + all) of … × data sets × 2 × relations × severities sums."""  # noqa: RUF002
+        """Return … × (relations + pools) × (severities + all) of … × data sets × 2 × relations × severities sums."""
         together = with_all(sums.sum(-4), -1)
         rate = _rate(together[..., 0, :, :], together[..., 1, :, :])
         if self.scale is not None:
@@ -139,7 +139,7 @@ class _Pooling:
         return np.concatenate(rows, axis=-2)
 
     def clusters(self, sums: Sequence[Floats]) -> Floats:
-        """Return how many clusters have a denominator, a numerator, and a denominator above it, 3 × cells and pools."""  # noqa: RUF002
+        """Return how many clusters have a denominator, a numerator, and a denominator above it, 3 × cells and pools."""
         found = []
         for one in sums:
             part, whole = self.margins(one[:, 0]), self.margins(one[:, 1])
@@ -204,7 +204,7 @@ def margins(values: Floats, pooled: NDArray[np.bool_] | None = None, pools: int 
         pooled: bool R; relations in the pools, None for all.
         pools: How many pools; they are alike.
         add: As in :meth:`Places.totals`.
-    """  # noqa: RUF002
+    """
     levels = with_all(values, -1, add)
     chosen = levels if pooled is None else levels[..., pooled, :]
     return np.concatenate([levels, *[add.reduce(chosen, axis=-2, keepdims=True, initial=0)] * pools], axis=-2)

@@ -58,7 +58,7 @@ class Resampler:
 
         Args:
             blocks: float32 clusters × K each, of any K.
-        """  # noqa: RUF002
+        """
         found = [np.zeros((self.replicates, rows.shape[1]), np.float32) for rows in blocks]
         if self.clusters == 0:
             return found
@@ -161,7 +161,7 @@ def sums_by_cluster(rows: NDArray[np.float64], clusters: NDArray[np.int64], coun
         rows: N × m.
         clusters: Number of each row's cluster.
         count: How many clusters there are.
-    """  # noqa: RUF002
+    """
     sums = np.zeros((count, rows.shape[1] + 1))
     np.add.at(sums[:, :-1], clusters, rows)
     sums[:, -1] = np.bincount(clusters, minlength=count)

@@ -45,7 +45,7 @@ def inception_score(
 
     Raises:
         ValueError: The temperature is not above 0.
-    """  # noqa: RUF002
+    """
     if not temperature > 0:
         raise ValueError(f"a temperature is above 0, not {temperature}")
     count, classes = scores.count, scores.dimension
@@ -96,7 +96,7 @@ def _few(count: int, classes: int, parts: int) -> str:
 
 def _splits(count: int, parts: int, *, shuffle: bool, seed: int) -> Integers:
     """Return the number of each picture's split, as torch-fidelity cuts a shuffled array into runs."""
-    order = np.random.RandomState(seed).permutation(count) if shuffle else np.arange(count)  # noqa: NPY002 - its generator
+    order = np.random.RandomState(seed).permutation(count) if shuffle else np.arange(count)
     found = np.zeros(count, np.int64)
     for number in range(parts):
         found[order[number * count // parts : (number + 1) * count // parts]] = number

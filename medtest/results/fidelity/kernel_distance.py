@@ -63,7 +63,7 @@ def kernel_distance(
     ]
     codes, _ = cluster_numbers(*names)
     plain = clusters is None and reference_clusters is None
-    rng = np.random.RandomState(seed)  # noqa: NPY002 - torch-fidelity's generator
+    rng = np.random.RandomState(seed)
     found = np.zeros(subsets)
     for number in range(subsets):
         one = rng.choice(count, taken, replace=False).astype(np.int64)
@@ -156,7 +156,7 @@ def _blocks(
     """Return sums of the kernel over pairs of groups, float64 G×G, and how many pairs of pictures those are.
 
     Pairs of one cluster, of a picture with itself among them, are in neither.
-    """  # noqa: RUF002
+    """
     groups = int(group_of.max()) + 1
     sums, counts = np.zeros((groups, groups)), np.zeros((groups, groups))
     for a in range(0, first.count, CHUNK):

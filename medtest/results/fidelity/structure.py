@@ -97,7 +97,7 @@ class StructuralFit:
         return found
 
     def _captions(self, tells: str) -> tuple[dict[Hashable, int], Integers, Floats]:
-        """Return the terms of captions by number, captions × most terms, and their weights, for one sort of reader."""  # noqa: RUF002
+        """Return the terms of captions by number, captions × most terms, and their weights, for one sort of reader."""
         if tells not in self._known:
             told = Tells.of_json(json.loads(tells)) if tells else Tells()
             listed = [list(pool_terms(pool, told)) for pool in self._pools]

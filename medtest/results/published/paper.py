@@ -101,7 +101,7 @@ def _latex_cell(own: object, published: object) -> str:
 
 def number(value: object) -> str:
     """Return a rate with the report's one decimal, or "" where there is none."""
-    return f"{value:.1f}" if isinstance(value, float) and value == value else ""  # noqa: PLR0124 - NaN
+    return f"{value:.1f}" if isinstance(value, float) and value == value else ""
 
 
 def model_of(system: str) -> str:

@@ -213,7 +213,7 @@ class _Curves:
         self._dataset = place.dataset[first][whole]
         self._cluster = place.cluster[first][whole]
         self.drawn: dict[int, Floats] = {}
-        """For each data set replicates × (scales + 1): sums of the curves of resampled clusters, and their seeds."""  # noqa: RUF001
+        """For each data set replicates × (scales + 1): sums of the curves of resampled clusters, and their seeds."""
 
     def rows(self) -> list[dict[str, object]]:
         """Return a row for each data set and one for all."""
@@ -271,7 +271,7 @@ class _Curves:
         return usable and number in self._present and self._dataset.size > 0
 
     def sums(self, number: int) -> Floats:
-        """Return clusters × (scales + 1) of a data set: the sums of their curves, and how many seeds they hold."""  # noqa: RUF002
+        """Return clusters × (scales + 1) of a data set: the sums of their curves, and how many seeds they hold."""
         inside = self._dataset == number
         # float32 sums of thousands of scores keep six digits: ample for the ends of an interval
         return sums_by_cluster(self._curves[inside], self._cluster[inside], self._place.clusters[number])

@@ -180,7 +180,7 @@ def amplified(source: Image, followup: Image) -> Panel | None:
     Args:
         source: uint8 H×W×3.
         followup: The same.
-    """  # noqa: RUF002
+    """
     if source.shape != followup.shape or source.dtype != np.uint8 or followup.dtype != np.uint8:
         return None
     change = followup.astype(np.int16) - source.astype(np.int16)

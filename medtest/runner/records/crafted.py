@@ -42,7 +42,7 @@ def keep(folder: Path, sha256: str, image: Image) -> None:
 
     Raises:
         OutputProblem: It cannot be written.
-    """  # noqa: RUF002
+    """
     with output_problems(folder / FOLDER / relative_path("images", sha256)):
         PictureFiles(folder / FOLDER, durable=True).put("images", sha256, image)
 
@@ -64,7 +64,7 @@ class KeptCase:
         record: The columns that say how it was made.
         image: uint8 H×W×3 RGB; None where it has none, or its file is missing or was altered.
         problem: What is wrong with its file; "" where nothing is.
-    """  # noqa: RUF002
+    """
 
     folder: Path
     record: Mapping[str, Any]

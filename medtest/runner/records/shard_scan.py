@@ -22,7 +22,7 @@ from medtest.runner.records.shards import DIGEST, PRIMARY, SHARD, SHARDS, WRITTE
 _NEEDED = (*KEY_COLUMNS, "verdict", "reason")
 
 
-class ForeignFile(Exception):  # noqa: N818 - control flow between reading and setting aside
+class ForeignFile(Exception):
     """A file in the folder that is not a whole file of this run."""
 
 
@@ -73,7 +73,7 @@ def _open(path: Path, schema: pa.Schema, digest: str) -> OpenedRecords:
     try:
         file = pq.ParquetFile(path, page_checksum_verification=True)
         found, metadata = file.schema_arrow, file.metadata.metadata or {}
-    except Exception as error:  # noqa: BLE001 - a damaged footer leads a reader to raise whatever it likes
+    except Exception as error:
         raise ForeignFile("not a whole Parquet file") from error
     seal = metadata.get(CONTENT, b"")
     lacking = [field.name for field in schema if field.name not in found.names]
@@ -168,7 +168,7 @@ def read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[
                 seal.add(table)
                 codes = codes_of(table)
                 places = find(table.select(KEY_COLUMNS).to_pydict())
-            except Exception as error:  # noqa: BLE001 - as above
+            except Exception as error:
                 raise ForeignFile("damaged") from error
             if (places < 0).any():
                 raise ForeignFile("with cases that this suite does not have")

@@ -267,7 +267,7 @@ def distances(source: Image, followup: Image) -> dict[str, float | str | None]:
     Returns:
         ``linf`` and ``l2`` over all pixels and channels; ``ssim``, the mean structural similarity over the channels
         (Wang et al. 2004, Gaussian window of 1.5), 1 for equal images; None for one smaller than the window.
-    """  # noqa: RUF002
+    """
     difference = followup.astype(np.int32) - source.astype(np.int32)
     largest = int(np.abs(difference).max(initial=0))
     if not largest:

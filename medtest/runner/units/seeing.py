@@ -79,7 +79,7 @@ class ReadingSession:
         try:
             reader = job.suite.build_reader()
             if reader is None:
-                raise MedtestError("the suite's oracle rests on no reader")  # noqa: TRY301
+                raise MedtestError("the suite's oracle rests on no reader")
             reader.keep_in(Path(folder) for folder in job.folders)
             self._reader = KeptReader(reader, shared=None)
             self._reader.open(device=job.device, threads=job.threads)

@@ -70,12 +70,12 @@ class Session:
                 if draws_calls(system):
                     system.keep_in(Path(job.folders[number]), Path(job.shared), budget=job.budget, cache=job.cache)
                 system.open(device=device, threads=job.threads)
-            except Exception as error:  # noqa: BLE001 - the system under test may raise anything
+            except Exception as error:
                 raise _portable(error, f"The system {system.record_name!r} cannot be loaded") from error
         try:
             shared = Path(job.shared) if job.shared else None
             self.parts.open_reader(device=device, threads=job.threads, shared=shared, cache=job.cache)
-        except Exception as error:  # noqa: BLE001 - the reader may be anybody's plug-in
+        except Exception as error:
             raise _portable(error, "the suite's reader cannot be loaded") from error
         torch = sys.modules.get("torch")
         if torch is not None and device == "cpu" and self._own_process:

@@ -120,7 +120,7 @@ def read_table(path: Path, where: str, *, key: str = "table", lists: bool = True
     return Sheet(where=where, rows=kept)
 
 
-class _Unread(Exception):  # noqa: N818 - carries what was found, what is allowed and how to mend it
+class _Unread(Exception):
     pass
 
 
@@ -165,7 +165,7 @@ def _workbook(content: bytes) -> list[SheetRow]:
                 SheetRow(line=number + 1, cells=tuple(_cell(value) for value in sheet.row_values(number)))
                 for number in range(sheet.nrows)
             ]
-    except Exception as error:  # noqa: BLE001 - a damaged or hostile workbook may raise anything
+    except Exception as error:
         raise _Unread("is a damaged .xls workbook", "CSV in UTF-8, or .xls", "save it as CSV") from error
 
 

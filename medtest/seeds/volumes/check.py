@@ -66,7 +66,7 @@ class Checked:
 Named: TypeAlias = tuple[str, Path]
 
 
-class _Problem(Exception):  # noqa: N818 - carries a reason to its file
+class _Problem(Exception):
     def __init__(self, file: str, reason: str) -> None:
         super().__init__(reason)
         self.problem = SeedProblem(file=file, reason=reason)

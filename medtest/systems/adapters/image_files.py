@@ -78,7 +78,7 @@ def read_image(path: Path, spec: ImageSpec, *, max_bytes: int, max_values: int, 
         raise
     except ImportError:
         raise
-    except Exception as error:  # noqa: BLE001 - a damaged or hostile file may raise anything in a decoder
+    except Exception as error:
         raise BadOutput(f"{path.name} cannot be read: {str(error)[:120]}") from error
 
 

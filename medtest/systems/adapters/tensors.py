@@ -137,10 +137,10 @@ def as_maps(answer: Maps, settings: TensorSettings, count: int) -> Maps:
 
     Raises:
         BadOutput: It has another number of images or axes.
-    """  # noqa: RUF002
+    """
     if answer.ndim not in (3, 4) or answer.shape[0] != count:
         shape = tuple(answer.shape)
-        raise BadOutput(f"gave shape {shape} for {count} images; B×h×w or four axes with a channel are expected")  # noqa: RUF001
+        raise BadOutput(f"gave shape {shape} for {count} images; B×h×w or four axes with a channel are expected")
     maps: Maps = answer[:, None] if answer.ndim == 3 else answer
     if answer.ndim == 4 and settings.layout == "nhwc":
         maps = answer.swapaxes(2, 3).swapaxes(1, 2)  # which arrays and tensors both can

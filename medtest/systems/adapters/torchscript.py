@@ -97,7 +97,7 @@ class TorchScript(ExportedGraph, TorchSystem):
         return resized_pixels(pixels, self.size, "area" if self.settings.antialias else "linear")
 
     def class_logits(self, scores: Tensor, *, multi: bool) -> Tensor:
-        """Return logits of the classes, B×C; see the base class."""  # noqa: RUF002
+        """Return logits of the classes, B×C; see the base class."""
         return super().class_logits(scores.flatten(1) if scores.ndim > 2 else scores, multi=multi)
 
     def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
@@ -128,7 +128,7 @@ def lesion_logits(scores: Tensor, settings: GraphSettings, count: int) -> Tensor
 
     Raises:
         BadOutput: There is no such channel, or another number of axes.
-    """  # noqa: RUF002
+    """
     import torch
 
     from medtest.systems.pixels import logits_of

@@ -122,7 +122,7 @@ class LocalChat(AskingSystem):
                 self._model, report = maker.from_pretrained(
                     str(folder), use_safetensors=True, dtype=dtype, output_loading_info=True, **local
                 )
-        except Exception as error:  # noqa: BLE001 - transformers raises whatever a stranger's folder leads it to
+        except Exception as error:
             line = f"{type(error).__name__}: {str(error).strip()[:300]}"
             raise MedtestError(f"{folder.name} cannot be loaded as a vision-language model: {line}") from error
         absent = sorted(str(one) for one in [*report["missing_keys"], *report["mismatched_keys"]])

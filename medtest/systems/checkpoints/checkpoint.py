@@ -90,7 +90,7 @@ def read_weights(file: Path | IO[bytes], *, name: str) -> dict[str, Tensor]:
             f"{name}: holds more than tensors and plain containers, or is no file of weights. medtest runs no code of "
             f"a checkpoint; save the network's state_dict() alone{trusted} ({str(error).splitlines()[0][:200]})"
         ) from error
-    except Exception as error:  # noqa: BLE001 - a stranger's damaged file may raise anything in torch's reader
+    except Exception as error:
         raise MedtestError(f"{name}: not a file of weights that can be read: {str(error)[:300]}") from error
     return unwrapped(found, name)
 

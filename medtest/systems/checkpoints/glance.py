@@ -79,7 +79,7 @@ def names_in(path: Path) -> frozenset[str]:
     check_archive(path)
     try:
         found = _named(path)
-    except Exception as error:  # noqa: BLE001 - a stranger's pickle may make unpickling raise anything
+    except Exception as error:
         raise MedtestError(f"{path.name}: not a checkpoint that can be read: {str(error)[:200]}") from error
     names = without_prefixes(entries_of(found, path.name, _Tensor))
     return frozenset(name for name in names if not name.endswith(COUNTER))
@@ -90,7 +90,7 @@ def _named(path: Path) -> Mapping[Any, Any]:
         from safetensors import safe_open
 
         with safe_open(path, framework="np") as file:
-            return dict.fromkeys(file.keys(), _Tensor())  # noqa: SIM118 - it is no dictionary
+            return dict.fromkeys(file.keys(), _Tensor())
     with path.open("rb") as file:
         if not zipfile.is_zipfile(file):
             file.seek(0)

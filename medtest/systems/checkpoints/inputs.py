@@ -34,14 +34,14 @@ class InputKind:
         return cls(mean=(mean[0], mean[1], mean[2]), std=(std[0], std[1], std[2]))
 
     def tensor(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Return float32 B×3×H×W from uint8 RGB B×H×W×3."""  # noqa: RUF002
+        """Return float32 B×3×H×W from uint8 RGB B×H×W×3."""
         mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
         scaled = (images.astype(np.float32) * np.float32(1 / 255) - mean) / std
         ordered = scaled[..., ::-1] if self.blue_first else scaled
         return np.ascontiguousarray(ordered.transpose(0, 3, 1, 2))
 
     def normalised(self, pixels: Tensor) -> Tensor:
-        """Return pixels, float B×3×H×W RGB in [0, 1], as the network takes them; differentiable."""  # noqa: RUF002
+        """Return pixels, float B×3×H×W RGB in [0, 1], as the network takes them; differentiable."""
         mean, std = (pixels.new_tensor(values)[:, None, None] for values in (self.mean, self.std))
         scaled = (pixels - mean) / std
         return scaled.flip(1) if self.blue_first else scaled
@@ -77,7 +77,7 @@ def levels(kind: InputKind) -> NDArray[np.float32]:
     """Return what each of 256 levels of each channel is to the network, float32 1×256×3, in its order of channels.
 
     A pixel has no other levels, so that looking them up gives what computing would give, in a third of the time.
-    """  # noqa: RUF002
+    """
     order = slice(None, None, -1 if kind.blue_first else 1)
     middle, spread = (np.asarray(values[order], np.float32) * np.float32(255) for values in (kind.mean, kind.std))
     every = np.arange(256, dtype=np.float32)[None, :, None]

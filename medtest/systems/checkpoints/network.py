@@ -187,7 +187,7 @@ class CheckpointNetwork(TorchSystem):
         return network
 
     def _example(self) -> Tensor:
-        """Return images, B×3×H×W, with which the network runs; small ones will do."""  # noqa: RUF002
+        """Return images, B×3×H×W, with which the network runs; small ones will do."""
         import torch
 
         return torch.zeros(1, 3, 64, 64)
@@ -229,7 +229,7 @@ class CheckpointNetwork(TorchSystem):
         Args:
             inputs: B×3×h×w.
             through: A method of the network in place of its own ``forward``.
-        """  # noqa: RUF002
+        """
         import torch
 
         half = self.settings.precision == "bfloat16"

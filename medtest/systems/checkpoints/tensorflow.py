@@ -39,7 +39,7 @@ def read_arrays(path: Path) -> dict[str, Tensor]:
         arrays = _arrays(path)
     except MedtestError:
         raise
-    except Exception as error:  # noqa: BLE001 - a stranger's damaged file may raise anything in NumPy's reader
+    except Exception as error:
         raise MedtestError(f"{path.name}: not an .npz file that can be read: {str(error)[:300]}") from error
     return {name_of(name): torch.from_numpy(_ordered(name, value)) for name, value in arrays.items()}
 
@@ -55,7 +55,7 @@ def name_of(name: str) -> str:
 
 
 def _ordered(name: str, value: NDArray[Any]) -> NDArray[Any]:
-    """Return a kernel, height × width × inputs × outputs, as PyTorch has it, outputs first; anything else as it is."""  # noqa: RUF002
+    """Return a kernel, height × width × inputs × outputs, as PyTorch has it, outputs first; anything else as it is."""
     if name.endswith("/kernel") and value.ndim == 4:
         value = value.transpose(3, 2, 0, 1)
     return np.ascontiguousarray(value)

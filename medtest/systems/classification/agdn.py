@@ -28,7 +28,7 @@ class AGDNSystem(ClassificationNetwork):
     Answer: the softmax of both branches together (normal, vascular, inflammatory).
     The published network changes itself at every answer, by a step of its spectral norms' power iteration; this one
     does not: see :class:`~medtest.systems.classification.networks.aggregation.SpectralConv`.
-    """  # noqa: RUF002
+    """
 
     digest_name: ClassVar[str] = "medtest.systems.classification.agdn:AGDNSystem"
     family = "agdn"

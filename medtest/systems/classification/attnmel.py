@@ -46,7 +46,7 @@ class AttnMelSystem(ClassificationNetwork):
     (bilinear, antialiased, as Pillow does), of which the middle 224×224 are cut; mean and standard deviation of
     ISIC 2016 or 2017.
     Answer: the softmax of two logits, benign and melanoma. The two attention maps are not used.
-    """  # noqa: RUF002
+    """
 
     digest_name: ClassVar[str] = "medtest.systems.classification.attnmel:AttnMelSystem"
     Settings = AttnMelSettings

@@ -46,7 +46,7 @@ class CheXNetSystem(ClassificationNetwork):
     the middle, and the same of the mirrored image (``crops: 1``: the middle alone); mean and standard deviation of
     ImageNet. Answer: 14 probabilities, averaged over the crops; the sigmoid is inside the network. Several findings may
     be true.
-    """  # noqa: RUF002
+    """
 
     digest_name: ClassVar[str] = "medtest.systems.classification.chexnet:CheXNetSystem"
     Settings = CheXNetSettings

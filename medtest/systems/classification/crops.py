@@ -31,7 +31,7 @@ def stretched(image: Image, height: int, width: int, how: Interpolation = "bilin
         height: Rows wanted.
         width: Columns wanted.
         how: Filter.
-    """  # noqa: RUF002
+    """
     if image.shape[:2] == (height, width):
         return image
     return np.asarray(Pillow.fromarray(image).resize((width, height), _FILTERS[how]))
@@ -65,7 +65,7 @@ def ten_crops(image: Image, side: int) -> NDArray[np.uint8]:
 
     Returns:
         uint8 10×side×side×3.
-    """  # noqa: RUF002
+    """
     return np.stack([crop for given in (image, image[:, ::-1]) for crop in _five(given, side)])
 
 

@@ -27,7 +27,7 @@ class DSINetSystem(ClassificationNetwork):
     Answer: the softmax of three logits (normal, vascular, inflammatory), and the softmax of the fine segmentation's two
     channels, whose second is the lesion, at the input's size; cut at 0.5, which is their argmax. The coarse one is not
     used. The authors judge masks only of images that hold a lesion.
-    """  # noqa: RUF002
+    """
 
     digest_name: ClassVar[str] = "medtest.systems.classification.dsinet:DSINetSystem"
     family = "dsinet"

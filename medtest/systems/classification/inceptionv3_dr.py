@@ -24,7 +24,7 @@ class InceptionDRSystem(ClassificationNetwork):
     from 75 pixels.
     Answer: the softmax of four logits, grades 0 to 3 of Messidor. The published code takes the logistic function of
     each for its AUC; the order of classes, and so the decision, is the same.
-    """  # noqa: RUF002
+    """
 
     digest_name: ClassVar[str] = "medtest.systems.classification.inceptionv3_dr:InceptionDRSystem"
     family = "inceptionv3_dr"

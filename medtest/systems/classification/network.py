@@ -174,7 +174,7 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
         return pixels if kept else resized(pixels, (self._size, self._size))
 
     def scores(self, outputs: Any) -> Tensor:
-        """Return the answer's numbers, B×C in ``answer_form``, of what the network gives."""  # noqa: RUF002
+        """Return the answer's numbers, B×C in ``answer_form``, of what the network gives."""
         scores: Tensor = outputs if self.answer_output is None else outputs[self.answer_output]
         return scores
 

@@ -113,7 +113,7 @@ class Diffusers(LocalDrawing):
                 self._pipeline = diffusers.DiffusionPipeline.from_pretrained(
                     str(folder), local_files_only=True, use_safetensors=True, trust_remote_code=False, torch_dtype=dtype
                 )
-        except Exception as error:  # noqa: BLE001 - diffusers raises whatever a stranger's folder leads it to
+        except Exception as error:
             line = f"{type(error).__name__}: {str(error).strip()[:300]}"
             raise MedtestError(f"{folder.name} cannot be loaded as a pipeline: {line}") from error
         self._pipeline.set_progress_bar_config(disable=True)

@@ -20,7 +20,7 @@ from medtest.systems.pictures.base import DrawingSystem, prompt_of
 BLANK = "the picture is of one colour"
 
 
-class Filtered(Exception):  # noqa: N818 - what became of a picture
+class Filtered(Exception):
     """A pipeline's own filter forbade a picture; the message says which."""
 
 

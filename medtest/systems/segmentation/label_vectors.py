@@ -9,7 +9,7 @@ Their order is that of Tomar et al.'s code: one, multiple, small, medium, large.
   Subword Embeddings in 275 Languages", LREC 2018; word2vec's binary format), or the folder it lies in. A word is the
   mean of the vectors of its pieces. A word that is a piece of its own, as short common words are, is looked up as
   it is; where one is not, its pieces are found with BPEmb's sentencepiece model (``….model``).
-"""  # noqa: RUF002
+"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read_label_vectors(path: Path, pieces: Path | None = None) -> Vectors:
 
     Raises:
         MedtestError: The file is missing, cannot be read, or holds something else.
-    """  # noqa: RUF002
+    """
     if path.is_dir():
         found = sorted(path.glob("*d300.w2v.bin"))
         if len(found) != 1:
@@ -62,8 +62,8 @@ def read_label_vectors(path: Path, pieces: Path | None = None) -> Vectors:
     except (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile) as error:
         raise MedtestError(f"{path.name}: no word vectors can be read from it: {str(error)[:200]}") from error
     if vectors.shape != (len(ORDER), SIZE):
-        shape = "×".join(str(n) for n in vectors.shape)  # noqa: RUF001
-        raise MedtestError(f"{path.name}: {len(ORDER)}×{SIZE} numbers are expected, {shape} found")  # noqa: RUF001
+        shape = "×".join(str(n) for n in vectors.shape)
+        raise MedtestError(f"{path.name}: {len(ORDER)}×{SIZE} numbers are expected, {shape} found")
     exact = np.ascontiguousarray(vectors, np.float32)
     if not np.isfinite(exact).all():
         raise MedtestError(f"{path.name}: it holds numbers that are not finite")

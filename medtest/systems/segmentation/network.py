@@ -127,7 +127,7 @@ class SegmentationNetwork(CheckpointNetwork):
         return resized_map(logits[:, 0], shape, self._threshold)
 
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
-        """Do to logits B×1×h×w what :meth:`_official` does, and return those of the probability, B×H×W."""  # noqa: RUF002
+        """Do to logits B×1×h×w what :meth:`_official` does, and return those of the probability, B×H×W."""
         raise NotImplementedError
 
     def _probability(self, logits: Tensor, shape: tuple[int, int]) -> Probability:

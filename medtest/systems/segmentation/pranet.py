@@ -25,7 +25,7 @@ class PraNetSystem(SegmentationNetwork):
     that 0.5 is compared with a map that always reaches from 0 to 1 (an image without polyp gets one therefore).
     ``mean_dice_256`` stretches once more and averages over 256 thresholds, as the authors' MATLAB evaluator does.
     Common protocol: the sigmoid's map resized.
-    """  # noqa: RUF002
+    """
 
     digest_name: ClassVar[str] = "medtest.systems.segmentation.pranet:PraNetSystem"
     family = "pranet"

@@ -21,7 +21,7 @@ class SANetSystem(SegmentationNetwork):
     2.3): logits above zero are divided by their share of the image's pixels, then logits below zero by theirs; sigmoid.
     The correction keeps every sign, so a mask cut at 0.5 is the same without it; soft scores are not.
     Common protocol: the logit resized to the input's size (corners aligned), the sigmoid's map resized to the image's.
-    """  # noqa: RUF002
+    """
 
     digest_name: ClassVar[str] = "medtest.systems.segmentation.sanet:SANetSystem"
     family = "sanet"

@@ -36,7 +36,7 @@ class SSFormerSystem(SegmentationNetwork):
     above 127. The two differ for masks stored with losses (Kvasir's JPEG files) and agree for masks of 0 and 255.
 
     Common protocol: the sigmoid's map resized.
-    """  # noqa: RUF002
+    """
 
     digest_name: ClassVar[str] = "medtest.systems.segmentation.ssformer:SSFormerSystem"
     family = "ssformer"

@@ -54,7 +54,7 @@ class TGANetSystem(SegmentationNetwork):
 
     Attributes:
         labels: The word vectors, float32 5×300, after :meth:`open` with a published checkpoint; else None.
-    """  # noqa: RUF002
+    """
 
     digest_name: ClassVar[str] = "medtest.systems.segmentation.tganet:TGANetSystem"
     Settings = TGANetSettings

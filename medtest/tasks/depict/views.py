@@ -63,7 +63,7 @@ class SceneLook:
             entities, triples = value["entities"], value["triples"]
             names = [str(name) for name, _, _, _ in entities]
             if any(a < 0 or b < 0 for a, _, b in triples):
-                raise ValueError("a triple names an entity that the scene does not have")  # noqa: TRY301
+                raise ValueError("a triple names an entity that the scene does not have")
             return cls(
                 names=Counter(names),
                 triples=frozenset((names[a], str(predicate), names[b]) for a, predicate, b in triples),

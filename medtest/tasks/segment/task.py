@@ -36,7 +36,7 @@ class SegmentTask(Task):
         return check_mask(raw, shown.image.shape[:2])
 
     def apart(self, given: Output | NDArray[np.float64], answer: Output) -> NDArray[np.float64]:
-        """Return the differences of probabilities, float64 H×W."""  # noqa: RUF002
+        """Return the differences of probabilities, float64 H×W."""
         if not isinstance(answer, MaskOutput) or answer.probability is None:
             raise TypeError(f"an answer of kind {answer.kind} is no probability map")
         probability = given.probability if isinstance(given, MaskOutput) else given

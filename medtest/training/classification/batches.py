@@ -28,7 +28,7 @@ class LabelledBatch:
         truth: float32 B×C.
         masks: uint8 B×S×S, 255 on the lesion.
         known: bool B; the mask is known.
-    """  # noqa: RUF002
+    """
 
     images: Pixels
     truth: NDArray[np.float32]
@@ -104,6 +104,6 @@ class LabelledBatches:
 def shown_cases(
     cases: LabelledSet, members: NDArray[np.int64], *, side: int, shown: float
 ) -> tuple[Pixels, NDArray[np.float32]]:
-    """Return cases as a network sees them in validation: uint8 B×S×S×3 and truth float32 B×C."""  # noqa: RUF002
+    """Return cases as a network sees them in validation: uint8 B×S×S×3 and truth float32 B×C."""
     images = [centred(np.array(cases.images[i]), np.array(cases.masks[i]), shown, side)[0] for i in members]
     return np.stack(images), cases.truth[members]

@@ -27,7 +27,7 @@ def changed(rng: np.random.Generator, image: Pixels, mask: Pixels, side: int, ho
 
     Returns:
         uint8 side×side×3 and uint8 side×side, 0 or 255.
-    """  # noqa: RUF002
+    """
     matrix = _warp(rng, image.shape[0], side, how)
     border = cv2.BORDER_REFLECT_101
     moved = np.asarray(cv2.warpAffine(image, matrix, (side, side), flags=cv2.INTER_LINEAR, borderMode=border), np.uint8)

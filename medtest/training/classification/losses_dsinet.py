@@ -44,7 +44,7 @@ def interaction_loss(classes: Tensor, segmentation: Tensor, truth: Tensor, *, po
         pooling: ``released`` divides the logarithm of the pixels' sum by their number, as the published code does: at
             256×256 pixels both logits come out near 0, and the segmentation is undecided in every image. ``mean`` takes
             the logarithm of their mean.
-    """  # noqa: RUF002
+    """
     folded = torch.stack([classes[:, 0], classes[:, 1:].sum(dim=1)], dim=1)
     pixels = segmentation.shape[2] * segmentation.shape[3]
     summed = torch.logsumexp(segmentation, dim=(2, 3))

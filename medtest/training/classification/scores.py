@@ -15,7 +15,7 @@ def accuracy(logits: Floats, truth: Floats, *, multi: bool) -> float:
         logits: float B×C.
         truth: float B×C, 1 where a class holds.
         multi: Several classes may hold; each is decided at probability 0.5.
-    """  # noqa: RUF002
+    """
     if multi:
         return float(((logits > 0) == (truth > 0.5)).mean())
     return float((logits.argmax(axis=1) == truth.argmax(axis=1)).mean())
@@ -29,7 +29,7 @@ def areas(scores: Floats, truth: Floats) -> NDArray[np.float64]:
     Args:
         scores: float B×C; higher means more likely.
         truth: float B×C.
-    """  # noqa: RUF001, RUF002
+    """
     from scipy.stats import rankdata
 
     found = np.full(truth.shape[1], np.nan)
@@ -54,7 +54,7 @@ def mean_area(logits: Floats, truth: Floats, *, multi: bool) -> float:
 
 
 def cross_entropy(logits: NDArray[np.float32], truth: NDArray[np.float32], *, multi: bool) -> float:
-    """Return the mean cross-entropy of logits, float B×C, with truth of the same shape."""  # noqa: RUF002
+    """Return the mean cross-entropy of logits, float B×C, with truth of the same shape."""
     scores = np.asarray(logits, np.float64)
     if multi:
         return float((np.logaddexp(0, scores) - truth * scores).mean())

@@ -177,7 +177,7 @@ def _evaluation(
 
 
 def answers(family: str, network: nn.Module, images: NDArray[np.uint8], *, device: str = "cpu") -> NDArray[np.float32]:
-    """Return a network's logits, float32 B×C, of images as it takes them (uint8 B×S×S×3)."""  # noqa: RUF002
+    """Return a network's logits, float32 B×C, of images as it takes them (uint8 B×S×S×3)."""
     found: list[NDArray[np.float32]] = []
     with torch.inference_mode():
         for start in range(0, len(images), BATCH):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from medtest.training.defences.defence import Defence
 
 Raised: TypeAlias = Callable[[Tensor], Tensor]
-"""Maps logits, B×C, to one loss per image."""  # noqa: RUF001
+"""Maps logits, B×C, to one loss per image."""
 LEVELS = 255.0
 
 
@@ -63,7 +63,7 @@ def start_noise(how: Defence, shape: torch.Size, epsilon: float) -> Tensor:
 
 
 def network_inputs(family: str, pixels: Tensor) -> Tensor:
-    """Return pixels, float32 B×3×S×S in [0, 1], as a family's networks take them; differentiable."""  # noqa: RUF002
+    """Return pixels, float32 B×3×S×S in [0, 1], as a family's networks take them; differentiable."""
     return INPUTS[family].normalised(pixels).contiguous(memory_format=torch.channels_last)
 
 
@@ -73,7 +73,7 @@ def truth_loss(truth: Tensor, *, multi: bool) -> Raised:
     Args:
         truth: int64 B, or float B×C where several classes may hold.
         multi: Several classes may hold.
-    """  # noqa: RUF002
+    """
     if multi:
         return lambda logits: functional.binary_cross_entropy_with_logits(logits, truth, reduction="none").mean(dim=1)
     return lambda logits: functional.cross_entropy(logits, truth, reduction="none")
@@ -121,7 +121,7 @@ def attacked(
         steps: Steps.
         step: α in levels of 255.
         start: Offset to start from.
-    """  # noqa: RUF002
+    """
 
     def logits(images: Tensor) -> Tensor:
         return logits_of(family, network, network_inputs(family, images))[1].float()

@@ -137,7 +137,7 @@ def single_loss(logits: Tensor, truth: Tensor, *, boosted: bool = False) -> Tens
         logits: B×C of attacked images.
         truth: int64 B.
         boosted: Add -log(1.0001 - p of the most likely wrong class) (Wang et al. 2020, eq. 7).
-    """  # noqa: RUF002
+    """
     loss = functional.cross_entropy(logits, truth)
     if not boosted:
         return loss
@@ -152,7 +152,7 @@ def misclassification(clean: Tensor, attacked: Tensor, truth: Tensor) -> Tensor:
         clean: Logits of the clean images, B×C.
         attacked: Logits of the attacked ones, B×C.
         truth: int64 B.
-    """  # noqa: RUF002
+    """
     log_clean, log_attacked = functional.log_softmax(clean, dim=1), functional.log_softmax(attacked, dim=1)
     shares = log_clean.exp()
     divergence = (shares * (log_clean - log_attacked)).sum(dim=1)
@@ -182,7 +182,7 @@ def attacked_images(
         multi: Several classes may hold.
         seed: Decides the start noise, the same at every evaluation.
         device: "cpu" or "cuda:N".
-    """  # noqa: RUF002
+    """
     watch, found = how.watch, np.empty_like(images)
     noise = torch.Generator().manual_seed(seed * 1_000_003 + _START)
     expected = torch.from_numpy(truth if multi else truth.argmax(axis=1))

@@ -29,7 +29,7 @@ class RawBatch:
         images: uint8 B×S×S×3 RGB.
         masks: uint8 B×S×S; 0 or 255, or between where the recipe's masks are soft.
         side: Side at which the network is to see it.
-    """  # noqa: RUF002
+    """
 
     images: Pixels
     masks: Pixels

@@ -19,7 +19,7 @@ def change(rng: np.random.Generator, image: Pixels, mask: Pixels, how: Augment) 
         image: uint8 S×S×3 RGB.
         mask: uint8 S×S, 0 or 255.
         how: Which changes, how often.
-    """  # noqa: RUF002
+    """
     if rng.random() < how.flip:
         image, mask = image[:, ::-1], mask[:, ::-1]
     if rng.random() < how.flip_vertical:

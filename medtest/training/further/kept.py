@@ -26,7 +26,7 @@ class Perturbed:
         mask: bool H×W, its expected mask.
         params: What the relation drew.
         sha256: Of the image.
-    """  # noqa: RUF002
+    """
 
     image: Image
     mask: Mask

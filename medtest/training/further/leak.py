@@ -4,7 +4,7 @@ Two pictures are the same when they decode to the same pixels, whatever their fo
 once prepared as the suite prepares them, or when one is what the suite makes of the other (a copy stored at 512×512 is
 still that picture, and so is the crop that a suite with ``prepare.resize`` cuts out of it). Other crops and sizes,
 other compression and other frames of a video are not seen: those who split the data keep patients apart.
-"""  # noqa: RUF002
+"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def print_of(image: Image, size: int | None, resize: int | None = None) -> Print
         image: uint8 H×W×3 RGB.
         size: Side at which the suite prepares images; None for their own.
         resize: Its ``prepare.resize``: where it cuts the middle out of a larger picture.
-    """  # noqa: RUF002
+    """
     prepared = prepared_image(image, size=size, resize=resize)
     return Print(native=image_sha256(image), prepared=image_sha256(prepared))
 

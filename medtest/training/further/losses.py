@@ -21,7 +21,7 @@ class NetworkOutputs:
     Attributes:
         maps: Logits of the mask, B×1×h×w each; the answer is the last, the others are side maps.
         judgements: Logits of number B×2 and size B×3, for networks that judge them.
-    """  # noqa: RUF002
+    """
 
     maps: tuple[Tensor, ...]
     judgements: tuple[Tensor, ...] = ()
@@ -49,7 +49,7 @@ def border_weights(masks: Tensor) -> Tensor:
 
     Args:
         masks: float [B, 1, H, W].
-    """  # noqa: RUF002
+    """
     rows = functional.avg_pool2d(masks, (BOX, 1), stride=1, padding=(BOX // 2, 0))
     means = functional.avg_pool2d(rows, (1, BOX), stride=1, padding=(0, BOX // 2))
     return 1.0 + 5.0 * (means - masks).abs()

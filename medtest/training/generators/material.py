@@ -108,7 +108,7 @@ class FieldBatch:
     Attributes:
         images: uint8 B×S×S×3 RGB.
         fields: bool B×S×S, true where pixels may change.
-    """  # noqa: RUF002
+    """
 
     images: Pixels
     fields: NDArray[np.bool_]

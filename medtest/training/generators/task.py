@@ -50,7 +50,7 @@ class GeneratorObjective:
     recipe: GeneratorRecipe
 
     def images(self, batch: FieldBatch) -> tuple[Tensor, Tensor]:
-        """Return a batch's images, float32 B×3×S×S in [0, 1], and its fields of view, bool B×1×S×S."""  # noqa: RUF002
+        """Return a batch's images, float32 B×3×S×S in [0, 1], and its fields of view, bool B×1×S×S."""
         device = self.probe.device
         pixels = torch.from_numpy(batch.images).to(device).permute(0, 3, 1, 2).float().div(255)
         return pixels, torch.from_numpy(batch.fields).to(device)[:, None]

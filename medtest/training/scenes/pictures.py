@@ -36,7 +36,7 @@ class Targets:
         edges: float32 B×4×h×w, pixels from the cell's centre.
         colours: int64 B×h×w.
         weight: float32 B×h×w, 0 where nothing is told of edges and colours.
-    """  # noqa: RUF002
+    """
 
     heat: NDArray[np.float32]
     edges: NDArray[np.float32]
@@ -51,7 +51,7 @@ class SceneBatch:
     Attributes:
         images: uint8 B×S×S×3 RGB.
         targets: Of each stride.
-    """  # noqa: RUF002
+    """
 
     images: Pixels
     targets: tuple[Targets, ...]

@@ -48,7 +48,7 @@ def exchange_colours(image: Pixels, donor: Colours, *, wrap: bool = False) -> Pi
 
     Returns:
         uint8 H×W×3 RGB.
-    """  # noqa: RUF002
+    """
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB).astype(np.float32)
     own = colours_of(image)
     scale = np.array([t / s if s > FLAT else 1.0 for s, t in zip(own.std, donor.std, strict=True)], np.float32)

@@ -104,7 +104,7 @@ def number_and_size(mask: NDArray[Any]) -> tuple[int, int]:
 
     Args:
         mask: bool H×W.
-    """  # noqa: RUF002
+    """
     plane = np.ascontiguousarray(mask, np.uint8)
     outlines, _ = cv2.findContours(plane, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     if not outlines:

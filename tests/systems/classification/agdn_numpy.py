@@ -1,7 +1,7 @@
 """AGDN in NumPy and SciPy, in double precision, on arrays as TensorFlow has them: images H×W×C, kernels H×W×in×out.
 
 Written from the formulas alone, without the code under test; slow and plain.
-"""  # noqa: RUF002
+"""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def attention(features: Array) -> Array:
 
 
 def grids(guide: Array) -> tuple[Array, Array]:
-    """Return the structured and the pixel-wise grid, n×n×2 (x, y) in [0, 1]."""  # noqa: RUF002
+    """Return the structured and the pixel-wise grid, n×n×2 (x, y) in [0, 1]."""
     size = guide.shape[0]
     padded = np.pad(guide, 30, mode="edge")
     steps = (np.arange(size + 60) - 30) / (size - 1)

@@ -18,8 +18,8 @@ from medtest.systems.base import System
 from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import parity_rule  # noqa: E402
-from parity_parts import assert_as_recorded  # noqa: E402
+import parity_rule
+from parity_parts import assert_as_recorded
 
 
 def assert_answers_as_recorded(name: str, file: Path, side: int) -> None:
@@ -77,7 +77,7 @@ def noise(height: int, width: int, seed: int = 3) -> NDArray[np.uint8]:
 
 
 def normalised(image: Any, statistics: Mapping[str, Any]) -> torch.Tensor:
-    """Return a Pillow image as torchvision's ToTensor and Normalize give it, 1×3×H×W."""  # noqa: RUF002
+    """Return a Pillow image as torchvision's ToTensor and Normalize give it, 1×3×H×W."""
     from torchvision.transforms import functional
 
     return functional.normalize(functional.to_tensor(image), statistics["mean"], statistics["std"])[None]

@@ -21,15 +21,15 @@ from medtest.systems.classification.networks import agdn as network_of
 from medtest.systems.classification.networks.aggregation import SpectralConv
 
 sys.path.insert(0, str(Path(__file__).parent))
-import agdn_numpy  # noqa: E402
-from classifier_parts import asked, noise, small_weights, system_of  # noqa: E402
+import agdn_numpy
+from classifier_parts import asked, noise, small_weights, system_of
 
 PUBLISHED = (4, 8, 12, 8)
 Arrays = dict[str, NDArray[np.float32]]
 
 
 def _shapes(layers: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Return the published graph's variables: name and shape, kernels height × width × inputs × outputs."""  # noqa: RUF002
+    """Return the published graph's variables: name and shape, kernels height × width × inputs × outputs."""
     shapes: dict[str, tuple[int, ...]] = {}
 
     def norm(scope: str, channels: int) -> None:

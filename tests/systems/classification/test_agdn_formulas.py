@@ -18,7 +18,7 @@ from medtest.systems.classification.networks import deformation
 from medtest.systems.classification.networks.aggregation import Aggregation, DeformableConv, SpectralConv
 
 sys.path.insert(0, str(Path(__file__).parent))
-import agdn_numpy  # noqa: E402
+import agdn_numpy
 
 
 def test_resizing_is_tensorflows_of_old() -> None:

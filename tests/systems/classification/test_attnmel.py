@@ -17,7 +17,7 @@ from medtest.systems.checkpoints.weights import load_network
 from medtest.systems.classification.networks.attnmel import AttentionModule, AttnMel, AttnMelConfig
 
 sys.path.insert(0, str(Path(__file__).parent))
-from classifier_parts import (  # noqa: E402
+from classifier_parts import (
     asked,
     assert_answers_as_recorded,
     noise,
@@ -25,7 +25,7 @@ from classifier_parts import (  # noqa: E402
     small_weights,
     system_of,
 )
-from parity_parts import assert_compact, assert_published_size, golden_state  # noqa: E402
+from parity_parts import assert_compact, assert_published_size, golden_state
 
 ISIC = {
     "isic2016": {"mean": (0.7012, 0.5517, 0.4875), "std": (0.0942, 0.1331, 0.1521)},

@@ -15,7 +15,7 @@ from medtest.systems.checkpoints.checkpoint import CheckpointMismatch, read_stat
 from medtest.systems.checkpoints.glance import names_in
 
 sys.path.insert(0, str(Path(__file__).parent))
-from classifier_parts import (  # noqa: E402
+from classifier_parts import (
     asked,
     assert_answers_as_recorded,
     noise,
@@ -23,7 +23,7 @@ from classifier_parts import (  # noqa: E402
     small_weights,
     system_of,
 )
-from parity_parts import State, assert_compact, assert_published_size, golden_state  # noqa: E402
+from parity_parts import State, assert_compact, assert_published_size, golden_state
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 

@@ -26,14 +26,14 @@ from medtest.systems.classification.networks.synergy import (
 from medtest.systems.classification.networks.xception import SeparableConv, XceptionBlock
 
 sys.path.insert(0, str(Path(__file__).parent))
-from classifier_parts import (  # noqa: E402
+from classifier_parts import (
     asked,
     assert_answers_as_recorded,
     noise,
     small_weights,
     system_of,
 )
-from parity_parts import golden_state  # noqa: E402
+from parity_parts import golden_state
 
 
 def test_it_has_the_published_size() -> None:

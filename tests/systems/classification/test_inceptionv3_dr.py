@@ -14,7 +14,7 @@ from medtest.systems.checkpoints.checkpoint import CheckpointMismatch, load_stri
 from medtest.systems.classification.networks.inception import InceptionConfig, InceptionDR
 
 sys.path.insert(0, str(Path(__file__).parent))
-from classifier_parts import (  # noqa: E402
+from classifier_parts import (
     asked,
     assert_answers_as_recorded,
     noise,
@@ -22,7 +22,7 @@ from classifier_parts import (  # noqa: E402
     small_weights,
     system_of,
 )
-from parity_parts import assert_compact, assert_published_size, golden_state  # noqa: E402
+from parity_parts import assert_compact, assert_published_size, golden_state
 
 CIFAR = {"mean": (0.4914, 0.4822, 0.4465), "std": (0.2023, 0.1994, 0.2010)}
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}

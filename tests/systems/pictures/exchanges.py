@@ -105,7 +105,7 @@ class Vendor:
                 self.end_headers()
                 self.wfile.write(body)
 
-            do_GET = do_POST = _answer  # noqa: N815 - the library's names
+            do_GET = do_POST = _answer
 
             def log_message(self, *said: Any) -> None:
                 return

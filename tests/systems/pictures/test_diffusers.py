@@ -17,7 +17,7 @@ from medtest.records import PICTURES
 from medtest.systems.pictures.diffusers import Diffusers, to_pixels
 
 pytest.importorskip("diffusers")
-from tiny_pipeline import save_pipeline  # noqa: E402 - needs diffusers
+from tiny_pipeline import save_pipeline
 
 SMALL = {"steps": 2, "width": 32, "height": 32}
 

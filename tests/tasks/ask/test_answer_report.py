@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "runner"))
-from answer_parts import TRUTHS, Haze, Instrument, Tint, answer_suite  # noqa: E402
-from runner_helpers import assert_equal_records, go, records  # noqa: E402
-from runner_parts import Dim  # noqa: E402
+from answer_parts import TRUTHS, Haze, Instrument, Tint, answer_suite
+from runner_helpers import assert_equal_records, go, records
+from runner_parts import Dim
 
 from medtest.cases import Address
 from medtest.errors import ExitCode, UserMistakes
@@ -215,7 +215,7 @@ def test_metrics_have_fixed_names(ran: Any) -> None:
     flips = done.materials[0].tables.own.tables.flips
     pooled = flips[(flips.item == "all") & (flips.relation == "overall")]
     assert found["efr"] == pytest.approx(100 * pooled.rate.iloc[0], abs=1e-3)
-    assert all(value == value for value in head.metrics.values())  # noqa: PLR0124 - no NaN reaches a store
+    assert all(value == value for value in head.metrics.values())
 
 
 def test_strips_have_their_words_beside_them(ran: Any) -> None:

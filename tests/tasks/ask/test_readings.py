@@ -25,7 +25,7 @@ from medtest.vqa.answers.answer import State
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracles"))
 
-from question_seeds import ask_of, seed_of  # noqa: E402
+from question_seeds import ask_of, seed_of
 
 FINNISH = {"yksi": "One.", "kaksi": "Two.", "en voi auttaa": "I cannot help with that.", "vaikea": "vaikea"}
 READ = {

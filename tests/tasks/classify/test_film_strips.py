@@ -12,21 +12,21 @@ import pytest
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "runner"))
-from label_parts import Colours, Fade, label_suite  # noqa: E402
-from runner_helpers import go  # noqa: E402
+from label_parts import Colours, Fade, label_suite
+from runner_helpers import go
 
-from medtest.cases import image_sha256  # noqa: E402
-from medtest.errors import MedtestError, UserMistakes  # noqa: E402
-from medtest.report.material import sample_index  # noqa: E402
-from medtest.report.replayed import write_pictures  # noqa: E402
-from medtest.results.records.records_io import Records  # noqa: E402
-from medtest.runner.pictures import films  # noqa: E402
-from medtest.runner.pictures.films import PANEL, FilmFrame, draw_film  # noqa: E402
-from medtest.runner.replay import replay_sequence  # noqa: E402
-from medtest.suite.model import Invocation, Privacy  # noqa: E402
-from medtest.tasks.classify.report import film_strips  # noqa: E402
-from medtest.tasks.classify.report.film_strips import FILMS, film_pictures  # noqa: E402
-from medtest.tasks.classify.tables.films import worst_sequences  # noqa: E402
+from medtest.cases import image_sha256
+from medtest.errors import MedtestError, UserMistakes
+from medtest.report.material import sample_index
+from medtest.report.replayed import write_pictures
+from medtest.results.records.records_io import Records
+from medtest.runner.pictures import films
+from medtest.runner.pictures.films import PANEL, FilmFrame, draw_film
+from medtest.runner.replay import replay_sequence
+from medtest.suite.model import Invocation, Privacy
+from medtest.tasks.classify.report import film_strips
+from medtest.tasks.classify.report.film_strips import FILMS, film_pictures
+from medtest.tasks.classify.tables.films import worst_sequences
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from medtest.training.initial import initialise
 from medtest.training.segmentation.data import Pairs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from training_pairs import write_pairs  # noqa: E402
+from training_pairs import write_pairs
 
 
 def small_pairs(count: int, size: int, random: int = 1) -> Pairs:

@@ -12,17 +12,17 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "generators"))
-from generator_parts import DIGEST, ONE, SEVERAL, SIDE, SmallProbe, picture  # noqa: E402
+from generator_parts import DIGEST, ONE, SEVERAL, SIDE, SmallProbe, picture
 
-from medtest.cases import Classes  # noqa: E402
-from medtest.errors import MedtestError, UserMistakes  # noqa: E402
-from medtest.generators.files import FILE, GeneratorInfo, GeneratorSettings, load_generator  # noqa: E402
-from medtest.generators.goals import decisions, losses, reached, wanted  # noqa: E402
-from medtest.generators.network import GeneratorShape  # noqa: E402
-from medtest.training.classification.cases import LabelledCase, LabelledSet, keep  # noqa: E402
-from medtest.training.generators.recipe import GeneratorRecipe, load_recipe, recipe_names  # noqa: E402
-from medtest.training.generators.task import GeneratorObjective, fooled  # noqa: E402
-from medtest.training.generators.train import noise_floor, train_generator  # noqa: E402
+from medtest.cases import Classes
+from medtest.errors import MedtestError, UserMistakes
+from medtest.generators.files import FILE, GeneratorInfo, GeneratorSettings, load_generator
+from medtest.generators.goals import decisions, losses, reached, wanted
+from medtest.generators.network import GeneratorShape
+from medtest.training.classification.cases import LabelledCase, LabelledSet, keep
+from medtest.training.generators.recipe import GeneratorRecipe, load_recipe, recipe_names
+from medtest.training.generators.task import GeneratorObjective, fooled
+from medtest.training.generators.train import noise_floor, train_generator
 
 COUNT = 24
 CHANGES = {

@@ -22,7 +22,7 @@ _IGNORED = ("_desc_",)
 _REFUSED = ("_requires_", "_mode_", "_wrapper_", "_debug_")
 
 
-class NotPlain(Exception):  # noqa: N818 - it says what a configuration is, and is no fault of anybody
+class NotPlain(Exception):
     """A part of a configuration is more than data; the text says what and where."""
 
 

@@ -205,7 +205,7 @@ def make_transform(described: Mapping[str, Any], key: str) -> Any:
         arguments["keys"] = key
     try:
         return getattr(transforms, f"{name}d")(**{"allow_missing_keys": True, **arguments})
-    except Exception as error:  # noqa: BLE001 - a stranger's arguments may make MONAI raise anything
+    except Exception as error:
         raise NotPlain(f"{described[TARGET]} cannot be made: {type(error).__name__}: {str(error)[:200]}") from error
 
 
@@ -224,5 +224,5 @@ def make_inferer(described: Any) -> Any:
     arguments = {key: value for key, value in described.items() if not key.startswith("_")}
     try:
         return getattr(inferers, name)(**{**arguments, **({"progress": False} if "progress" in arguments else {})})
-    except Exception as error:  # noqa: BLE001 - as for transforms
+    except Exception as error:
         raise NotPlain(f"the inferer cannot be made: {type(error).__name__}: {str(error)[:200]}") from error

@@ -223,7 +223,7 @@ class MonaiBundle(TorchNetwork):
         Args:
             pixels: Float H×W×3, or H×W where the network takes grey images, 0 to 255.
             plan: The bundle's.
-        """  # noqa: RUF002
+        """
         import torch
         from monai.data.meta_tensor import MetaTensor
 
@@ -294,7 +294,7 @@ class MonaiBundle(TorchNetwork):
         return super().input_kind if self._before is not None else InputKind.of(**self._given())
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
-        """Return images through medtest's own preprocessing, B×C×h×w."""  # noqa: RUF002
+        """Return images through medtest's own preprocessing, B×C×h×w."""
         import torch
 
         size = None if self.settings.size is None else (self.settings.size[0], self.settings.size[1])
@@ -343,5 +343,5 @@ def _trusted_parser(plan: BundlePlan, files: BundleFiles) -> Any:
 def _parsed(parser: Any, key: str) -> Any:
     try:
         return parser.get_parsed_content(key, instantiate=True)
-    except Exception as error:  # noqa: BLE001 - a bundle's own code may raise anything
+    except Exception as error:
         raise MedtestError(f"the bundle's {key} cannot be made: {type(error).__name__}: {str(error)[:300]}") from error

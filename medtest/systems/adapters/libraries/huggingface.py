@@ -214,7 +214,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
             )
         except MedtestError:
             raise
-        except Exception as error:  # noqa: BLE001 - transformers raises whatever a stranger's folder leads it to
+        except Exception as error:
             raise MedtestError(
                 f"{folder.name}: transformers cannot make a network of this folder: {type(error).__name__}: "
                 f"{str(error).strip()[:400]}"
@@ -237,7 +237,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         try:
             maker: Any = transformers.AutoImageProcessor
             return maker.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        except Exception as error:  # noqa: BLE001 - as for the network
+        except Exception as error:
             raise MedtestError(
                 f"{folder.name}: its image processor cannot be made: {type(error).__name__}: {str(error).strip()[:300]}"
             ) from error

@@ -73,7 +73,7 @@ def label_inputs(images: Sequence[Image], processor: Any, settings: Any, how: st
         processor: The folder's image processor, None where there is none.
         settings: The user's.
         how: ``official`` or ``as_is``.
-    """  # noqa: RUF002
+    """
     import torch
 
     size, changes = label_changes(processor, settings, how)

@@ -25,7 +25,7 @@ def sized(pixels: Tensor, processor: Any, changes: Mapping[str, Any]) -> Tensor:
         pixels: Float B×3×H×W RGB in [0, 1].
         processor: The image processor.
         changes: What it is told beside its own file.
-    """  # noqa: RUF002
+    """
     from medtest.systems.pixels import whole
 
     given: Tensor = _made(pixels, processor, changes, NUMBERS)["pixel_values"]

@@ -198,7 +198,7 @@ def cut(image: Image, recipe: Preprocessing, how: str) -> Image:
         image: uint8 RGB H×W×3.
         recipe: The network's.
         how: ``official`` or ``as_is``.
-    """  # noqa: RUF002
+    """
     if how == "as_is":
         return stretched(image, recipe.size, recipe.size, recipe.how)
     if recipe.squash:

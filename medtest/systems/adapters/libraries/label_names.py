@@ -132,7 +132,7 @@ class NamedSystem(System):
 
         Raises:
             BadOutput: They have another number of classes.
-        """  # noqa: RUF002
+        """
         from medtest.systems.pixels import logits_of, merged
         from medtest.systems.torch_system import exactly
 
@@ -141,7 +141,7 @@ class NamedSystem(System):
             self._groups = ([], multi) if found is None else (found.groups, found.classes.multi)
         groups, several = self._groups
         if scores.ndim != 2 or (groups and scores.shape[1] != sum(map(len, groups))):
-            raise BadOutput(f"gave shape {tuple(scores.shape)}; images × classes are expected")  # noqa: RUF001
+            raise BadOutput(f"gave shape {tuple(scores.shape)}; images × classes are expected")
         logits = exactly(scores) if self.gives == "logits" else logits_of(exactly(scores), multi=several)
         return merged(logits, groups, multi=several) if groups else logits
 
@@ -154,7 +154,7 @@ class NamedSystem(System):
         found = self.naming
         classes = None if found is None else len(found.own)
         if scores.ndim != 2 or scores.shape[0] != images or (classes is not None and scores.shape[1] != classes):
-            wanted = f"{images} × {classes or 'classes'}"  # noqa: RUF001
+            wanted = f"{images} × {classes or 'classes'}"
             raise BadOutput(f"gave shape {tuple(scores.shape)}; {wanted} is expected")
         rows = list(np.asarray(scores.detach().float().cpu().numpy(), np.float32))
         return [found.merged(row, self.gives) for row in rows] if found is not None and found.merges else list(rows)

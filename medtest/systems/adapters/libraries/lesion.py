@@ -148,7 +148,7 @@ def lesion_map(scores: Tensor, classes: Sequence[int], activation: Activation) -
 
 
 def lesion_logits(scores: Tensor, classes: Sequence[int], activation: Activation) -> Tensor:
-    """Return logits of what :func:`lesion_map` gives, B×h×w, exact where that is saturated."""  # noqa: RUF002
+    """Return logits of what :func:`lesion_map` gives, B×h×w, exact where that is saturated."""
     import torch
 
     from medtest.systems.pixels import logits_of
@@ -171,7 +171,7 @@ def checked_scores(given: Any, images: int | None, classes: int | None) -> Tenso
     """
     scores = tensor_of(given)
     if scores.ndim != 4 or images not in (None, scores.shape[0]):
-        wanted = "images × classes × h × w are expected"  # noqa: RUF001
+        wanted = "images × classes × h × w are expected"
         raise BadOutput(f"gave shape {tuple(scores.shape)} for {images or 'some'} images; {wanted}")
     if classes not in (None, scores.shape[1]):
         raise BadOutput(f"gave {scores.shape[1]} classes where its files promise {classes}")

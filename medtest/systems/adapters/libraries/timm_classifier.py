@@ -194,7 +194,7 @@ def _recipe(configured: Mapping[str, Any]) -> Preprocessing:
         if not (
             fits and mode in ("center", "squash") and how in FILTERS and len(mean) == len(std) == 3 and min(std) > 0
         ):
-            raise ValueError(f"input {channels}×{height}×{width}, crop {mode} {share:g}, {how}")  # noqa: RUF001
+            raise ValueError(f"input {channels}×{height}×{width}, crop {mode} {share:g}, {how}")
     except (KeyError, TypeError, ValueError, AssertionError) as error:
         raise MedtestError(
             f"{CONFIG}: square RGB images of 16 to 4096 pixels, cut from the middle (center or squash), are possible; "

@@ -51,7 +51,7 @@ class TorchNetwork(TorchSystem):
         self._activation = resolved_activation(self.settings.activation, len(names), system=self.name)
 
     def scores(self, outputs: Any) -> Tensor:
-        """Return the classes' scores, in their order, B×C×h×w."""  # noqa: RUF002
+        """Return the classes' scores, in their order, B×C×h×w."""
         return checked_scores(outputs, None, None)
 
     def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
@@ -75,7 +75,7 @@ class TorchNetwork(TorchSystem):
         return resized_map(self.map_logits(scores), shape)
 
     def map_logits(self, scores: Tensor) -> Tensor:
-        """Return logits of what :meth:`probability` gives, B×h×w."""  # noqa: RUF002
+        """Return logits of what :meth:`probability` gives, B×h×w."""
         from medtest.systems.pixels import at_half as logits_at_half
 
         return logits_at_half(self.to_logits(self._of_known_classes(scores)), self.threshold)

@@ -47,5 +47,5 @@ def _built(build: Callable[[], nn.Module], name: str) -> nn.Module:
         return build()
     except MedtestError:
         raise
-    except Exception as error:  # noqa: BLE001 - a stranger's description may make a library raise anything
+    except Exception as error:
         raise MedtestError(f"{name} cannot be built: {type(error).__name__}: {str(error)[:300]}") from error

@@ -136,7 +136,7 @@ class Registered(ExportedGraph):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self._model = self._loaded(folder)
-        except Exception as error:  # noqa: BLE001 - whatever a stranger's model raises
+        except Exception as error:
             text = " ".join(str(error).split())[:300]
             raise MedtestError(f"{self.settings.uri} cannot be loaded: {type(error).__name__}: {text}") from error
 

@@ -81,7 +81,7 @@ def version_of(uri: str, *, where: str) -> ModelVersion:
     try:
         with _quiet():
             return _fetched(named["name"], named["version"], named["alias"])
-    except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy, requests and servers raise anything
+    except Exception as error:
         text = redact(" ".join(str(error).split()))[:300]
         raise Mistake(
             where=where,

@@ -136,7 +136,7 @@ class Classifier(nn.Module):
 
 
 def pool_same(x: Tensor) -> Tensor:
-    """Take the largest of 3×3 at every second place, padded as TensorFlow's SAME: what is odd goes right and below."""  # noqa: RUF002
+    """Take the largest of 3×3 at every second place, padded as TensorFlow's SAME: what is odd goes right and below."""
     padding: list[int] = []
     for size in (int(x.shape[3]), int(x.shape[2])):
         total = max(0, (-(-size // 2) - 1) * 2 + 3 - size)

@@ -64,7 +64,7 @@ class DeformableConv(nn.Module):
     Args:
         inputs: Channels that come in.
         outputs: Channels that go out.
-    """  # noqa: RUF002
+    """
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ def sampled_convolution(x: Tensor, offsets: Tensor, weight: Tensor, bias: Tensor
         offsets: float [B, 18, h, w], a row and a column per tap.
         weight: float [O, C, 3, 3].
         bias: float [O], or None.
-    """  # noqa: RUF002
+    """
     batch, _, height, width = x.shape
     rows = torch.arange(height, device=x.device, dtype=x.dtype)[:, None]
     columns = torch.arange(width, device=x.device, dtype=x.dtype)[None, :]

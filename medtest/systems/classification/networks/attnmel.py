@@ -61,7 +61,7 @@ class AttentionModule(nn.Module):
         Args:
             local: [B, C, h, w].
             whole: [B, C', h', w'], brought to h×w (bilinear, corners not aligned) after its convolution.
-        """  # noqa: RUF002
+        """
         size = (int(local.shape[2]), int(local.shape[3]))
         judged = functional.interpolate(self.W_g(whole), size=size, mode="bilinear", align_corners=False)
         scores: Tensor = self.phi(functional.relu(self.W_l(local) + judged))
@@ -122,13 +122,13 @@ class AttnMel(nn.Module):
 
         Returns:
             Logits [B, classes], and the weights of the two attention modules, [B, 1, H/8, W/8] and [B, 1, H/16, W/16].
-        """  # noqa: RUF002
+        """
         x = functional.max_pool2d(self.conv_block1(x), 2)
         x = functional.max_pool2d(self.conv_block2(x), 2)
         third = functional.max_pool2d(self.conv_block3(x), 2)
         fourth = functional.max_pool2d(self.conv_block4(third), 2)
         deepest = functional.max_pool2d(self.conv_block5(fourth), 2)
-        # The published pool of 7×7 is this mean at 224×224; at other sizes it would leave places out.  # noqa: RUF003
+        # The published pool of 7×7 is this mean at 224×224; at other sizes it would leave places out.
         whole = deepest.mean(dim=(2, 3))
         first_map, first_vector = self.attn1(third, deepest)
         second_map, second_vector = self.attn2(fourth, deepest)

@@ -23,7 +23,7 @@ class CheXNetConfig:
         stem: Channels of the first convolution.
         bottleneck: Channels of the 1×1 convolution of a layer, as a multiple of ``growth``.
         classes: Number of findings.
-    """  # noqa: RUF002
+    """
 
     growth: int = 32
     blocks: tuple[int, int, int, int] = (6, 12, 24, 16)
@@ -59,7 +59,7 @@ class CheXNet(nn.Module):
 
         Args:
             x: float [B, 3, H, W], RGB, ImageNet mean and standard deviation; 224×224 in the published network.
-        """  # noqa: RUF002
+        """
         probabilities: Tensor = self.densenet121(x)
         return probabilities
 

@@ -53,7 +53,7 @@ def attention_of(features: Tensor) -> Tensor:
 
     Args:
         features: [B, C, h, w].
-    """  # noqa: RUF002
+    """
     strength = torch.relu(features).mean(dim=1, keepdim=True)
     low = strength.amin(dim=(2, 3), keepdim=True)
     span = strength.amax(dim=(2, 3), keepdim=True) - low

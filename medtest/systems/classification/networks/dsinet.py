@@ -40,7 +40,7 @@ class DSINetConfig:
         gate: Hidden width of the gates over them.
         cls: Output channels of the three separable convolutions before the classifier.
         context: Width of the prototypes.
-    """  # noqa: RUF002
+    """
 
     backbone: XceptionConfig = field(default_factory=XceptionConfig)
     classes: int = 3
@@ -93,7 +93,7 @@ class Pyramid(nn.Module):
 
 
 class _PlainSeparable(nn.Module):
-    """A depthwise 3×3 of dilation 2 and a pointwise convolution, nothing between."""  # noqa: RUF002
+    """A depthwise 3×3 of dilation 2 and a pointwise convolution, nothing between."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class DSINet(nn.Module):
         height, width = int(x.shape[2]), int(x.shape[3])
         if height % 8 or width % 8 or height * width < 64 * self.config.points:
             least = f"at least {64 * self.config.points} pixels"
-            raise MedtestError(f"DSI-Net takes images whose sides are multiples of 8, of {least}, not {width}×{height}")  # noqa: RUF001
+            raise MedtestError(f"DSI-Net takes images whose sides are multiples of 8, of {least}, not {width}×{height}")
         quarter, deep, deepest = self.backbone(x)
         shortcut = self.shortcut_conv(quarter)
         pyramid = self.aspp(deepest)

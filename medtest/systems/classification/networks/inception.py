@@ -32,7 +32,7 @@ class InceptionConfig:
         auxiliary: Whether there is the side head that helps in training. It needs inputs of 299×299.
         transform_input: Whether ``forward`` first turns ImageNet's normalisation into Inception's.
         dropout: Per cent of the last features that training leaves out.
-    """  # noqa: RUF002
+    """
 
     sixteenths: int = SIXTEENTHS
     classes: int = 4
@@ -79,7 +79,7 @@ class InceptionDR(nn.Module):
         Returns:
             Logits [B, classes]; while training with the side head a named tuple of its logits and these
             (``logits``, ``aux_logits``).
-        """  # noqa: RUF002
+        """
         return self.model(x)
 
 

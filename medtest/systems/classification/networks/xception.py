@@ -45,7 +45,7 @@ class SeparableConv(nn.Module):
         stride: Stride of the depthwise convolution.
         dilation: Its dilation.
         rectified: Where the ReLU is: ``before`` both convolutions, or ``after`` each.
-    """  # noqa: RUF002
+    """
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 He et al., "Deep Residual Learning for Image Recognition", CVPR 2016, with the stride on the 3×3 convolution, as
 torchvision's "v1.5". Parameter names below each stage are torchvision's. Widths and depths are arguments.
-"""  # noqa: RUF002
+"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ResNetConfig:
         stem: Output channels of the 7×7 convolution.
         planes: Base channels of the stages; a stage gives four times as many.
         blocks: Number of blocks of each stage.
-    """  # noqa: RUF002
+    """
 
     stem: int = 64
     planes: tuple[int, int, int] = (64, 128, 256)

@@ -4,7 +4,7 @@ Wei et al., "Shallow Attention Network for Polyp Segmentation", MICCAI 2021 (arX
 Res2Net, multiplied into one another so that the deeper ones mask the noise of the shallower ones (section 2.2), and one
 1×1 convolution. Parameter names and layer details (resizes that align corners, an answer at 1/8 of the input) follow
 the published network, checked against recorded outputs in the tests.
-"""  # noqa: RUF002
+"""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def _changes(changes: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _share(value: float) -> str:
-    return "" if value != value else f"{value:.3f}"  # noqa: PLR0124 - NaN is unlike itself
+    return "" if value != value else f"{value:.3f}"
 
 
 def _states(states: pd.DataFrame) -> list[dict[str, Any]]:
@@ -264,4 +264,4 @@ def seconds_words(row: Mapping[Any, Any]) -> str:
 
 
 def _whole(value: float) -> str:
-    return "" if value != value else f"{value:,.0f}"  # noqa: PLR0124 - NaN is unlike itself
+    return "" if value != value else f"{value:,.0f}"

@@ -186,7 +186,7 @@ def _images(sums: Floats) -> Floats:
 
     Args:
         sums: images × 2 (right, cases) × questions.
-    """  # noqa: RUF002
+    """
     right, cases = sums[:, 0], sums[:, 1]
     return np.stack([(cases > 0).sum(0), (right > 0).sum(0), (right < cases).sum(0)]).astype(np.float64)
 
@@ -197,7 +197,7 @@ def _accuracies(sums: Floats, first: NDArray[np.bool_]) -> tuple[Floats, Floats]
     Args:
         sums: N × 2 (right, cases) × relations × questions.
         first: Which relation is the source.
-    """  # noqa: RUF002
+    """
     right, cases = np.moveaxis(sums, (1, 2), (0, -1))
     with np.errstate(invalid="ignore", divide="ignore"):
         # relations side by side in memory: numpy adds in that order, on which a rounded last digit may hang

@@ -64,7 +64,7 @@ class Questions(Places):
         return np.array([name not in (SOURCE, UNCHANGED) for name in self.relations], dtype=bool)
 
     def counts(self, values: ArrayLike) -> NDArray[np.int64]:
-        """Return how many answers are so, (relations + overall) × (questions + all)."""  # noqa: RUF002
+        """Return how many answers are so, (relations + overall) × (questions + all)."""
         return np.asarray(margins(self.totals(values), self.pooled)[0], np.int64)
 
     def rates(self, part: ArrayLike, whole: ArrayLike, *, pools: bool = True) -> Rates:
@@ -80,7 +80,7 @@ class Questions(Places):
         return rates(self, part, whole, pools=(CASES,), pooled=self.pooled, resampled=resampled)
 
     def means(self, values: Floats, known: NDArray[np.bool_]) -> Floats:
-        """Return means of known values, rounded, (relations + overall) × (questions + all)."""  # noqa: RUF002
+        """Return means of known values, rounded, (relations + overall) × (questions + all)."""
         sums = [margins(self.totals(one), self.pooled)[0] for one in (np.where(known, values, 0.0), known)]
         with np.errstate(invalid="ignore", divide="ignore"):
             return decimals(sums[0] / sums[1])
@@ -92,7 +92,7 @@ class Questions(Places):
             columns: Of (relations + overall) × (questions + all) each.
             keep: Which of them.
             order: Names of all columns.
-        """  # noqa: RUF002
+        """
         names = ({"item": (*self.items, ALL)}, {"relation": (*self.relations, OVERALL)})
         made = table(names, {name: np.asarray(value).T for name, value in columns.items()}, keep.T)
         return made[list(order)]

@@ -140,7 +140,7 @@ class _Flips:
 
         What a question weighs is how often it is judged in the pool: a relation that takes a question away would
         otherwise be held against that question's own unsteadiness.
-        """  # noqa: RUF002
+        """
         again = self._again[..., items]
         cases = judged if judged.any() else np.ones(len(judged))
         weights = cases / np.maximum(1.0, again[:, 1].sum(0)) if pool else np.ones(len(cases))

@@ -162,8 +162,8 @@ def _said(row: dict[object, object] | None) -> GivenAnswer | None:
         words=str(row["answer"] or ""),
         value=str(row["said"] or ""),
         state=str(row["state"]),
-        flipped=None if same != same or same is None else same == 0,  # noqa: PLR0124 - NaN is unlike itself
-        right=None if right != right or right is None else right == 1,  # noqa: PLR0124
+        flipped=None if same != same or same is None else same == 0,
+        right=None if right != right or right is None else right == 1,
         wanted=str(row["wanted"] or ""),
         why=str(row["why"] or ""),
     )

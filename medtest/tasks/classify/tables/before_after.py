@@ -161,7 +161,7 @@ def _layout(paired: PairedLabels) -> SumColumns:
 
 
 def _sums(paired: PairedLabels) -> list[Floats]:
-    """Return clusters × 2 (before, after) × rows × width sums of each data set."""  # noqa: RUF002
+    """Return clusters × 2 (before, after) × rows × width sums of each data set."""
     every = np.arange(len(paired.cell))
     sides = [paired.sums(*rows_of(side, every, paired=False).T) for side in (paired.before, paired.after)]
     return [np.stack(both, axis=1).swapaxes(2, 3) for both in zip(*sides, strict=True)]

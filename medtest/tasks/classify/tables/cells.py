@@ -127,7 +127,7 @@ class CellPool:
         rows: Which cases, for each data set.
         sums: clusters × (severities + all) × width of each data set.
         drawn: Gives replicates × (severities + all) × width sums of resampled clusters for every data set there is.
-    """  # noqa: RUF002
+    """
 
     cases: Cases
     dataset: str
@@ -149,12 +149,12 @@ class CellPool:
 
     @cached_property
     def totals(self) -> Floats:
-        """Sums of all clusters, (severities + all) × width."""  # noqa: RUF002
+        """Sums of all clusters, (severities + all) × width."""
         return np.asarray(np.sum([one.sum(0) for one in self.sums], axis=0), np.float64)
 
     @cached_property
     def draws(self) -> Floats:
-        """Sums of resampled clusters, replicates × (severities + all) × width."""  # noqa: RUF002
+        """Sums of resampled clusters, replicates × (severities + all) × width."""
         every = self.drawn()
         return np.asarray(np.sum([every[number] for number in self.numbers], axis=0), np.float64)
 

@@ -192,7 +192,7 @@ def _against_source(layout: SumColumns, total: Floats, per_cluster: Floats) -> d
         layout: How counts lie.
         total: Sums of all clusters, width.
         per_cluster: clusters × width.
-    """  # noqa: RUF002
+    """
     worse, better, pairs, compared, changed, right = (
         int(layout.get(total, name))
         for name in ("became_wrong", "became_right", "pairs", "compared", "changed", "source_right")

@@ -58,7 +58,7 @@ class DepictedCases:
         tells: Texts of what readers tell.
         source_scene: Of follow-ups those of the source.
         source_tells: Likewise.
-    """  # noqa: RUF002
+    """
 
     relations: tuple[str, ...]
     relation: Integers
@@ -111,7 +111,7 @@ class DepictedCases:
         return Resampler(self.clusters, "depictions")
 
     def place(self, columns: int = 1) -> Places:
-        """Return where the cases stand: relations × columns, every case once in each column."""  # noqa: RUF002
+        """Return where the cases stand: relations × columns, every case once in each column."""
         cell = self.relation[None] * columns + np.arange(columns)[:, None]
         return Places(
             shape=(len(self.relations), columns),

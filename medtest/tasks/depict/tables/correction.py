@@ -50,7 +50,7 @@ class Correction:
 
     @cached_property
     def _kinds(self) -> Mapping[str, tuple[dict[str, int], Floats, Floats]]:
-        """By kind of a card the place of each name, and sensitivities and specificities, draws × names; first as is."""  # noqa: RUF002
+        """By kind of a card the place of each name, and sensitivities and specificities, draws × names; first as is."""
         found = {}
         for kind in ("class", "predicate"):
             rows = [row for row in self.card.of_kind(kind) if row.told]
@@ -137,7 +137,7 @@ class _Logs:
         sensitive: Sensitivities.
         specific: Specificities.
         pairs: Whether pairs are judged.
-    """  # noqa: RUF002
+    """
 
     def __init__(self, sensitive: Floats, specific: Floats, *, pairs: bool) -> None:
         se, sp = np.clip(sensitive, 1e-6, 1 - 1e-9), np.clip(specific, 1e-6, 1 - 1e-9)

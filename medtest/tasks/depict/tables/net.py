@@ -110,7 +110,7 @@ def _row(cases: DepictedCases, own: Integers, wrong: Floats, floor: Integers, fl
 
 
 def _sums(cases: DepictedCases, rows: Integers, wrong: Floats) -> Floats:
-    """Return weighted errors and cases by cluster, clusters × 2."""  # noqa: RUF002
+    """Return weighted errors and cases by cluster, clusters × 2."""
     weight = cases.weight[rows]
     columns = [np.bincount(cases.cluster[rows], one, cases.clusters) for one in (wrong * weight, weight)]
     return np.stack(columns, axis=1)
