@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from medtest import __version__
-from medtest.cli.terminal import MAKE, MODELS, READ, RUN, GroupedCommands, console
+from medtest.cli.new.skeleton import PartKind
+from medtest.cli.terminal import MAKE, MODELS, READ, RUN, GroupedCommands, console, say
 from medtest.cli.typed import ConfigDirs, Tokens
 from medtest.plugins import FAMILIES
 
@@ -100,6 +101,19 @@ def _names_suite(token: str) -> bool:
     if token.startswith("~"):
         return False
     return "=" not in token or token.startswith("suite=") or Path(token).expanduser().exists()
+
+
+@app.command("new", rich_help_panel=RUN)
+def new(
+    kind: Annotated[PartKind, typer.Argument(help="Kind of part.")],
+    name: Annotated[str, typer.Argument(help="Its name in suites, for example my_shadow.")],
+    folder: Annotated[Path, typer.Option(help="Parent of the new folder.")] = Path("."),
+) -> None:
+    """Write a package skeleton for a part of your own, with a contract test: medtest new relation my_shadow."""
+    from medtest.cli.new.skeleton import write_skeleton
+
+    written = write_skeleton(kind, name, folder)
+    say(console(), f"Wrote {written}. Next: pip install -e {written} && pytest {written}")
 
 
 @app.command("sheet", rich_help_panel=RUN)

@@ -1,0 +1,1 @@
+"""The command ``medtest new``: a package skeleton for a part of your own."""
