@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,19 +24,33 @@ os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "5")  # how long
 pytest.importorskip("ray")
 
 
-class Nodes:
-    """A head without processors, on which nothing runs, and nodes with one processor each."""
+_STORE = {"object_store_memory": 80 * 1024**2}
 
-    def __init__(self, count: int) -> None:
+
+class Nodes:
+    """A head without processors, on which nothing runs, and nodes with one processor each.
+
+    The head's node is the one through which a run on this machine speaks to the cluster as long as it lives: Ray
+    prefers the head among the nodes of a machine.
+
+    Args:
+        count: How many nodes there are at first.
+        variables: Environment variables of the nodes, and of the processes that Ray starts there.
+    """
+
+    def __init__(self, count: int, variables: Mapping[str, str] | None = None) -> None:
+        self._variables = dict(variables or {})
+        self._start_head()
+        for _ in range(count):
+            self.add()
+
+    def _start_head(self, **more: Any) -> None:
         from ray.cluster_utils import Cluster
 
         self._cluster = Cluster(
-            initialize_head=True,
-            head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 80 * 1024**2},
+            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, **_STORE, **more}
         )
         self._nodes: list[Any] = []
-        for _ in range(count):
-            self.add()
 
     @property
     def address(self) -> str:
@@ -45,7 +59,7 @@ class Nodes:
     def add(self) -> None:
         for last in (False, False, True):
             try:
-                self._nodes.append(self._cluster.add_node(num_cpus=1, object_store_memory=80 * 1024**2))
+                self._nodes.append(self._cluster.add_node(num_cpus=1, env_vars=self._variables, **_STORE))
                 return
             except Exception as error:  # Ray gives a node 30 s, which a busy machine may not have
                 if last or "timed out during startup" not in str(error):
@@ -57,22 +71,51 @@ class Nodes:
     def kill_head(self) -> None:
         self._cluster.head_node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
 
+    def kill_node_of_driver(self) -> None:
+        """Kill the raylet beside the head and wait until the head itself (GCS), which lives on, knows of it."""
+        self._cluster.head_node.kill_raylet(check_alive=False)
+        until = time.monotonic() + 240.0
+        while self.alive(self._cluster.head_node.node_id):
+            assert time.monotonic() < until, "the head does not notice that its node is dead"
+            time.sleep(0.2)
+
+    def alive(self, node_id: str) -> bool:
+        return any(node["Alive"] and node["NodeID"] == node_id for node in self._cluster.global_state.node_table())
+
+    def restart_head(self) -> None:
+        """Start a head without nodes at the address of the one that was killed, as an operator of clusters does."""
+        port = int(self.address.rpartition(":")[2])
+        for node in self._nodes:
+            node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
+        self._start_head(gcs_server_port=port)
+
+    def free_cpus(self) -> float:
+        return float(self._cluster.global_state.available_resources().get("CPU", 0.0))
+
     def shutdown(self) -> None:
         self._cluster.shutdown()
 
 
 @contextmanager
-def nodes(count: int) -> Iterator[Nodes]:
-    made = Nodes(count)
+def nodes(count: int, variables: Mapping[str, str] | None = None) -> Iterator[Nodes]:
+    made = Nodes(count, variables)
     try:
         yield made
     finally:
         made.shutdown()
 
 
-def on_cluster(suite: Suite, home: Path, address: str | None, *, limits: Limits = QUICK, **options: Any) -> RunOutcome:
+def on_cluster(
+    suite: Suite,
+    home: Path,
+    address: str | None,
+    *,
+    limits: Limits = QUICK,
+    wait_seconds: float = 240.0,
+    **options: Any,
+) -> RunOutcome:
     """Run a suite on the nodes of a cluster."""
-    cluster = ClusterSettings(address=address, wait_seconds=240.0)
+    cluster = ClusterSettings(address=address, wait_seconds=wait_seconds)
     return run_suite(suite, Invocation(home=home, quiet=True, cluster=cluster, **options), limits=limits)
 
 

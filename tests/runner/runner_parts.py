@@ -120,6 +120,7 @@ class ThresholdSettings(SystemSettings):
         when: Part of an address on which the fault shows; "" for every case.
         once: A file that is made at the first fault; afterwards there is none.
         pause: Seconds a batch takes.
+        gate: A file without which a batch that ``when`` is in waits; "" for none.
         log: A file to which one line a call is appended.
     """
 
@@ -128,6 +129,7 @@ class ThresholdSettings(SystemSettings):
     when: str = ""
     once: str = ""
     pause: float = 0.0
+    gate: str = ""
     log: str = ""
 
 
@@ -152,6 +154,10 @@ class Threshold(System):
                 file.write(f"{os.getpid()} {' '.join(map(str, addresses))}\n")
         if self.settings.pause:
             time.sleep(self.settings.pause)
+        while self.settings.gate and not Path(self.settings.gate).exists():
+            if not any(self.settings.when in str(a) for a in addresses):
+                break
+            time.sleep(0.05)
         hit = [bool(self.settings.fault) and self.settings.when in str(a) for a in addresses]
         if any(hit) and self.settings.once:
             mark = Path(self.settings.once)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from crafting_parts import crafting_suite
 from question_parts import question_suite
-from ray_clusters import Nodes, Running, nodes, on_cluster, rows_on_disk, wait_for_rows
+from ray_clusters import Nodes, Running, nodes, on_cluster, wait_for_rows
 from runner_helpers import QUICK, assert_equal_records, go, records
 from runner_parts import make_suite
 from s3_server import Bucket
 
 from medtest.data_url import fetched
-from medtest.errors import MedtestError, UserMistakes
+from medtest.errors import UserMistakes
 from medtest.phantoms.colon import make_colon
 from medtest.runner import Limits, run_suite
 from medtest.suite.compose import load
@@ -72,23 +72,6 @@ def test_a_node_that_is_killed_in_the_middle_costs_nothing_but_time(times: int, 
     assert far is not None
     assert any("was lost with its node" in notice for notice in far.notices)
     assert_equal_records(records(far), records(local))
-
-
-def test_a_head_that_dies_ends_the_run_with_one_message_and_it_goes_on_where_it_was(tmp_path: Path) -> None:
-    suite = make_suite(seeds=100, systems={"bright": {"pause": 0.2}})
-    with nodes(1) as made:
-        running = Running(lambda: on_cluster(suite, tmp_path, made.address, limits=FREQUENT))
-        wait_for_rows(running, tmp_path, 40)
-        made.kill_head()
-        running.ended(120)
-    assert isinstance(running.error, MedtestError)
-    assert "The Ray cluster is gone" in str(running.error)
-    kept = rows_on_disk(tmp_path)
-    assert kept > 40
-    again = go(suite, tmp_path, workers=2)
-    assert again.systems[0].cases_reused == kept
-    assert again.systems[0].finished == again.systems[0].planned == 100 * 11
-    assert_equal_records(records(again), records(go(make_suite(seeds=100), tmp_path / "local")))
 
 
 def test_nobody_at_an_address_is_one_message(tmp_path: Path) -> None:

@@ -1,49 +1,41 @@
 """Ray's driver, in a process of its own: a cluster that dies takes this process with it and not the run.
 
-It starts or joins a cluster, makes an actor for each worker that is wanted, and passes on what is said. Ray sends home
-no figures of its use, opens no dashboard, and one that is started here listens on loopback alone.
+It starts or joins a cluster, makes an actor for each worker that is wanted, and passes on what is said. It watches the
+nodes: when its own dies, Ray ends every actor that was started through it and starts no other, so that this process
+says so and ends, and the run's process starts another. Ray sends home no figures of its use, opens no dashboard, and
+one that is started here listens on loopback alone.
 """
 
 from __future__ import annotations
 
 import os
-import queue
 import socket
 import tempfile
 import threading
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from medtest.runner.cluster.node import machine
+from medtest.runner.cluster.actor import WAIT_SECONDS, Actor, first_line
 from medtest.runner.cluster.talk import (
     BridgeJob,
     ClusterJoined,
+    ClusterSeen,
     Command,
+    CutOff,
     Drop,
     Give,
-    Heard,
-    HostHeard,
-    HostStart,
     Kill,
     NoCluster,
-    NodeFacts,
     Open,
+    Report,
     Start,
-    WorkerEnded,
-    WorkerPlaced,
 )
 
-_WAIT = 2.0
-"""Seconds for which an actor's call waits for something to be said."""
 _ANSWER_SECONDS = 10.0
-_UNHEARD = 20.0
-"""Seconds after which an actor is killed whose process was to be."""
-_THREADS = 5
-"""Calls that an actor answers at a time: one that waits, and short ones beside it."""
 _OFF = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_worker_niceness": "0"}
 """Of a Ray that is started here: its address is then 127.0.0.1, who speaks to it needs the token in the home folder,
@@ -59,45 +51,52 @@ class Bridge:
         job: What it is for.
         send: Puts a report into the pipe to the run's process.
         own_process: True.
+
+    Attributes:
+        job: What it is for.
+        ray: The library, once it is open.
+        host: The class of actors, as Ray wants it.
     """
 
     def __init__(self, job: BridgeJob, send: Callable[[Any], None], *, own_process: bool = True) -> None:
-        self._job = job
+        self.job = job
+        self.ray: Any = None
+        self.host: Any = None
         self._send = send
-        self._actors: dict[int, _Actor] = {}
-        self._ray: Any = None
-        self._host: Any = None
+        self._actors: dict[int, Actor] = {}
+        self._node = ""
+        self._leaving = threading.Lock()
 
     def open(self) -> bool:
         """Start or join the cluster and say so, or why that cannot be."""
-        _be_ordinary(self._job)
+        _be_ordinary(self.job)
         started = time.monotonic()
         try:
             import ray
 
-            self._ray = ray
+            self.ray = ray
             self._join()
+            context = ray.get_runtime_context()
+            self._node = context.get_node_id()
+            nodes = ray.nodes()
+            joined = ClusterJoined(
+                address=str(context.gcs_address),
+                here=next((str(node["NodeManagerAddress"]) for node in nodes if node["NodeID"] == self._node), ""),
+                seen=self._seen(nodes),
+                seconds=time.monotonic() - started,
+            )
         except ImportError as error:
             self._send(NoCluster(f"no Ray ({error})", "Install it: pip install 'medtest[ray]'."))
             return False
         except Exception as error:  # noqa: BLE001 - Ray raises of every kind; the run's process says it in one message
-            self._send(NoCluster(_first_line(error), _advice(error, self._job)))
+            self._send(NoCluster(first_line(error), _advice(error, self.job)))
             return False
-        all_of = ray.cluster_resources()
-        nodes = [node for node in ray.nodes() if node["Alive"]]
-        self._send(
-            ClusterJoined(
-                cpus=float(all_of.get("CPU", 0.0)),
-                gpus=float(all_of.get("GPU", 0.0)),
-                nodes=len(nodes),
-                room=sum(self._room(node["Resources"]) for node in nodes),
-                seconds=time.monotonic() - started,
-            )
-        )
+        self._send(joined)
+        threading.Thread(target=self._watch, args=(joined.seen,), name="nodes", daemon=True).start()
         return True
 
     def _join(self) -> None:
-        job, ray = self._job, self._ray
+        job = self.job
         how: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if job.address:
             _answers(job.address)
@@ -110,34 +109,60 @@ class Bridge:
             self._init(how)
         from medtest.runner.cluster.host import WorkerHost
 
-        options: dict[str, Any] = {"num_cpus": job.cpus, "num_gpus": job.gpus, "max_restarts": 0}
-        self._host = ray.remote(WorkerHost).options(**options, max_task_retries=0, max_concurrency=_THREADS)
+        self.host = self.ray.remote(WorkerHost)
 
     def _init(self, how: dict[str, Any]) -> None:
         for number in range(1, _TRIES + 1):
             try:
-                self._ray.init(**how)
+                self.ray.init(**how)
                 return
             except Exception as error:
-                if self._job.address or "timed out during startup" not in str(error) or number == _TRIES:
+                if self.job.address or "timed out during startup" not in str(error) or number == _TRIES:
                     raise
-                self._ray.shutdown()
+                self.ray.shutdown()
 
-    def _room(self, resources: dict[str, float]) -> int:
-        wanted = {"CPU": self._job.cpus, "GPU": self._job.gpus}
-        return int(min(resources.get(name, 0.0) // each for name, each in wanted.items() if each > 0))
+    def _seen(self, nodes: Sequence[Mapping[str, Any]]) -> ClusterSeen:
+        """Return what is known of the cluster's nodes, as :func:`ray.nodes` lists them."""
+        alive = [node["Resources"] for node in nodes if node["Alive"]]
+        free = self.ray.available_resources()
+        wanted = {"CPU": self.job.cpus, "GPU": self.job.gpus}
+        return ClusterSeen(
+            nodes=len(alive),
+            cpus=sum(has.get("CPU", 0.0) for has in alive),
+            gpus=sum(has.get("GPU", 0.0) for has in alive),
+            free_cpus=float(free.get("CPU", 0.0)),
+            free_gpus=float(free.get("GPU", 0.0)),
+            room=sum(
+                int(min(has.get(name, 0.0) // share for name, share in wanted.items() if share > 0)) for has in alive
+            ),
+        )
+
+    def _watch(self, seen: ClusterSeen) -> None:
+        """Tell of nodes that come and go. Where the head is silent, Ray itself ends this process."""
+        while True:
+            time.sleep(WAIT_SECONDS)
+            self.end_if_cut_off()
+            with suppress(Exception):
+                now = self._seen(self.ray.nodes())
+                if now != seen:
+                    seen = now
+                    self._send(seen)
 
     def run(self, command: Command) -> None:
         """Do what the run's process asks."""
         match command:
             case Open(number=number):
-                self._actors[number] = _Actor(number, self)
+                if number not in self._actors:  # it may be asked for twice where another bridge was lost
+                    self._actors[number] = Actor(number, self)
             case Start(number=number, begin=begin):
-                self._actors[number].start(begin)
+                if (actor := self._actors.get(number)) is not None:
+                    actor.start(begin)
             case Give(number=number, content=content):
-                self._actors[number].give(content)
+                if (actor := self._actors.get(number)) is not None:
+                    actor.give(content)
             case Kill(number=number):
-                self._actors[number].kill()
+                if (actor := self._actors.get(number)) is not None:
+                    actor.kill()
             case Drop(number=number):
                 if (actor := self._actors.pop(number, None)) is not None:
                     actor.drop()
@@ -147,117 +172,27 @@ class Bridge:
         for actor in list(self._actors.values()):
             actor.drop()
         for actor in list(self._actors.values()):
-            actor.thread.join(timeout=_WAIT)
-        self._ray.shutdown()
+            actor.thread.join(timeout=WAIT_SECONDS)
+        self.ray.shutdown()
 
     # what an actor asks of it
 
-    @property
-    def ray(self) -> Any:
-        """The library."""
-        return self._ray
-
-    def new_host(self) -> Any:
-        """Return the handle of a new actor."""
-        return self._host.remote(self._job.probe, machine())
-
-    def report(self, what: Any) -> None:
+    def report(self, what: Report) -> None:
         """Tell the run's process."""
         self._send(what)
 
-
-class _Actor:
-    """One actor: a thread that listens to it, and what is sent to it."""
-
-    def __init__(self, number: int, bridge: Bridge) -> None:
-        self._number, self._bridge = number, bridge
-        self._handle: Any = None
-        self._given = 0
-        self._begin: queue.SimpleQueue[HostStart | None] = queue.SimpleQueue()
-        self._dropped = False
-        self.thread = threading.Thread(target=self._live, name=f"actor-{number}", daemon=True)
-        self._handle = bridge.new_host()
-        self.thread.start()
-
-    def start(self, begin: HostStart) -> None:
-        """Let the worker process begin."""
-        self._begin.put(begin)
-
-    def give(self, content: bytes) -> None:
-        """Hand the worker something; nothing is said of one that is gone."""
-        with suppress(Exception):
-            self._handle.give.remote(self._given, content)
-        self._given += 1
-
-    def kill(self) -> None:
-        """Kill the worker process; the actor itself where it does not answer."""
-        self._begin.put(None)
-        with suppress(Exception):
-            self._handle.kill.remote()
-        timer = threading.Timer(_UNHEARD, self._destroy)
-        timer.daemon = True
-        timer.start()
-
-    def drop(self) -> None:
-        """End the actor."""
-        self._dropped = True
-        self._begin.put(None)
-        with suppress(Exception):
-            self._bridge.ray.get(self._handle.close.remote(), timeout=_WAIT)
-        self._destroy()
-
-    def _destroy(self) -> None:
-        with suppress(Exception):
-            self._bridge.ray.kill(self._handle, no_restart=True)
-
-    def _live(self) -> None:
-        ended = WorkerEnded(number=self._number, death="ended")
-        try:
-            ended = self._listen()
-        except Exception as error:  # noqa: BLE001 - whatever Ray raises of an actor that is gone
-            if not self._dropped:
-                ended = self._why(error)
-        self._bridge.report(ended)
-
-    def _listen(self) -> WorkerEnded:
-        ray, number = self._bridge.ray, self._number
-        facts: NodeFacts = self._placed()
-        self._bridge.report(WorkerPlaced(number, facts))
-        begin = self._begin.get()
-        if begin is None:
-            return WorkerEnded(number=number, death="was stopped")
-        problem: str = ray.get(self._handle.start.remote(begin))
-        if problem:
-            return WorkerEnded(number=number, death="could not begin", problem=problem)
-        while True:
-            heard: HostHeard = ray.get(self._handle.take.remote(_WAIT))
-            if heard.messages or heard.files:
-                self._bridge.report(Heard(number, heard.messages, heard.files))
-            if heard.ended is not None:
-                return WorkerEnded(number=number, death=heard.ended[0], words=heard.ended[1])
-
-    def _placed(self) -> NodeFacts:
-        """Wait until a node has room, and return what is known of it."""
-        ray = self._bridge.ray
-        where = self._handle.__ray_call__.remote(_node_name)
-        while not ray.wait([where], timeout=_WAIT)[0]:
-            if self._dropped or not self._begin.empty():
-                self._destroy()
-        facts: NodeFacts = ray.get(self._handle.facts.remote(ray.get(where)))
-        return facts
-
-    def _why(self, error: Exception) -> WorkerEnded:
-        import ray.exceptions as known
-
-        lost = isinstance(error, known.RayActorError | known.NodeDiedError | known.ObjectLostError)
-        text = _first_line(error)
-        if "ModuleNotFoundError" in str(error) or "ImportError" in str(error):
-            return WorkerEnded(number=self._number, death="could not begin", problem=_no_medtest(str(error)))
-        if isinstance(error, known.RuntimeEnvSetupError):
-            return WorkerEnded(
-                number=self._number, death="could not begin", problem=f"a node cannot take the wheel: {text}"
-            )
-        return WorkerEnded(number=self._number, death=f"was lost with its node ({text})"[:300], lost=lost)
+    def end_if_cut_off(self) -> None:
+        """End this process if the node through which it speaks to the cluster is dead."""
+        with self._leaving:
+            try:
+                nodes = self.ray.nodes()
+                if any(node["Alive"] and node["NodeID"] == self._node for node in nodes):
+                    return
+                seen = self._seen(nodes)
+            except Exception:  # noqa: BLE001 - whatever Ray raises of a head that is away; it ends this process itself
+                return
+            self._send(CutOff(seen))
+            os._exit(0)
 
 
 def _unpacked(wheel: Path, folder: Path) -> list[str]:
@@ -282,17 +217,6 @@ def _answers(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_SECONDS).close()
 
 
-def _node_name(_host: Any) -> str:
-    import ray
-
-    return str(ray.util.get_node_ip_address())
-
-
-def _no_medtest(text: str) -> str:
-    last = text.strip().splitlines()[-1]
-    return f"a node has not what it takes ({last[:200]}); install medtest there, or give executor.wheel=FILE.whl"
-
-
 def _be_ordinary(job: BridgeJob) -> None:
     """Take back what makes a worker process one, for what is started from here inherits it."""
     for name, value in job.environment.items():
@@ -305,11 +229,6 @@ def _be_ordinary(job: BridgeJob) -> None:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("0", encoding="ascii")
-
-
-def _first_line(error: BaseException) -> str:
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {text}"[:400]
 
 
 def _advice(error: Exception, job: BridgeJob) -> str:

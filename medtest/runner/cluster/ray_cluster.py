@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import queue
 import secrets
 import threading
 import time
@@ -13,31 +12,29 @@ from pathlib import Path
 from typing import Any
 
 from medtest.errors import MedtestError, Mistake
+from medtest.runner.cluster.connection import Connection, amount, nodes_in_words
 from medtest.runner.cluster.node import code_sha256, versions
 from medtest.runner.cluster.ray_worker import RayWorker, packed_start
 from medtest.runner.cluster.talk import (
     BridgeJob,
     ClusterJoined,
+    ClusterSeen,
     Command,
-    Drop,
-    Heard,
     HostStart,
-    NoCluster,
     NodeFacts,
-    WorkerEnded,
-    WorkerPlaced,
+    Open,
+    WorkerReport,
 )
 from medtest.runner.pool.allocator import VARIABLE
 from medtest.runner.pool.layout import Layout, usable_cores
-from medtest.runner.pool.messages import Gone, Job
-from medtest.runner.pool.process_worker import THREAD_VARIABLES, ProcessWorker
+from medtest.runner.pool.messages import Job
+from medtest.runner.pool.process_worker import THREAD_VARIABLES
 from medtest.runner.pool.worker import Inbox, Worker
 from medtest.runner.pool.workplace import Workplace
 from medtest.suite.model import ClusterSettings
 
-_START_SECONDS = 180.0
-"""Time that a cluster has to answer, or to start."""
-_END_SECONDS = 20.0
+_HOST_SECONDS = 900.0
+"""Time that Ray has to start a process for a worker where there is room for it."""
 _BYTES = 1024**3
 
 
@@ -51,6 +48,7 @@ class RayCluster(Workplace):
 
     Attributes:
         start_seconds: How long the cluster took to be there.
+        joined_at: When (``time.monotonic()``) it was joined last.
         shared: Whether all nodes that were heard of see ``outputs``.
     """
 
@@ -60,16 +58,16 @@ class RayCluster(Workplace):
         self.outputs = outputs.resolve()
         self.shared = True
         self.start_seconds = 0.0
+        self.joined_at = 0.0
         self._settings, self._data = settings, data
         self._workers: dict[int, RayWorker] = {}
         self._count = 0
         self._lock = threading.Lock()
-        self._inbox: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
-        self._bridge: ProcessWorker | None = None
-        self._cluster: ClusterJoined | None = None
+        self._connection: Connection | None = None
+        self._seen: ClusterSeen | None = None
+        self._lost = (0.0, "")
         self._told: set[str] = set()
         self._probe = self.outputs / f".nodes-{secrets.token_hex(8)}"
-        self._closing = False
 
     def open(self) -> None:
         """Start or join the cluster.
@@ -84,7 +82,7 @@ class RayCluster(Workplace):
             self.outputs.mkdir(parents=True, exist_ok=True)
             content = _probe_content(self._probe)
         settings = self._settings
-        self._bridge = ProcessWorker(
+        self._connection = Connection(
             BridgeJob(
                 address=settings.address or "",
                 cpus=settings.cpus,
@@ -94,51 +92,23 @@ class RayCluster(Workplace):
                 environment={name: os.environ.get(name) for name in (*THREAD_VARIABLES, VARIABLE)},
                 probe=(str(self._probe), content),
             ),
-            self._inbox,
+            self,
+            settings.wait_seconds,
         )
-        self._cluster = self._answer()
-        self.start_seconds = self._cluster.seconds
-        if not self._cluster.room:
-            wanted = f"{settings.cpus:g} CPUs" + (f" and {settings.gpus:g} GPUs" if settings.gpus else "")
+        joined = self._connection.open()
+        self.start_seconds, self.joined_at = joined.seconds, time.monotonic()
+        self._seen = self._seen or joined.seen
+        if not joined.seen.room:
             raise self._mistake(
                 "executor",
-                f"{self._cluster.nodes} nodes with {self._cluster.cpus:g} CPUs and {self._cluster.gpus:g} GPUs in all",
-                f"nodes with {wanted} for each worker",
+                f"{nodes_in_words(joined.seen)} in all",
+                f"nodes with {self._wanted()} for each worker",
                 "Lower executor.cpus or executor.gpus, or start nodes that have them.",
             )
-        threading.Thread(target=self._listen, name="bridge", daemon=True).start()
 
-    def _answer(self) -> ClusterJoined:
-        """Wait for what the bridge says first."""
-        address = self._settings.address
-        until = time.monotonic() + _START_SECONDS
-        while True:
-            try:
-                _, said = self._inbox.get(timeout=max(0.0, until - time.monotonic()))
-            except queue.Empty:
-                raise self._mistake(
-                    "executor.address",
-                    f"{address or 'Ray on this machine'}, silent for {_START_SECONDS:g} s",
-                    "auto, or HOST:PORT of a cluster that answers",
-                    "Look whether it runs (`ray status`) and whether this machine reaches it.",
-                ) from None
-            if isinstance(said, ClusterJoined):
-                return said
-            if isinstance(said, NoCluster):
-                raise self._mistake(
-                    "executor.address" if address else "executor",
-                    f"{address or 'ray'}: {said.found}",
-                    "auto, or HOST:PORT of a cluster that answers" if address else "",
-                    said.fix,
-                )
-            if isinstance(said, Gone) and self._bridge is not None:
-                words = self._bridge.last_words().splitlines()[-1:]
-                raise self._mistake(
-                    "executor.address" if address else "executor",
-                    " ".join([f"{address or 'ray'}: the process that speaks to it {self._bridge.death()}", *words]),
-                    "",
-                    "Look whether it runs (`ray status`) and whether this machine reaches it.",
-                )
+    def _wanted(self) -> str:
+        gpus = f" and {amount(self._settings.gpus, 'GPU')}" if self._settings.gpus else ""
+        return f"{amount(self._settings.cpus, 'CPU')}{gpus}"
 
     def _mistake(self, key: str, found: str, allowed: str, fix: str) -> MedtestError:
         return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix).as_error()
@@ -166,32 +136,55 @@ class RayCluster(Workplace):
 
     def layout(self, *, device: str, units: int, workers: int | None, threads: int | None) -> Layout:
         """Return as many workers as the user chose, else as the nodes have room for."""
-        room = 1 if self._cluster is None else self._cluster.room
+        room = 1 if self._seen is None else max(1, self._seen.room)
         own = max(1, int(self._settings.cpus)) if device != "cpu" or workers is not None else 1
         return Layout(workers=max(1, min(workers or room, units)), threads=threads or own)
 
     def check(self) -> None:
-        """Complain when no node has had room for any worker for long.
+        """Complain when no worker has come to be for long, and say what is missing: cluster, node, room or process.
 
         Raises:
             MedtestError: So it is.
         """
+        connection = self._connection
+        if connection is None:
+            return
+        if problem := connection.problem():
+            raise MedtestError(problem)
         with self._lock:
             workers = list(self._workers.values())
-        seconds = self._settings.wait_seconds
-        if workers and all(worker.waits > seconds for worker in workers):
+        if connection.lost or not workers or any(worker.node for worker in workers):
+            return
+        slow = max(workers, key=lambda worker: worker.starts)
+        if slow.starts > _HOST_SECONDS:
             raise MedtestError(
-                f"No node of the cluster has had room for a worker for {seconds:g} s. What is finished is kept; the "
-                "same command goes on from there once nodes are there (`ray status` lists them)."
+                f"The node {slow.reserved} has room for a worker, but Ray has started no process for it in "
+                f"{_HOST_SECONDS:g} s; the logs there say why (/tmp/ray/session_latest/logs). What is finished is kept."
             )
+        if all(worker.waits > self._settings.wait_seconds for worker in workers):
+            raise MedtestError(self._no_room())
+
+    def _no_room(self) -> str:
+        seconds, seen = f"{self._settings.wait_seconds:g} s", self._seen
+        there = "" if seen is None else f": it has {nodes_in_words(seen)}"
+        after = "What is finished is kept; the same command goes on from there once"
+        if seen is None or not seen.room:
+            return (
+                f"The cluster has had no node that can hold a worker ({self._wanted()}) for {seconds}{there}. "
+                f"{after} nodes are there (`ray status` lists them)."
+            )
+        gpus = f" and {amount(seen.free_gpus, 'GPU')}" if self._settings.gpus else ""
+        return (
+            f"No node of the cluster has had room for a worker for {seconds}{there}, of which "
+            f"{amount(seen.free_cpus, 'CPU')}{gpus} on all nodes together are free; a worker takes {self._wanted()} of "
+            f"one node. {after} other programs leave room, or with a smaller executor.cpus (`ray status` lists what is "
+            "in use)."
+        )
 
     def close(self) -> None:
         """Leave the cluster."""
-        self._closing = True
-        bridge = self._bridge
-        if bridge is not None:
-            bridge.retire()
-            bridge.end(patience=_END_SECONDS)
+        if self._connection is not None:
+            self._connection.close()
         with suppress(OSError):
             self._probe.unlink()
 
@@ -210,9 +203,14 @@ class RayCluster(Workplace):
             self._workers.pop(number, None)
 
     def tell(self, command: Command) -> None:
-        """Tell the bridge something; nothing comes of it where it is gone."""
-        if self._bridge is not None and not (self._closing and not isinstance(command, Drop)):
-            self._bridge._send(command)
+        """Tell the bridge something; nothing comes of it while there is none."""
+        if self._connection is not None:
+            self._connection.tell(command)
+
+    def works(self) -> None:
+        """A worker has loaded its systems."""
+        if self._connection is not None:
+            self._connection.works()
 
     def begin(self, job: Job, facts: NodeFacts) -> HostStart:
         """Return what a worker is told on a node.
@@ -254,33 +252,39 @@ class RayCluster(Workplace):
             self._told.add(facts.node)
             self.notices.append(f"The node {facts.node} has {', '.join(other)}: pixels and scores may differ.")
 
-    # ------------------------------------------------------------------------------------- what is heard of the bridge
+    # ---------------------------------------------------------------------------------------- what the connection tells
 
-    def _listen(self) -> None:
-        while True:
-            _, said = self._inbox.get()
-            if isinstance(said, Gone):
-                self._lost()
-                return
-            if isinstance(said, WorkerPlaced | Heard | WorkerEnded):
-                with self._lock:
-                    worker = self._workers.get(said.number)
-                if worker is not None:
-                    worker.heard(said)
+    def joined(self, joined: ClusterJoined) -> None:
+        """The cluster is there again: ask it for the workers that wait."""
+        since, why = self._lost
+        seconds = f"{time.monotonic() - since:.0f} s"
+        self.notices.append(f"The Ray cluster was lost ({why}) and joined again after {seconds}.")
+        self._seen, self.joined_at = joined.seen, time.monotonic()
+        with self._lock:
+            workers = dict(self._workers)
+        for number, worker in workers.items():
+            if not (worker.node or worker.reserved):
+                self.tell(Open(number))
 
-    def _lost(self) -> None:
-        """The bridge is gone, mostly for the cluster's head is."""
+    def lost(self, why: str) -> None:
+        """Every worker that had a node is gone; those that wait for one wait on."""
+        self._lost = (time.monotonic(), why)
         with self._lock:
             workers = list(self._workers.values())
-        error = MedtestError(
-            "The Ray cluster is gone (its head, or the process that speaks to it). What is finished is kept; the same "
-            "command goes on from there, with executor=ray or without."
-        )
         for worker in workers:
-            if self._closing:
-                worker.over()
-            else:
-                worker.fail(error)
+            if worker.node or worker.reserved:
+                worker.lose(f"was lost with the Ray cluster ({why})")
+
+    def seen(self, seen: ClusterSeen) -> None:
+        """Nodes came or went, or what is free on them is another."""
+        self._seen = seen
+
+    def heard(self, report: WorkerReport) -> None:
+        """Hand on what is heard of a worker."""
+        with self._lock:
+            worker = self._workers.get(report.number)
+        if worker is not None:
+            worker.heard(report)
 
 
 def _probe_content(path: Path) -> str:

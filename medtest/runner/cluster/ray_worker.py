@@ -6,15 +6,17 @@ import hashlib
 import os
 import pickle
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from medtest.api.redact import redact
 from medtest.errors import MedtestError
 from medtest.files.by_content import DRAFT
 from medtest.runner.cluster.talk import (
+    Command,
     Drop,
     Give,
     Heard,
@@ -26,13 +28,39 @@ from medtest.runner.cluster.talk import (
     Start,
     WorkerEnded,
     WorkerPlaced,
+    WorkerReport,
+    WorkerReserved,
 )
 from medtest.runner.folder import output_problems
-from medtest.runner.pool.messages import Failed, Gone, Job
+from medtest.runner.pool.messages import Failed, Gone, Job, Ready
 from medtest.runner.pool.worker import Inbox, Worker
 
-if TYPE_CHECKING:
-    from medtest.runner.cluster.ray_cluster import RayCluster
+
+class Home(Protocol):
+    """What a worker asks of the cluster on which it lives.
+
+    Attributes:
+        outputs: The run's folder of results.
+        joined_at: When (``time.monotonic()``) the cluster was joined last.
+    """
+
+    outputs: Path
+    joined_at: float
+
+    def register(self, worker: RayWorker) -> int:
+        """Return a number for a worker, by which the bridge knows it."""
+
+    def forget(self, number: int) -> None:
+        """A worker is gone."""
+
+    def tell(self, command: Command) -> None:
+        """Tell the bridge something."""
+
+    def works(self) -> None:
+        """A worker has loaded its systems."""
+
+    def begin(self, job: Job, facts: NodeFacts) -> HostStart:
+        """Return what a worker is told on a node."""
 
 
 class RayWorker(Worker):
@@ -44,12 +72,16 @@ class RayWorker(Worker):
         cluster: Where it lives.
 
     Attributes:
-        node: The node on which it is; "" as long as it waits for one.
+        reserved: The node that has room for it; "" as long as none has.
+        node: The node on which it is there; "" until Ray has started it.
     """
 
-    def __init__(self, job: Job, inbox: Inbox[tuple[Worker, Any]], cluster: RayCluster) -> None:
+    def __init__(self, job: Job, inbox: Inbox[tuple[Worker, Any]], cluster: Home) -> None:
+        self.reserved = ""
         self.node = ""
         self._cluster = cluster
+        self._reserved_at = 0.0
+        self._lock = threading.Lock()
         self._limit: float | None = None
         self._asked = time.monotonic()
         self._over = False
@@ -58,7 +90,7 @@ class RayWorker(Worker):
 
     @property
     def deadline(self) -> float | None:
-        """When it must have sent another message; None as long as no node has room for it."""
+        """When it must have sent another message; None until Ray has started it on a node."""
         return self._limit if self.node else None
 
     @deadline.setter
@@ -67,8 +99,15 @@ class RayWorker(Worker):
 
     @property
     def waits(self) -> float:
-        """For how many seconds it has been waiting for a node; 0 once it has one."""
-        return 0.0 if self.node or self._over else time.monotonic() - self._asked
+        """For how many seconds it has been waiting for a node of this cluster that has room; 0 once one has."""
+        if self.reserved or self.node or self._over:
+            return 0.0
+        return time.monotonic() - max(self._asked, self._cluster.joined_at)
+
+    @property
+    def starts(self) -> float:
+        """For how many seconds a node has had room for it on which it is not there yet; 0 else."""
+        return time.monotonic() - self._reserved_at if self.reserved and not (self.node or self._over) else 0.0
 
     def _begin(self, job: Job) -> None:
         self._job = job
@@ -78,9 +117,14 @@ class RayWorker(Worker):
     def _send(self, thing: Any) -> None:
         self._cluster.tell(Give(self._number, pickle.dumps(thing)))
 
-    def heard(self, report: WorkerPlaced | Heard | WorkerEnded) -> None:
+    def heard(self, report: WorkerReport) -> None:
         """Take what the bridge says of it; called from the thread that listens to the bridge."""
+        if self._over:
+            return
         match report:
+            case WorkerReserved(node=node):
+                self._reserved_at = time.monotonic()
+                self.reserved = node or "without a name"
             case WorkerPlaced(facts=facts):
                 self._take_place(facts)
             case Heard(messages=messages, files=files):
@@ -90,7 +134,10 @@ class RayWorker(Worker):
                 except MedtestError as error:
                     self._inbox.put((self, Failed(error)))
                 for packed in messages:
-                    self._inbox.put((self, self._named(pickle.loads(packed))))  # noqa: S301 - of our own worker process
+                    message = self._named(pickle.loads(packed))  # noqa: S301 - of our own worker process
+                    if isinstance(message, Ready):
+                        self._cluster.works()
+                    self._inbox.put((self, message))
             case WorkerEnded():
                 self._death, self._words = report.death, redact(report.words)
                 if report.problem:
@@ -101,14 +148,15 @@ class RayWorker(Worker):
 
     def over(self) -> None:
         """Nothing more is heard of it."""
-        if not self._over:
-            self._over = True
+        with self._lock:
+            was_over, self._over = self._over, True
+        if not was_over:
             self._inbox.put((self, Gone()))
 
-    def fail(self, error: Exception) -> None:
-        """End the run: where it lives is gone."""
+    def lose(self, death: str) -> None:
+        """Take it as gone with what it lived on, and say how, in words."""
         if not self._over:
-            self._inbox.put((self, Failed(error)))
+            self._death, self.vanished = death, True
             self.over()
 
     def _take_place(self, facts: NodeFacts) -> None:
@@ -132,8 +180,11 @@ class RayWorker(Worker):
         return f"On the node {self.node or 'that was to be'}: {text}"
 
     def kill(self) -> None:
-        """Have its process killed; the actor too if that is not heard of."""
+        """Have its process killed; the actor too if that is not heard of. One that waits for a node has none."""
         self._cluster.tell(Kill(self._number))
+        if not (self.reserved or self.node):
+            self._death = "was stopped"
+            self.over()
 
     def end(self, *, patience: float = 0.0) -> None:
         """Give back the actor."""

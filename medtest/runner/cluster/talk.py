@@ -100,21 +100,40 @@ class HostStart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSeen:
+    """From the bridge: which nodes the cluster has, when that has changed.
+
+    Attributes:
+        nodes: How many nodes are alive.
+        cpus: Processors of all of them.
+        gpus: GPUs of all of them.
+        free_cpus: Processors that nothing has reserved.
+        free_gpus: GPUs that nothing has reserved.
+        room: How many workers they could hold if nothing else used them.
+    """
+
+    nodes: int
+    cpus: float
+    gpus: float
+    free_cpus: float
+    free_gpus: float
+    room: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterJoined:
     """From the bridge: it is connected.
 
     Attributes:
-        cpus: Processors of all nodes.
-        gpus: GPUs of all nodes.
-        nodes: How many nodes there are.
-        room: How many workers fit on them at a time.
+        address: ``HOST:PORT`` of the cluster's head.
+        here: The node through which this machine speaks to the cluster, by its address.
+        seen: The cluster's nodes.
         seconds: How long it took to get there.
     """
 
-    cpus: float
-    gpus: float
-    nodes: int
-    room: int
+    address: str
+    here: str
+    seen: ClusterSeen
     seconds: float
 
 
@@ -124,6 +143,16 @@ class NoCluster:
 
     found: str
     fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """From the bridge, which then ends: the head answers, but the node through which it is spoken to is gone.
+
+    With that node Ray ends all that was started through it. ``seen`` is what is left of the cluster.
+    """
+
+    seen: ClusterSeen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +177,16 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerReserved:
+    """From the bridge: ``node`` keeps processors and GPUs for an actor, which Ray now starts there."""
+
+    number: int
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerPlaced:
-    """From the bridge: an actor has a node."""
+    """From the bridge: an actor is there and answers."""
 
     number: int
     facts: NodeFacts
@@ -208,4 +245,5 @@ class HostHeard:
 
 
 Command: TypeAlias = "Open | Start | Give | Kill | Drop"
-Report: TypeAlias = "ClusterJoined | NoCluster | WorkerPlaced | Heard | WorkerEnded"
+WorkerReport: TypeAlias = "WorkerReserved | WorkerPlaced | Heard | WorkerEnded"
+Report: TypeAlias = "ClusterJoined | NoCluster | ClusterSeen | CutOff | WorkerReport"

@@ -1,0 +1,236 @@
+"""The way from a run's process to a Ray cluster: a bridge, and another where that one is lost."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from dataclasses import replace
+from typing import Any, Protocol
+
+from medtest.errors import Mistake
+from medtest.runner.cluster.talk import (
+    BridgeJob,
+    ClusterJoined,
+    ClusterSeen,
+    Command,
+    CutOff,
+    Heard,
+    NoCluster,
+    WorkerEnded,
+    WorkerPlaced,
+    WorkerReport,
+    WorkerReserved,
+)
+from medtest.runner.pool.messages import Gone
+from medtest.runner.pool.process_worker import ProcessWorker
+
+_START_SECONDS = 180.0
+"""Time that a cluster has to answer, or to start."""
+_END_SECONDS = 20.0
+_AGAIN_SECONDS = 3.0
+"""Pause between two tries to join a cluster again."""
+_LOOK = "Look whether it runs (`ray status`) and whether this machine reaches it."
+
+
+class Listener(Protocol):
+    """What a connection tells of, from a thread of its own."""
+
+    def joined(self, joined: ClusterJoined) -> None:
+        """The cluster is joined again; it knows of no worker."""
+
+    def lost(self, why: str) -> None:
+        """The cluster is lost, and every worker that had a node with it."""
+
+    def seen(self, seen: ClusterSeen) -> None:
+        """The cluster's nodes are others."""
+
+    def heard(self, report: WorkerReport) -> None:
+        """Something is heard of a worker."""
+
+
+class Connection:
+    """The way to a cluster; when it breaks off, the cluster is joined again as soon as it answers.
+
+    Args:
+        job: What the bridge is for.
+        listener: Is told what happens.
+        wait_seconds: Time without a cluster after which :meth:`problem` says so.
+    """
+
+    def __init__(self, job: BridgeJob, listener: Listener, wait_seconds: float) -> None:
+        self._job, self._listener, self._wait_seconds = job, listener, wait_seconds
+        self._lock = threading.Lock()
+        self._bridge: ProcessWorker | None = None
+        self._inbox: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
+        self._closing = threading.Event()
+        self._joined: ClusterJoined | None = None
+        self._thread: threading.Thread | None = None
+        self._connected = False
+        self._lost_at: float | None = None
+        self._cut_off: ClusterSeen | None = None
+        self._refusal = ""
+
+    def open(self) -> ClusterJoined:
+        """Start or join the cluster.
+
+        Raises:
+            UserMistakes: It does not answer, or has another version.
+        """
+        answer = self._start()
+        if isinstance(answer, NoCluster):
+            address = self._job.address
+            raise Mistake(
+                where="command line",
+                key="executor.address" if address else "executor",
+                found=f"{address or 'ray'}: {answer.found}",
+                allowed="auto, or HOST:PORT of a cluster that answers" if address else "",
+                fix=answer.fix,
+            ).as_error()
+        self._take(answer)
+        self._thread = threading.Thread(target=self._live, name="cluster", daemon=True)
+        self._thread.start()
+        return answer
+
+    def tell(self, command: Command) -> None:
+        """Tell the bridge something; nothing comes of it while there is none."""
+        with self._lock:
+            if self._bridge is not None:
+                self._bridge._send(command)
+
+    def works(self) -> None:
+        """A worker on the cluster has loaded its systems: what was lost before counts no longer."""
+        self._lost_at = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether there is no cluster at the moment."""
+        return not self._connected
+
+    def problem(self) -> str:
+        """Return why the run cannot go on: there has been no cluster for too long; else ""."""
+        since, joined = self._lost_at, self._joined
+        if self._connected or since is None or joined is None or time.monotonic() - since <= self._wait_seconds:
+            return ""
+        kept = "What is finished is kept; the same command goes on from there"
+        seconds = f"{self._wait_seconds:g} s"
+        if self._cut_off is not None:
+            rest = self._cut_off
+            return (
+                f"Ray's node on this machine is gone ({joined.here}), and with it the way to the cluster at "
+                f"{joined.address}; none has come in its place for {seconds}. Without it the cluster had "
+                f"{nodes_in_words(rest)}, {amount(rest.free_cpus, 'CPU')} of them free. {kept} once a node runs here "
+                f"(`ray start --address={joined.address}`), or without executor=ray."
+            )
+        where = f" at {joined.address}" if self._job.address else ""
+        return (
+            f"The Ray cluster{where} is gone: its head has not answered for {seconds}"
+            + (f" ({self._refusal})" if self._refusal else "")
+            + f". {kept}, with executor=ray or without."
+        )
+
+    def close(self) -> None:
+        """Leave the cluster; one that was started here ends."""
+        self._closing.set()
+        with self._lock:
+            bridge, self._bridge = self._bridge, None
+        if bridge is not None:
+            if self._connected:
+                bridge.retire()
+            bridge.end(patience=_END_SECONDS if self._connected else 0.0)
+        if self._thread is not None:
+            self._thread.join(timeout=_END_SECONDS)
+
+    # ------------------------------------------------------------------------------------------------ one bridge's life
+
+    def _start(self) -> ClusterJoined | NoCluster:
+        """Start a bridge and return what it says first."""
+        with self._lock:
+            if self._closing.is_set():
+                return NoCluster("the run ends", "")
+            self._inbox = queue.SimpleQueue()
+            self._bridge = bridge = ProcessWorker(self._job, self._inbox)
+        until = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                _, report = self._inbox.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                return NoCluster(f"silent for {_START_SECONDS:g} s", _LOOK)
+            if isinstance(report, ClusterJoined | NoCluster):
+                return report
+            if isinstance(report, Gone):
+                if self._closing.is_set():
+                    return NoCluster("the run ends", "")
+                words = bridge.last_words().splitlines()[-1:]
+                return NoCluster(" ".join([f"the process that speaks to it {bridge.death()}", *words]), _LOOK)
+
+    def _take(self, joined: ClusterJoined) -> None:
+        if self._job.address == "auto":  # whatever else is started on this machine later: the run stays with this one
+            self._job = replace(self._job, address=joined.address)
+        self._joined, self._connected, self._cut_off, self._refusal = joined, True, None, ""
+
+    def _live(self) -> None:
+        while True:
+            why = self._listen()
+            if self._closing.is_set():
+                return
+            self._connected = False
+            self._lost_at = self._lost_at or time.monotonic()
+            self._listener.lost(why)
+            if not self._join_again():
+                return
+
+    def _listen(self) -> str:
+        """Pass on what the bridge says until it is gone, and return why it is, in words."""
+        self._cut_off = None
+        while True:
+            _, report = self._inbox.get()
+            match report:
+                case CutOff(seen=seen):
+                    self._cut_off = seen
+                case ClusterSeen():
+                    self._listener.seen(report)
+                case WorkerReserved() | WorkerPlaced() | Heard() | WorkerEnded():
+                    self._listener.heard(report)
+                case Gone():
+                    return self._why()
+
+    def _why(self) -> str:
+        if self._cut_off is not None:
+            return "Ray's node on this machine died"
+        bridge = self._bridge
+        death = "" if bridge is None else bridge.death()
+        if death.startswith("was killed"):
+            return f"the process that speaks to it {death}"
+        return "its head died"
+
+    def _join_again(self) -> bool:
+        """Try until the cluster is joined and return True; False where the run ends before."""
+        while True:
+            self._end_bridge()
+            answer = self._start()
+            if self._closing.is_set():
+                return False
+            if isinstance(answer, ClusterJoined):
+                self._take(answer)
+                self._listener.joined(answer)
+                return True
+            self._refusal = answer.found
+            self._closing.wait(_AGAIN_SECONDS)
+
+    def _end_bridge(self) -> None:
+        with self._lock:
+            bridge, self._bridge = self._bridge, None
+        if bridge is not None:
+            bridge.end(patience=0.0)
+
+
+def nodes_in_words(seen: ClusterSeen) -> str:
+    """Return how many nodes there are and what they have ("2 nodes with 4 CPUs and 1 GPU")."""
+    gpus = f" and {amount(seen.gpus, 'GPU')}" if seen.gpus else ""
+    return f"{amount(seen.nodes, 'node')} with {amount(seen.cpus, 'CPU')}{gpus}"
+
+
+def amount(number: float, noun: str) -> str:
+    """Return a number with its noun ("1 CPU", "0.5 CPUs")."""
+    return f"{number:g} {noun}{'' if number == 1 else 's'}"
