@@ -248,7 +248,7 @@ class ClusterSettings:
         ahead: Seeds that a worker has at a time: one under way, the others waiting beside it.
         wheel: A wheel of medtest that nodes are given for the time of the run; None where they have it.
         cache_gb: GiB of data from a URL that a node's disk may hold for one worker.
-        wait_seconds: Time without room for any worker after which the run ends.
+        wait_seconds: Time without room for any worker, or without a cluster, after which the run ends.
     """
 
     address: str | None = None

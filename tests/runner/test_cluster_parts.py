@@ -23,11 +23,21 @@ from medtest.errors import MedtestError, UserMistakes
 from medtest.runner import Limits
 from medtest.runner.cluster.bridge import _advice, _unpacked
 from medtest.runner.cluster.chosen import cluster_of
+from medtest.runner.cluster.connection import Connection
 from medtest.runner.cluster.host import WorkerHost
 from medtest.runner.cluster.node import NodeCache, code_sha256, machine
 from medtest.runner.cluster.ray_cluster import RayCluster
-from medtest.runner.cluster.ray_worker import _keep
-from medtest.runner.cluster.talk import BridgeJob, HostStart, KeptFile, NodeFacts
+from medtest.runner.cluster.ray_worker import RayWorker, _keep
+from medtest.runner.cluster.talk import (
+    BridgeJob,
+    ClusterJoined,
+    ClusterSeen,
+    HostStart,
+    KeptFile,
+    NodeFacts,
+    WorkerEnded,
+    WorkerReserved,
+)
 from medtest.runner.pool.blame import Blame
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
@@ -316,6 +326,90 @@ def test_what_ray_says_is_told_with_what_to_do(said: str, advice: str) -> None:
         address="auto", cpus=1.0, gpus=0.0, wheel="", start_cpus=None, environment={}, probe=("/nowhere", "x")
     )
     assert advice in _advice(RuntimeError(said), job)
+
+
+def _seen(**more: Any) -> ClusterSeen:
+    facts = {"nodes": 2, "cpus": 4.0, "gpus": 0.0, "free_cpus": 0.0, "free_gpus": 0.0, "room": 4}
+    return ClusterSeen(**{**facts, **more})
+
+
+def _joined(seen: ClusterSeen) -> ClusterJoined:
+    return ClusterJoined(address="10.0.0.5:6379", here="10.0.0.7", seen=seen, seconds=0.1)
+
+
+def _open_cluster(tmp_path: Path, seen: ClusterSeen, **more: Any) -> RayCluster:
+    """Return a cluster that is joined as far as it knows; its bridge is none."""
+    cluster = _cluster(tmp_path, wait_seconds=0.0, **more)
+    job = BridgeJob(
+        address="auto", cpus=1.0, gpus=0.0, wheel="", start_cpus=None, environment={}, probe=("/nowhere", "x")
+    )
+    cluster._connection = Connection(job, cluster, 0.0)
+    cluster._connection._take(_joined(seen))
+    cluster.seen(seen)
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("seen", "settings", "message"),
+    [
+        (
+            _seen(),
+            {},
+            "2 nodes with 4 CPUs, of which 0 CPUs on all nodes together are free; a worker takes 1 CPU of",
+        ),
+        (
+            _seen(gpus=1.0, free_cpus=2.5, room=1),
+            {"gpus": 0.5},
+            "4 CPUs and 1 GPU, of which 2.5 CPUs and 0 GPUs on all nodes .* a worker takes 1 CPU and 0.5 GPUs",
+        ),
+        (
+            _seen(nodes=1, cpus=0.0, room=0),
+            {},
+            r"no node that can hold a worker \(1 CPU\) for 0 s: it has 1 node with",
+        ),
+    ],
+)
+def test_what_a_cluster_lacks_is_said_in_figures(
+    seen: ClusterSeen, settings: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    cluster = _open_cluster(tmp_path, seen, **settings)
+    cluster.check()  # no worker waits
+    RayWorker(_job(tmp_path), Inbox(), cluster)
+    with pytest.raises(MedtestError, match=message):
+        cluster.check()
+
+
+def test_a_worker_for_which_there_is_room_is_given_time_to_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from medtest.runner.cluster import ray_cluster
+
+    cluster = _open_cluster(tmp_path, _seen())
+    for _ in range(2):
+        worker = RayWorker(_job(tmp_path), Inbox(), cluster)
+    cluster.heard(WorkerReserved(2, "10.0.0.9"))
+    assert (worker.waits, worker.reserved, worker.deadline) == (0.0, "10.0.0.9", None)
+    cluster.check()
+    monkeypatch.setattr(ray_cluster, "_HOST_SECONDS", 0.0)
+    with pytest.raises(MedtestError, match=r"10\.0\.0\.9 has room for a worker, but Ray has started no process"):
+        cluster.check()
+
+
+def test_workers_that_had_a_node_are_lost_with_the_cluster_and_others_wait_on(tmp_path: Path) -> None:
+    cluster = _open_cluster(tmp_path, _seen())
+    inbox: Inbox[tuple[Worker, Any]] = Inbox()
+    had, waits = (RayWorker(_job(tmp_path), inbox, cluster) for _ in range(2))
+    cluster.heard(WorkerReserved(1, "10.0.0.9"))
+    cluster.lost("its head died")
+    cluster.heard(WorkerEnded(number=1, death="ended"))  # too late
+    assert inbox.get_nowait() == (had, Gone())
+    assert inbox.empty()
+    assert had.vanished
+    assert had.death() == "was lost with the Ray cluster (its head died)"
+    waits.kill()
+    waits.kill()
+    assert inbox.get_nowait() == (waits, Gone())
+    assert inbox.empty(), "a worker is gone once"
 
 
 def test_where_workers_live_is_chosen_on_the_command_line(tmp_path: Path) -> None:

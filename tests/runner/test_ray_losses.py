@@ -27,7 +27,7 @@ PATIENCE = 420.0
 
 
 def _suite(home: Path) -> Suite:
-    """Return a suite whose last four seeds wait for a file, so that no run is over before something was killed in it."""
+    """Return a suite whose last four seeds wait for a file, lest a run is over before something was killed in it."""
     system = {"pause": 0.2, "gate": str(home / "open"), "when": "patient-001"}
     return make_suite(seeds=SEEDS, systems={"bright": system})
 
@@ -146,6 +146,7 @@ def test_no_node_is_left_on_this_machine_and_the_message_says_so(tmp_path: Path)
     _assert_goes_on(tmp_path)
 
 
+@pytest.mark.long
 def test_nodes_that_could_hold_a_worker_are_gone_and_the_message_says_so(tmp_path: Path) -> None:
     with nodes(1) as made:
         error = _error(_in_the_middle(tmp_path / "far", made, made.kill_oldest, wait_seconds=60.0))
