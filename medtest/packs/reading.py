@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,20 +60,21 @@ class PackFolder:
             raise no_pack(self.where, f"{name}, which cannot be read: {error}") from error
 
 
-def unpack(file: Path, to: Path, bounds: ZipBounds = BOUNDS) -> PackHead:
+def unpack(file: Path, to: Path, bounds: ZipBounds = BOUNDS, *, durable: bool = True) -> PackHead:
     """Unpack a pack into a new folder, which is there whole or not at all.
 
     Args:
         file: The ZIP file.
         to: The folder, which must not be there.
         bounds: What is read of the file.
+        durable: Wait until all of it is on disk, once for all files.
 
     Raises:
         UserMistakes: It is no pack, of a newer format, damaged, or changed; or the folder is there.
         OutputProblem: The folder cannot be written.
     """
     check_target(to, "to")
-    with opened(file, bounds) as (archive, head), folder_beside(to) as draft:
+    with opened(file, bounds) as (archive, head), folder_beside(to, durable=durable) as draft:
         _extract(archive, head, draft, file.name)
     return head
 
@@ -111,8 +111,6 @@ def _extract(archive: BoundedZip, head: PackHead, to: Path, where: str) -> None:
             for part in archive.chunks(name):
                 total.update(part)
                 target.write(part)
-            target.flush()
-            os.fsync(target.fileno())
         if total.hexdigest() != packed.sha256:
             raise no_pack(where, f"another {name!r} than was packed")
     _check_content(to, head, where)
@@ -128,7 +126,7 @@ def reading(given: Path, bounds: ZipBounds = BOUNDS) -> Iterator[PackFolder]:
     if not given.is_dir():
         with TemporaryDirectory(prefix="medtest-unpacked-") as scratch:
             folder = Path(scratch) / "pack"
-            head = unpack(given, folder, bounds)
+            head = unpack(given, folder, bounds, durable=False)
             yield PackFolder(folder=folder, where=given.name, head=head)
         return
     path = given / HEAD

@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 from medtest.errors import Mistake, OutputProblem
 from medtest.files import file_sha256
 from medtest.files.zips import RefusedZip, write_zip
-from medtest.runner.folder import output_problems, sync_folder, writing
+from medtest.runner.folder import output_problems, sync_folder, sync_tree, writing
 
 
 def check_target(to: Path, key: str) -> None:
@@ -58,8 +58,14 @@ def write_pack(stage: Path, to: Path) -> tuple[str, int]:
 
 
 @contextmanager
-def folder_beside(to: Path) -> Iterator[Path]:
+def folder_beside(to: Path, *, durable: bool = True) -> Iterator[Path]:
     """Give a new folder, which becomes ``to`` when the block ends well and is gone otherwise.
+
+    A process that is killed leaves it as ``.NAME.….part``, never as ``to``: everything is on disk before it is renamed.
+
+    Args:
+        to: The folder to make.
+        durable: Wait for the disk, once; not needed where the folder is removed soon.
 
     Raises:
         UserMistakes: ``to`` came into being meanwhile.
@@ -72,8 +78,11 @@ def folder_beside(to: Path) -> Iterator[Path]:
             yield draft
             check_target(to, "to")
             draft.chmod(0o777 & ~_umask())
+            if durable:
+                sync_tree(draft)
             draft.rename(to)
-            sync_folder(to.absolute().parent)
+            if durable:
+                sync_folder(to.absolute().parent)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -194,3 +198,68 @@ def test_a_suite_that_says_what_no_suite_may_is_refused_when_it_is_used(
     folder = unpacked(file, tmp_path / "other")
     assert main([f"suite={folder}/suites/polyp_seg.yaml", "limit=1", "tracking=none"]) == ExitCode.MISTAKE
     assert "no absolute path" in "".join(capsys.readouterr())
+
+
+HALF = "\ud800"
+"""Half a surrogate, which JSON can say and no file's name can hold."""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda head: head["files"].update({f"data/{HALF}.png": {"bytes": 1, "sha256": "0" * 64}}),
+        lambda head: head.update(suite_version=HALF),
+        lambda head: head.update(medtest=HALF, format=99),
+        lambda head: head.update({HALF: 1, "suite": HALF}),
+        lambda head: head["of_suite"]["left_out"].update(blur=HALF),
+    ],
+    ids=["file", "version", "newer", "key", "left out"],
+)
+def test_half_a_surrogate_is_no_crash(
+    small_pack: Path, tmp_path: Path, change: Callable[[dict[str, Any]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def damage(files: dict[str, bytes]) -> None:
+        head = json.loads(files["pack.json"])
+        change(head)
+        files["pack.json"] = json.dumps(head).encode()  # as \\ud800, which any reader of JSON takes
+
+    file = rewritten(small_pack, tmp_path / "p.zip", damage)
+    for command in (["unpack", str(file), f"to={tmp_path / 'new'}"], ["check", str(file)]):
+        try:
+            run_app(command)
+        except UserMistakes as error:
+            assert "no pack of a suite has" in str(error) or "pack.json" in str(error) or "upgrade" in str(error)
+        capsys.readouterr()[0].encode()
+
+
+def test_many_small_files_are_synced_once(
+    small_pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every fsync waits for the disk; 49,000 of them take minutes on some."""
+
+    def many(files: dict[str, bytes]) -> None:
+        files |= {f"data/{number}.png": b"%d" % number for number in range(300)}
+        resealed(files)
+
+    file = rewritten(small_pack, tmp_path / "p.zip", many)
+    calls: list[int] = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (calls.append(handle), real(handle))[1])
+    unpack(file, tmp_path / "new")
+    assert len(calls) < 5
+    assert len(list((tmp_path / "new" / "data").iterdir())) == 300
+
+
+def test_what_a_killed_process_unpacked_is_not_taken_for_a_pack(small_pack: Path, tmp_path: Path) -> None:
+    """Until everything is on disk the folder has another name, which says so."""
+    program = (
+        "import os, sys; from pathlib import Path; import medtest.packs.writing as w; from medtest.packs.reading import unpack\n"
+        "w.sync_tree = lambda folder: os._exit(9)\n"
+        "unpack(Path(sys.argv[1]), Path(sys.argv[2]))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, str(small_pack), str(tmp_path / "new")], check=False)
+    assert ended.returncode == 9
+    assert not (tmp_path / "new").exists()
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".new.") and left.name.endswith(".part")
+    unpack(small_pack, tmp_path / "new")  # the same command goes on
