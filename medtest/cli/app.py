@@ -194,13 +194,14 @@ def tables(
 @app.command("merge", rich_help_panel=READ)
 def merge(
     folders: Annotated[list[Path], typer.Argument(help="Shards' folders (…/shards/3-of-16), or a run's with shards/.")],
+    out: Annotated[Path | None, typer.Option(help="Folder of the whole run; its place below outputs/ without.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Move cases that the folder holds otherwise aside.")] = False,
     junit: JUnitOption = None,
 ) -> None:
     """Join the shards that shard=K/N made into one run, and make its tables and report."""
     from medtest.cli.run.merge import merge_shards
 
-    raise typer.Exit(merge_shards(folders, fresh=fresh, console=console(), junit=junit or ""))
+    raise typer.Exit(merge_shards(folders, console=console(), out=out, fresh=fresh, junit=junit or ""))
 
 
 @app.command("compare", rich_help_panel=READ)

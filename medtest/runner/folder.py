@@ -278,6 +278,12 @@ class FolderLock:
         with output_problems(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             file = self._path.open("a+", encoding="utf-8")
+        if not _is_lock(file):
+            file.close()
+            raise OutputProblem(
+                f"{self._path.name} is there, and medtest did not write it: {self._folder.name} cannot be locked. "
+                "Move that file away, or choose another folder."
+            )
         sweep = os.environ.get(SWEEP_VARIABLE, "")
         while True:
             try:
@@ -295,16 +301,40 @@ class FolderLock:
         self._file = file
         self._write(fresh=str(self._read(file).get("fresh", "")))
 
+    def share(self) -> None:
+        """Keep runs out of a folder that is only read, where it has a lock; nothing is made or written.
+
+        Raises:
+            FolderInUse: A process writes to it.
+        """
+        try:
+            file = self._path.open(encoding="utf-8")
+        except OSError:
+            return  # no run was ever here, or nobody may look
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = self._read(file)
+            file.close()
+            raise FolderInUse(self._words(holder)) from None
+        except OSError:
+            file.close()  # a share without locks
+            return
+        self._file = file
+
     def release(self) -> None:
         """Give the lock back; the file stays, for removing it would let two processes hold "the" lock."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def move_aside(self) -> Path | None:
+    def move_aside(self, but: str = "") -> Path | None:
         """Rename the folder to ``<digest>.old-<timestamp>`` and return its new path; None when there is none.
 
         Within one multirun a folder is moved once, not by every job that uses it.
+
+        Args:
+            but: Name of a folder in it that stays where it is.
         """
         sweep = os.environ.get(SWEEP_VARIABLE, "")
         if self._file is not None and sweep and self._read(self._file).get("fresh") == sweep:
@@ -319,7 +349,13 @@ class FolderLock:
             number += 1
             target = self._folder.with_name(f"{self._folder.name}.old-{stamp}-{number}")
         with output_problems(self._folder):
-            self._folder.rename(target)
+            if but and (self._folder / but).exists():
+                target.mkdir()
+                for path in sorted(self._folder.iterdir()):
+                    if path.name != but:
+                        path.rename(target / path.name)
+            else:
+                self._folder.rename(target)
             sync_folder(target.parent)
         return target
 
@@ -347,3 +383,10 @@ class FolderLock:
         place = "/".join(self._folder.parts[-4:])
         who = f"process {holder['pid']} (since {holder.get('since', '?')})" if "pid" in holder else "another process"
         return f"{place} is in use by {who}. Wait until it has ended, or stop it; its finished cases are kept."
+
+
+def _is_lock(file: IO[str]) -> bool:
+    """Return True if a lock file is new, or one that medtest wrote: whole, or torn by a full disk."""
+    file.seek(0)
+    text = file.read(64).lstrip("\0").lstrip()
+    return not text or text.startswith('{"pid"')

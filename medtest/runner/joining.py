@@ -6,6 +6,7 @@ every record is read and held against its seal. What is wrong is told at once, a
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 import shutil
@@ -22,31 +23,26 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from medtest.errors import Mistake, OutputProblem, UserMistakes
-from medtest.files import read_object
-from medtest.records import PICTURES
 from medtest.runner.finish import SUITE_FILE
 from medtest.runner.folder import (
     RECORDS,
     RUN_FILE,
-    SHARD_FOLDERS,
     TABLES_OF,
     FolderLock,
     make_folder,
     output_problems,
-    system_folder,
-    utc_now,
     write_run,
+    writing,
 )
-from medtest.runner.records.crafted import FOLDER as CRAFTED
+from medtest.runner.merge_target import BY_CONTENT, choose_target, is_joined, make_room
 from medtest.runner.records.parts import KEY, read_seeds
 from medtest.runner.records.shard_scan import ForeignFile, read_parts
-from medtest.runner.records.shards import SHARDS, RowGroup, Stamp, merge
-from medtest.runner.shard_checks import ShardPart, folder_mistake, shards_in, whole_run
+from medtest.runner.records.shards import RowGroup, Stamp, merge
+from medtest.runner.shard_checks import ShardPart, folder_mistake, typed_shards, whole_run
 from medtest.suite.exclusion import COPY as EXCLUDED
 
 JOINED = "joined"
 """Key of ``run.json`` of a run that was joined of shards: how many."""
-_BY_CONTENT = (PICTURES, CRAFTED)
 _PLACES = 32
 """Bits of a place that count rows within a shard; what lies above is the seed's position in the plan."""
 
@@ -68,53 +64,69 @@ class Joined:
     planned: int
 
 
-def join(folders: Sequence[Path], *, home: Path, fresh: bool = False) -> Joined:
+def join(folders: Sequence[Path], *, home: Path, out: Path | None = None, fresh: bool = False) -> Joined:
     """Join the shards of one run of one system; shards stay as they are.
+
+    What an earlier merge of the same shards made is left as it is.
 
     Args:
         folders: Shards' folders (``…/shards/3-of-16``), or folders of runs that hold ``shards/``.
-        home: Folder that holds ``outputs/``: where the run goes whose shards do not all lie in one run's folder.
-        fresh: Move what the run's folder holds beside its shards aside, where no earlier joining made it.
+        home: Folder that holds ``outputs/``, where the run's folder lies.
+        out: Another folder for it.
+        fresh: Move what the run's folder holds beside its shards aside, where it has cases that no shard holds.
 
     Raises:
-        UserMistakes: A shard is missing, there twice, not finished, damaged, or of another run; nothing was written.
+        UserMistakes: A shard is missing, there twice, not finished, damaged, or of another run, or the folder is not
+            this run's; nothing was written.
         FolderInUse: A shard is being run.
         OutputProblem: The run's folder cannot be written.
     """
-    found = [shard for folder in folders for shard in shards_in(folder)]
-    parts = whole_run(found)
+    parts = whole_run(typed_shards(folders))
     parts.sort(key=lambda part: part.account.number)
     first = parts[0]
-    above = {part.folder.resolve().parent for part in parts}
-    names = [str(first.run[key]) for key in ("suite", "system", "digest")]
-    target = above.pop().parent if len(above) == 1 else system_folder(home, *names)
+    target = choose_target(parts, home, out)
     with ExitStack() as locks:
-        for folder in sorted({target, *(part.folder.resolve() for part in parts)}):
-            lock = FolderLock(folder)
-            lock.acquire()
-            locks.callback(lock.release)
-        schema, stamp, groups, written = _read(parts)
-        _make_room(target, fresh=fresh)
-        make_folder(target)
-        counts = merge(
-            target,
-            schema,
-            stamp,
-            groups,
-            written=written,
-            judge=lambda table: table,
-            system=str(first.run["system"]),
-            joins=len(parts),
-        )
+        lock = FolderLock(target)
+        locks.callback(lock.release)
         for part in parts:
-            for name in _BY_CONTENT:
+            locks.enter_context(_unwritten(part.folder))
+        schema, stamp, groups, written, mark = _read(parts)
+        lock.acquire()
+        choose_target(parts, home, out)  # what came into being meanwhile
+        cases = sum(len(group.places) for group in groups)
+        if not is_joined(target, mark):
+            make_room(target, lock, parts, fresh=fresh)
+            make_folder(target)
+            for name in (SUITE_FILE, EXCLUDED):
+                if (first.folder / name).is_file():
+                    with writing(target / name) as file:
+                        file.write((first.folder / name).read_bytes())
+            write_run(target, _account(parts, cases))  # before the records, whose mark says that all else is there
+            merge(
+                target,
+                schema,
+                stamp,
+                groups,
+                written=written,
+                judge=lambda table: table,
+                system=str(first.run["system"]),
+                joins=len(parts),
+                mark=mark,
+            )
+        for part in parts:
+            for name in BY_CONTENT:
                 _take_over(part.folder / name, target / name)
-        for name in (SUITE_FILE, EXCLUDED):
-            if (first.folder / name).is_file():
-                with output_problems(target / name):
-                    shutil.copyfile(first.folder / name, target / name)
-        write_run(target, _account(parts, int(counts.sum())))
-    return Joined(folder=target, shards=len(parts), cases=int(counts.sum()), planned=first.account.cases)
+    return Joined(folder=target, shards=len(parts), cases=cases, planned=first.account.cases)
+
+
+@contextmanager
+def _unwritten(folder: Path) -> Iterator[None]:
+    lock = FolderLock(folder.resolve())
+    lock.share()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 # --- their records ---------------------------------------------------------------------------------------------------
@@ -135,8 +147,8 @@ class _Places:
         return np.where(units < 0, -1, (units << _PLACES) + rows)
 
 
-def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup], str]:
-    """Read all records once, verified.
+def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup], str, bytes]:
+    """Read all records once, verified; return what they look like, their rows, and the mark of these very shards.
 
     Raises:
         UserMistakes: Records are damaged, or judged otherwise.
@@ -146,6 +158,7 @@ def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup],
     mistakes: list[Mistake] = []
     groups: list[RowGroup] = []
     written, primary = "", ""
+    mark = hashlib.sha256()
     for part in parts:
         again = f"run its command again, which makes good what is lost: {part.account.command}".rstrip(": ")
         try:
@@ -167,10 +180,12 @@ def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup],
             what = f"{part.name}: verdicts by another criterion than those of {parts[0].name}"
             mistakes.append(folder_mistake(what, "one criterion in all shards", again))
         written = max(written, opened.written)
+        mark.update(f"{part.account.shard} {opened.seal.hex()}\n".encode())
         groups += found
     if mistakes:
         raise UserMistakes(mistakes, f"nothing was joined: {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}")
-    return schema, Stamp(digest=str(parts[0].run["digest"]), primary=primary), groups, written
+    stamp = Stamp(digest=str(parts[0].run["digest"]), primary=primary)
+    return schema, stamp, groups, written, mark.hexdigest().encode()
 
 
 @contextmanager
@@ -187,47 +202,25 @@ def _readable(folder: Path) -> Iterator[None]:
 # --- the run's folder ------------------------------------------------------------------------------------------------
 
 
-def _make_room(target: Path, *, fresh: bool) -> None:
-    """See that nothing is written over that no shard holds.
-
-    Raises:
-        UserMistakes: The folder holds a run of its own.
-    """
-    own = (target / RECORDS).is_file() or any((target / SHARDS).glob("shard-*.parquet"))
-    if not own or JOINED in read_object(target / RUN_FILE):
-        return
-    if not fresh:
-        raise folder_mistake(
-            f"{target}: it holds cases of a run that was not made of shards",
-            "a run's folder with nothing but shards, or what an earlier merge made",
-            "--fresh moves them aside",
-        ).as_error()
-    aside = target / f"before-merge-{utc_now().replace(':', '')}"
-    with output_problems(target / RECORDS):
-        aside.mkdir()
-        for path in sorted(target.iterdir()):
-            if path not in (aside, target / SHARD_FOLDERS) and not path.name.startswith("before-merge-"):
-                path.rename(aside / path.name)
-
-
 def _take_over(source: Path, target: Path) -> None:
-    """Take kept pictures over, by link where the disk is one; their names are their content.
+    """Take files over that are named after their content and are not there yet, by link where the disk is one.
 
     Raises:
         OutputProblem: One cannot be written.
     """
     for path in sorted(source.rglob("*")) if source.is_dir() else ():
         to = target / path.relative_to(source)
-        if path.is_symlink() or not path.is_file() or to.exists():
+        if path.is_symlink() or not path.is_file() or (to.is_file() and to.stat().st_size == path.stat().st_size):
             continue
         with output_problems(to):
             to.parent.mkdir(parents=True, exist_ok=True)
+            draft = to.with_name(f".{to.name}.tmp")
+            draft.unlink(missing_ok=True)
             try:
-                os.link(path, to)
+                os.link(path, draft)
             except OSError:
-                draft = to.with_name(f".{to.name}.tmp")
                 shutil.copyfile(path, draft)
-                draft.replace(to)
+            draft.replace(to)
 
 
 def _account(parts: Sequence[ShardPart], cases: int) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from medtest.runner.folder import RECORDS, RUN_FILE, SHARD_FOLDERS
 from medtest.runner.records.parts import PartAccount
 from medtest.suite.sharding import Shard
 
+RUN_NAMES = ("suite", "system", "digest")
+"""Keys of ``run.json`` that name the folders of a run below ``outputs/``."""
 _NAMED = 12
 
 
@@ -36,6 +38,27 @@ class ShardPart:
     def name(self) -> str:
         """How messages name it: where it lies, as it was typed."""
         return str(self.folder)
+
+
+def typed_shards(typed: Sequence[Path]) -> list[Path]:
+    """Return the shards' folders that were typed, or that lie in runs' folders that were typed.
+
+    Names that ``shards/*`` gives beside them are passed over: locks, and shards that ``fresh=true`` moved aside.
+
+    Raises:
+        UserMistakes: One is neither a shard's nor a run's folder.
+    """
+    shards = [path for path in typed if not _beside_shards(path)]
+    return [shard for path in shards or typed for shard in shards_in(path)]
+
+
+def _beside_shards(path: Path) -> bool:
+    """Return True if a path is what runs leave beside a shard's folder."""
+    name, _, ending = path.name.partition(".")
+    with suppress(ValueError):
+        Shard.of_folder(name)
+        return (ending == "lock" and not path.is_dir()) or ending.startswith("old-")
+    return False
 
 
 def shards_in(folder: Path) -> list[Path]:
@@ -76,6 +99,9 @@ def whole_run(folders: Sequence[Path]) -> list[ShardPart]:
         if account is None or not (folder / RECORDS).is_file():
             what = f"{folder}: no finished shard: its {RUN_FILE} or {RECORDS} is missing"
             mistakes.append(folder_mistake(what, "finished shards", "run its command, which goes on from there"))
+        elif odd := [str(run.get(key)) for key in RUN_NAMES if not _is_name(run.get(key))]:
+            what = f"{folder}: its {RUN_FILE} names {odd[0][:80]!r}, which is no name of a folder"
+            mistakes.append(folder_mistake(what, "shards as medtest made them", "run the shard's command again"))
         elif account.shard != _shard_of(folder):
             what = f"{folder}: its {RUN_FILE} says that it is shard {account.shard}"
             mistakes.append(folder_mistake(what, "folders under the names that runs gave them", "name it so again"))
@@ -111,6 +137,11 @@ def _other(first: ShardPart, part: ShardPart) -> Mistake | None:
         what = f"{part.name}: another choice of cases (limit=, only=) than {first.name}"
         return folder_mistake(what, "one choice of cases in all shards", f"as {first.name}: {first.account.command}")
     return None
+
+
+def _is_name(value: object) -> bool:
+    """Return True if a text of somebody's ``run.json`` is the name of a folder and leads nowhere else."""
+    return isinstance(value, str) and Path(value).name == value != ".." and value.isprintable()
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:

@@ -65,7 +65,7 @@ def test_four_merged_shards_are_the_local_run(tmp_path: Path) -> None:
     folders = sharded(tmp_path / "a", 4)
     assert [folder.name for folder in folders] == [f"{n}-of-4" for n in range(1, 5)]
     assert not (folders[0].parent.parent / "records.parquet").exists()
-    done = join(folders[::-1], home=tmp_path)
+    done = join(folders[::-1], home=tmp_path / "a")
     local = go(make_suite(seeds=7), tmp_path / "b")
     assert_equal_records(pq.read_table(done.folder / "records.parquet").to_pandas(), records(local))
     assert (done.shards, done.cases, done.planned) == (4, 77, 77)
@@ -139,16 +139,3 @@ def test_damaged_and_unfinished_shards_are_refused_and_made_good(tmp_path: Path)
         join(folders, home=tmp_path)
     sharded(tmp_path, 2, seeds=3)
     assert join(folders, home=tmp_path).cases == 33
-
-
-def test_cases_that_no_shard_holds_are_not_written_over(tmp_path: Path) -> None:
-    local = go(make_suite(seeds=3), tmp_path, limit=1).systems[0].folder
-    folders = sharded(tmp_path, 2, seeds=3)
-    assert folders[0].parent.parent == local
-    before = (local / "records.parquet").read_bytes()
-    with pytest.raises(UserMistakes, match="not made of shards"):
-        join(folders, home=tmp_path)
-    assert (local / "records.parquet").read_bytes() == before
-    assert join(folders, home=tmp_path, fresh=True).cases == 33
-    kept = next(local.glob("before-merge-*"))
-    assert (kept / "records.parquet").read_bytes() == before

@@ -12,30 +12,34 @@ from medtest.errors import ExitCode
 from medtest.paths import home, path_from_here
 
 
-def merge_shards(folders: Sequence[Path], *, fresh: bool, console: Console, junit: str = "") -> ExitCode:
+def merge_shards(
+    folders: Sequence[Path], *, console: Console, out: Path | None = None, fresh: bool = False, junit: str = ""
+) -> ExitCode:
     """Join the shards of one run of one system, and make its tables and report.
 
     Args:
         folders: Shards' folders, or folders of runs that hold ``shards/``.
-        fresh: Move what the run's folder holds beside its shards aside.
         console: Where tables are printed.
+        out: Folder of the whole run; None for the one below ``outputs/``.
+        fresh: Move what the run's folder holds beside its shards aside, where no shard holds it.
         junit: ``cells`` or ``cases``: what a test case of ``junit.xml`` is; "" writes none.
 
     Returns:
         ``GATE_NOT_HELD`` when a gate of the run is not held, else ``OK``.
 
     Raises:
-        UserMistakes: The shards are not those of one whole run; nothing was written.
+        UserMistakes: The shards are not those of one whole run, or the folder is not this run's; nothing was written.
         FolderInUse: A shard is being run.
         OutputProblem: The run's folder cannot be written.
     """
     from medtest.cli.tables import remake_tables
     from medtest.runner.joining import join
 
-    done = join(folders, home=home(), fresh=fresh)
+    done = join(folders, home=home(), out=out, fresh=fresh)
     of = "" if done.cases == done.planned else f" of {done.planned:,}"
     shards = "shard" if done.shards == 1 else "shards"
     say(console, f"{done.shards:,} {shards} joined: {done.cases:,}{of} cases in {path_from_here(done.folder)}")
     code = remake_tables(done.folder, console=console, junit=junit)
-    say(console, "The same command without shard= runs no case again; it draws sample pictures and logs to MLflow.")
+    if out is None:
+        say(console, "The same command without shard= runs no case again; it draws sample pictures and logs to MLflow.")
     return code

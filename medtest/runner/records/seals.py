@@ -20,6 +20,8 @@ from medtest.records import ADDRESS, KEY_COLUMNS, addresses
 CONTENT, CSV, SEALED = b"medtest.content", b"medtest.csv", b"medtest.sealed"
 """Keys of a file's metadata: the seal of its content, the SHA-256 of the ``records.csv`` beside it, and that it has a
 seal, which stands with the schema and is kept by whoever writes the table anew."""
+JOINED = b"medtest.joined"
+"""Key of records that were joined of shards: the SHA-256 of the shards' seals. A run that adds a case writes none."""
 
 
 class Seal:

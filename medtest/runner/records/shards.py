@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from medtest.records import SOURCE_FAILED
 from medtest.runner.folder import RECORDS, output_problems, sync_folder, utc_now, writing
-from medtest.runner.records.seals import CONTENT, CSV, SEALED, Seal, fitted, seal_of, text_mark
+from medtest.runner.records.seals import CONTENT, CSV, JOINED, SEALED, Seal, fitted, seal_of, text_mark
 from medtest.runner.records.spreadsheets import table_for_csv
 
 RECORDS_CSV = "records.csv"
@@ -194,6 +194,7 @@ def merge(
     judge: Callable[[pa.Table], pa.Table],
     system: str = "",
     joins: int = 0,
+    mark: bytes = b"",
 ) -> NDArray[np.int64]:
     """Write ``records.parquet`` and ``records.csv`` from all parts, sorted by plan, and remove the shards.
 
@@ -208,6 +209,7 @@ def merge(
         judge: Makes the verdicts of a table anew, for parts under another criterion.
         system: What every record calls the system, whatever it was called before; "" leaves names as they are.
         joins: Where the parts are of so many other folders, whose seeds take turns: they stay as they are.
+        mark: What the merged file says of those folders, under :data:`JOINED`.
 
     Returns:
         How many records have each :class:`Code`.
@@ -232,7 +234,8 @@ def merge(
                 text.write_table(table_for_csv(rows))
                 counts += np.bincount(codes_of(rows), minlength=len(Code))
         csv_file.flush()
-        parquet.add_key_value_metadata({CONTENT: seal.value(), CSV: text_mark(Path(csv_file.name))})
+        said = {CONTENT: seal.value(), CSV: text_mark(Path(csv_file.name))}
+        parquet.add_key_value_metadata({**said, JOINED: mark} if mark else said)
     for path in sorted({part.path for part in parts} - {folder / RECORDS}) if not joins else ():
         with output_problems(path):
             path.unlink(missing_ok=True)

@@ -1,0 +1,153 @@
+"""The folder that shards are joined into: chosen, and held against what it holds, so that nothing in it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from medtest.errors import Mistake
+from medtest.files import read_object
+from medtest.records import KEY_COLUMNS, PICTURES
+from medtest.runner.folder import OUTPUTS, PRIVATE, RECORDS, RUN_FILE, SHARD_FOLDERS, FolderLock, system_folder
+from medtest.runner.records.crafted import FOLDER as CRAFTED
+from medtest.runner.records.parts import KEY
+from medtest.runner.records.seals import CONTENT, CSV, JOINED, text_mark
+from medtest.runner.records.shard_scan import damage
+from medtest.runner.records.shards import DIGEST, RECORDS_CSV, SHARDS
+from medtest.runner.shard_checks import RUN_NAMES, ShardPart, folder_mistake
+
+BY_CONTENT = (PICTURES, CRAFTED)
+"""Folders of a run whose files are named after their content: a merge takes over those that it does not have."""
+_BEFORE_RECORDS = (SHARD_FOLDERS, SHARDS, *BY_CONTENT)
+"""What a run's folder may hold before it has a record."""
+
+
+def choose_target(parts: Sequence[ShardPart], home: Path, out: Path | None) -> Path:
+    """Return where shards are joined: what was typed, else the run's folder below ``outputs/``.
+
+    Raises:
+        UserMistakes: It holds files that are no run's, or another run, or is a shard.
+    """
+    first = parts[0].run
+    folder = _folder_at_home(parts, home) if out is None else out.expanduser().resolve()
+    if problem := _foreign(folder, parts):
+        raise Mistake(
+            where="command line",
+            key="FOLDER" if out is None else "--out",
+            found=f"{folder}, {problem}",
+            allowed=f"a new folder, an empty one, or that of the run {first['digest']}",
+            fix="choose another --out; nothing was written",
+        ).as_error()
+    return folder
+
+
+def _folder_at_home(parts: Sequence[ShardPart], home: Path) -> Path:
+    suite, system, digest = (str(parts[0].run[key]) for key in RUN_NAMES)
+    above = {part.folder.resolve().parent for part in parts}
+    if len(above) == 1:  # of a run that was begun under another name of the system
+        run = above.pop().parent
+        if run.name == digest and run.parent.parent == (home / OUTPUTS / suite).resolve():
+            return run
+    return system_folder(home, suite, system, digest)
+
+
+def _foreign(folder: Path, parts: Sequence[ShardPart]) -> str:
+    """Return why a folder is not one of this run, in words that go on from its name; "" where it may be written to."""
+    shards = [part.folder.resolve() for part in parts]
+    real = folder.resolve()
+    if inside := next((shard for shard in shards if real.is_relative_to(shard)), None):
+        return "a shard that is to be joined" if inside == real else f"which lies in a shard, {inside.name}"
+    if folder.is_symlink() and not folder.exists():
+        return "a link that leads nowhere"
+    if folder.exists() and not folder.is_dir():
+        return "a file"
+    if not folder.is_dir():
+        return ""
+    run, digest = read_object(folder / RUN_FILE), str(parts[0].run["digest"])
+    if KEY in run:
+        return "which is a shard"
+    digests = {str(run["digest"])} if "digest" in run else set()
+    for path in (folder / RECORDS, *_pending(folder)):
+        digests |= {_metadata(path).get(DIGEST, b"").decode(errors="replace")} - {""}
+    if digests - {digest}:
+        return f"a run of digest {min(digests - {digest})}"
+    beside = [] if digests else [path.name for path in sorted(folder.iterdir()) if not _ours(path.name)]
+    return f"which holds files that are no run's: {', '.join(beside[:3])}" if beside else ""
+
+
+def _pending(folder: Path) -> list[Path]:
+    """Return records that a run has not merged yet."""
+    return sorted((folder / SHARDS).glob("shard-*.parquet"))
+
+
+def _ours(name: str) -> bool:
+    return name in _BEFORE_RECORDS or name.startswith(PRIVATE) or name == ".writable" or name.endswith(".tmp")
+
+
+def _metadata(path: Path) -> dict[bytes, bytes]:
+    try:
+        return dict(pq.read_metadata(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        return {}
+
+
+def is_joined(folder: Path, mark: bytes) -> bool:
+    """Return True if a folder's records are what joining these very shards gave, whole and with their text.
+
+    Args:
+        folder: The run's folder.
+        mark: What the shards' seals say of them.
+    """
+    said = _metadata(folder / RECORDS)
+    return (
+        said.get(JOINED) == mark
+        and (folder / RUN_FILE).is_file()
+        and text_mark(folder / RECORDS_CSV) == said.get(CSV)
+        and CONTENT in said
+        and not _pending(folder)
+        and not damage(folder / RECORDS)
+    )
+
+
+def make_room(folder: Path, lock: FolderLock, parts: Sequence[ShardPart], *, fresh: bool) -> None:
+    """See that no case is written over that these shards do not hold.
+
+    Args:
+        folder: The run's folder.
+        lock: Its lock, which is held.
+        parts: The shards.
+        fresh: Move what the folder holds beside its shards to ``<digest>.old-<time>``, where it has such cases.
+
+    Raises:
+        UserMistakes: It has such cases; nothing was changed.
+    """
+    lost = _lost(folder, parts)
+    if lost and not fresh:
+        raise folder_mistake(
+            f"{folder}: it holds {lost}",
+            "a run's folder with nothing but shards, or what an earlier merge of these made",
+            "--fresh moves them aside, or --out FOLDER writes elsewhere",
+        ).as_error()
+    if lost:
+        lock.move_aside(but=SHARD_FOLDERS)
+
+
+def _lost(folder: Path, parts: Sequence[ShardPart]) -> str:
+    """Return what would be lost with a folder's records, in words; "" for nothing."""
+    if _pending(folder):
+        return "cases of a run that was interrupted"
+    if not (folder / RECORDS).exists():
+        return ""
+    if JOINED not in _metadata(folder / RECORDS):
+        return "cases of a run that was not made of shards, or that went on after a merge"
+    try:
+        own = pq.read_table(folder / RECORDS, columns=list(KEY_COLUMNS))
+    except (pa.ArrowException, OSError):
+        return "records that cannot be read"
+    held = pa.concat_tables(pq.read_table(part.folder / RECORDS, columns=list(KEY_COLUMNS)) for part in parts)
+    keys = list(KEY_COLUMNS)
+    more = own.join(held.replace_schema_metadata(), keys, join_type="left anti").num_rows
+    return f"{more:,} case{'s' * (more != 1)} that no shard of these has" if more else ""
