@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest.files.written import WrittenFiles
 from medtest.report.material import INSIDE
-from medtest.runner.folder import writing_text
+from medtest.runner.folder import output_problems, writing_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,8 +55,20 @@ class InsideFiles:
         """The folder."""
         return self.found.folder / INSIDE
 
+    def clear(self, *patterns: str) -> None:
+        """Remove what an earlier look wrote under such names; a user's files stay.
+
+        Raises:
+            OutputProblem: One cannot be removed.
+        """
+        with output_problems(self.target / patterns[0]):
+            self.target.mkdir(parents=True, exist_ok=True)
+            written = WrittenFiles(self.target)
+            written.remove(path.name for pattern in patterns for path in self.target.glob(pattern))
+
     def add(self, file: Path, words: str) -> None:
         """Note a picture that was drawn, and what it shows."""
+        self._note(file)
         self.found.files.append(file)
         self._pictures.append({"file": file.name, "words": words})
 
@@ -69,6 +82,7 @@ class InsideFiles:
         file = self.target / f"{name}.csv"
         with writing_text(file) as opened:
             frame.to_csv(opened, index=False, float_format="%.6g", lineterminator="\n")
+        self._note(file)
         self.found.files.append(file)
 
     def chords(self, classes: Sequence[Classes], threshold: float | None) -> None:
@@ -107,6 +121,11 @@ class InsideFiles:
         with writing_text(file) as opened:
             opened.write(json.dumps(self._pictures, indent=2, ensure_ascii=False) + "\n")
         self.found.files.append(file)
+        self._note(file)
+
+    def _note(self, file: Path) -> None:
+        with output_problems(file):
+            WrittenFiles(self.target).note([file.name])
 
 
 def _texts(rows: Any) -> list[str | None]:

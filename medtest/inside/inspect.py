@@ -16,7 +16,6 @@ from medtest.inside.files import InsideFiles
 from medtest.inside.files import Inspected as Inspected
 from medtest.inside.options import InspectOptions
 from medtest.relations.adversarial.uniform_noise import UniformNoise
-from medtest.runner.folder import output_problems
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.tasks.base import CaseAnswer, task_of
 
@@ -113,14 +112,7 @@ class _System:
         finally:
             cases.close()
             system.close()
-        with output_problems(self._files.target / "layers.csv"):
-            self._files.target.mkdir(parents=True, exist_ok=True)
-        for old in (
-            *self._files.target.glob("*.csv"),
-            *self._files.target.glob("plane*.png"),
-            *self._files.target.glob("chords.png"),
-        ):
-            old.unlink()
+        self._files.clear("*.csv", "plane*.png", "chords.png")
         self._write_tables()
         self._write_plane()
         self._files.chords(list(self._prepared.classes.values()), self._options.threshold)
@@ -154,10 +146,7 @@ class _System:
         self.found.notices += looker.notices
 
     def _begin(self) -> None:
-        with output_problems(self._files.target / "case"):
-            self._files.target.mkdir(parents=True, exist_ok=True)
-            for old in self._files.target.glob("case-*.png"):
-                old.unlink()
+        self._files.clear("case-*.png")
 
     def _training_seeds(self, cases: InspectedCases, units: Sequence[Any]) -> Any:
         most = self._options.training_cases

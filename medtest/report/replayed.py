@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from medtest.cases import Image
+from medtest.files.written import WrittenFiles
 from medtest.report.material import SAMPLES, sample_index
 from medtest.runner.folder import output_problems, writing_text
 from medtest.runner.privacy import ShownNames
@@ -89,7 +90,7 @@ def write_pictures(
         return []
     if not wanted and not (folder / SAMPLES).is_dir():
         return []
-    _clear(folder, kind)
+    _clear(folder, kind, [str(one.entry["file"]) for one in wanted])
     drawn: list[dict[str, Any]] = []
     problems: list[str] = []
     parts: Parts | None = None
@@ -106,6 +107,8 @@ def write_pictures(
     if drawn:
         with writing_text(folder / SAMPLES / kind.index) as file:
             json.dump(drawn, file, indent=1, ensure_ascii=False)
+        with output_problems(folder / SAMPLES):
+            WrittenFiles(folder / SAMPLES).note([kind.index, *(str(entry["file"]) for entry in drawn)])
     return problems
 
 
@@ -117,8 +120,12 @@ def _already(folder: Path, kind: PictureKind) -> list[dict[str, Any]]:
     ]
 
 
-def _clear(folder: Path, kind: PictureKind) -> None:
-    with output_problems(folder / SAMPLES):
-        (folder / SAMPLES).mkdir(parents=True, exist_ok=True)
-        for path in (*(folder / SAMPLES).glob(kind.files), folder / SAMPLES / kind.index):
-            path.unlink(missing_ok=True)
+def _clear(folder: Path, kind: PictureKind, wanted: Sequence[str]) -> None:
+    """Remove what was drawn before, and note what is drawn now; a user's files stay."""
+    target = folder / SAMPLES
+    with output_problems(target):
+        target.mkdir(parents=True, exist_ok=True)
+        written = WrittenFiles(target)
+        written.adopt([kind.index, *(str(entry["file"]) for entry in sample_index(folder, kind.index))])
+        written.remove([*(path.name for path in target.glob(kind.files)), kind.index])
+        written.expect([*wanted, kind.index])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtest.errors import OutputProblem
+from medtest.files.written import WrittenFiles
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 from medtest.results import curves, efr, factors, gates, pivot
@@ -179,28 +180,25 @@ class Tables:
     def write(self, folder: Path) -> tuple[Path, ...]:
         """Write ``tables/*.csv`` (the report's as LaTeX too) below a folder and remove tables that no longer exist.
 
-        An apostrophe stands before texts that a spreadsheet would take for formulas.
+        Files in it that medtest did not write stay as they are. An apostrophe stands before texts that a spreadsheet would take for formulas.
 
         Raises:
             OutputProblem: A file cannot be written.
         """
         target = folder / FOLDER
-        written: list[Path] = []
+        files = {
+            name: frame_for_csv(frame).to_csv(index=False, lineterminator="\n").encode()
+            for name, frame in self.frames().items()
+        }
+        files |= {name: text.encode() for name, text in (self.paper.latex() if self.paper is not None else {}).items()}
         try:
-            target.mkdir(parents=True, exist_ok=True)
-            for name, frame in self.frames().items():
-                draft = target / f".{name}.tmp"
-                frame_for_csv(frame).to_csv(draft, index=False, lineterminator="\n")
-                written.append(draft.replace(target / name))
-            for name, text in (self.paper.latex() if self.paper is not None else {}).items():
-                (target / f".{name}.tmp").write_text(text, encoding="utf-8")
-                written.append((target / f".{name}.tmp").replace(target / name))
-            for path in (*target.glob("*.csv"), *target.glob("*.tex")):
-                if path not in written:
-                    path.unlink()
+            older = [path.name for path in (*target.glob("*.csv"), *target.glob("*.tex"))]
+            return tuple(WrittenFiles(target).write(files, remove=older))
         except OSError as error:
-            raise OutputProblem(f"the tables of {folder.name} cannot be written: {error.strerror}") from error
-        return tuple(written)
+            raise OutputProblem(
+                f"the tables of {folder.name} cannot be written: {error.strerror}. "
+                "Its records are whole; the same command goes on from there."
+            ) from error
 
 
 def make_tables(

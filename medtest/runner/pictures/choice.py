@@ -77,6 +77,7 @@ class Pictures:
             with output_problems(target / sampling.FOLDER):
                 (target / sampling.FOLDER).mkdir(parents=True, exist_ok=True)
             sampling.clear(target)
+            sampling.expect(target, chosen)
             self.new[target] = chosen
             name = self.prepared.systems[number].record_name
             for sample in chosen:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from medtest.address import address_text
 from medtest.cases import Output
+from medtest.files.written import WrittenFiles
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
 from medtest.runner.folder import output_problems, writing_text
@@ -224,14 +225,19 @@ def _frame(record: Mapping[str, Any]) -> str:
     return f"-f{record['frame']}" if record["frame"] else ""
 
 
-def kept(folder: Path, samples: list[Sample]) -> bool:
-    """Whether the pictures of these samples lie in the folder already."""
+def _entries(folder: Path) -> list[dict[str, Any]] | None:
+    """Return what the index in a folder says, None where there is none."""
     try:
         content = json.loads((folder / FOLDER / INDEX).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    same = content == index(samples)
-    return same and all((folder / FOLDER / sample.file).is_file() for sample in samples)
+        return None
+    whole = isinstance(content, list) and all(isinstance(entry, dict) for entry in content)
+    return content if whole else None
+
+
+def kept(folder: Path, samples: list[Sample]) -> bool:
+    """Whether the pictures of these samples lie in the folder already."""
+    return _entries(folder) == index(samples) and all((folder / FOLDER / sample.file).is_file() for sample in samples)
 
 
 def index(samples: list[Sample]) -> list[dict[str, Any]]:
@@ -245,11 +251,28 @@ def index(samples: list[Sample]) -> list[dict[str, Any]]:
 
 
 def clear(folder: Path) -> None:
-    """Remove pictures that an earlier run drew and that no longer show the records."""
+    """Remove pictures that an earlier run drew and that no longer show the records; a user's files stay.
+
+    Raises:
+        OutputProblem: One cannot be removed.
+    """
+    target = folder / FOLDER
+    with output_problems(target):
+        written = WrittenFiles(target)
+        written.adopt([INDEX, *(str(entry.get("file")) for entry in _entries(folder) or ())])
+        written.remove(path.name for path in target.glob("*") if path.name == INDEX or path.suffix == ".png")
+        for draft in target.glob(".*.tmp"):
+            draft.unlink()
+
+
+def expect(folder: Path, samples: list[Sample]) -> None:
+    """Note that pictures are about to be drawn.
+
+    Raises:
+        OutputProblem: The folder cannot be written.
+    """
     with output_problems(folder / FOLDER):
-        for path in (folder / FOLDER).glob("*"):
-            if path.name == INDEX or path.suffix in {".png", ".tmp"}:
-                path.unlink()
+        WrittenFiles(folder / FOLDER).expect(sample.file for sample in samples)
 
 
 def write_index(folder: Path, samples: list[Sample]) -> None:
@@ -257,3 +280,5 @@ def write_index(folder: Path, samples: list[Sample]) -> None:
     drawn = [sample for sample in samples if (folder / FOLDER / sample.file).is_file()]
     with writing_text(folder / FOLDER / INDEX) as file:
         json.dump(index(drawn), file, indent=1, ensure_ascii=False)
+    with output_problems(folder / FOLDER):
+        WrittenFiles(folder / FOLDER).note([INDEX, *(sample.file for sample in drawn)])
