@@ -10,15 +10,17 @@ from rich.console import Console
 
 from medtest.cli.terminal import say
 from medtest.errors import Mistake
+from medtest.files.written import check_out, note_out
 from medtest.paths import home as default_home
 from medtest.paths import path_from_here
 from medtest.report.compared.named import find_run, no_run
-from medtest.report.compared.page import chosen_cases, overall_row, write_compared
+from medtest.report.compared.page import FILES, chosen_cases, overall_row, write_compared
 from medtest.report.compared.pairs import compare_pair, names_of, read_material
 from medtest.report.compared.strips import changed_strips
 from medtest.report.conclusions import points_words
 from medtest.report.material import Material
 from medtest.results.records.records_io import RECORDS
+from medtest.runner.folder import output_problems
 from medtest.suite.model import Invocation, Suite
 
 
@@ -51,6 +53,8 @@ def compare_runs(tokens: Sequence[str], *, out: Path | None, strips: int, consol
     with TemporaryDirectory(prefix="medtest-compare-") as scratch:
         materials = [_material(name, home, Path(scratch)) for name in names]
         called = names_of(materials)
+        folder = out or home / "outputs" / "compare" / "-".join(_plain(name) for name in called)
+        check_out((folder / name for name in FILES), "--out")
         base, *others = materials
         pairs = [compare_pair(base, other, (called[0], name)) for other, name in zip(others, called[1:], strict=True)]
         drawn = [
@@ -63,8 +67,9 @@ def compare_runs(tokens: Sequence[str], *, out: Path | None, strips: int, consol
             )
             for number, pair in enumerate(pairs)
         ]
-        folder = out or home / "outputs" / "compare" / "-".join(_plain(name) for name in called)
         written = write_compared(pairs, drawn, folder)
+        with output_problems(folder / FILES[0]):
+            note_out(written)
     for pair in pairs:
         row = overall_row(pair)
         if row is not None:

@@ -15,6 +15,7 @@ from medtest.cases import SOURCE, Ask, Seed
 from medtest.cli.terminal import say
 from medtest.cli.typed import mistake, split_tokens
 from medtest.errors import Mistake
+from medtest.files.written import check_out, claim, note_out
 from medtest.readers.typed import ANSWERED, MOST_EVIDENCE, clean, reading
 from medtest.results.cube.intervals import wilson_ends
 from medtest.results.records.records_io import read_table
@@ -61,6 +62,7 @@ def write_development(tokens: Sequence[str], *, console: Console) -> None:
     asked: list[QuestionRow] = []
     images = 0
     with output_problems(folder / IMAGES):
+        claim(folder, "to")
         (folder / IMAGES).mkdir(parents=True, exist_ok=True)
         for image, seed in _seeds(loaded):
             write_image(folder / IMAGES / f"{image}.png", seed.image, seed.spec)
@@ -120,8 +122,11 @@ def write_submission(run: Path, out: Path, *, console: Console) -> None:
     asked = [
         QuestionRow(image=row["seed_id"], question=_known(row["item"]), answers=(row["answer"] or "",)) for row in rows
     ]
+    check_out([out], "--out")
     with writing_text(out) as file:
         file.write(to_submission(asked))
+    with output_problems(out):
+        note_out([out])
     images = {row["seed_id"] for row in rows}
     say(console, f"{out}: {len(rows):,} answers of {len(images):,} images.")
     missing = len(images) * len(official()) - len(rows)
@@ -178,6 +183,7 @@ def write_readings(file: Path, out: Path, *, console: Console) -> None:
         raise Mistake(
             where="command line", key="--out", found=f"{out}, the table itself", allowed=allowed, fix=fix
         ).as_error()
+    check_out([target], "--out")
     rows = [
         _Read(one, reading(one.answer, ANSWERED, one.question.kind.value, one.question.id))
         for one in read_answers(path, str(file))
@@ -189,6 +195,8 @@ def write_readings(file: Path, out: Path, *, console: Console) -> None:
         writer.writerow(("question", "answer", "value", "state", "stage", "evidence", *extra))
         for row in rows:
             writer.writerow([text_cell(cell) for cell in _cells(row, expecting=expecting)])
+    with output_problems(target):
+        note_out([target])
     _tell(console, rows, out, expecting=expecting)
 
 

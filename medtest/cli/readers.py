@@ -11,6 +11,7 @@ import typer
 from medtest.cli.terminal import GroupedCommands, bar, console, say
 from medtest.cli.typed import mistake
 from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.files.written import check_out, note_out
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,14 +46,18 @@ def card_command(
     own, settings = _sorted(tokens)
     reader = _reader(own, settings)
     target = _target(own, reader)
+    table = target.with_suffix(".csv")
+    check_out([target, table], "card")
     labelled = _labelled(own)
     card = _made(reader, labelled, own, out)
     from medtest.results.cards import card_rows, write_card_table
+    from medtest.runner.folder import output_problems
 
     rows = card_rows(card)
     card.write(target)
-    table = target.with_suffix(".csv")
     write_card_table(rows, table)
+    with output_problems(table):
+        note_out([target, table])
     _show(rows, card, out)
     say(out, f"{card.data}: the card of {reader.name} is {target}, as a table {table}")
     if own.get("card"):

@@ -41,6 +41,7 @@ IMAGE_PNG: Final = (
 MASK_PNG: Final = (cv2.IMWRITE_PNG_COMPRESSION, 1)
 
 _SHA = re.compile(r"[0-9a-f]{64}")
+_NAMED = re.compile(rf"[0-9a-f]{{64}}{re.escape(SUFFIX)}")
 _COLOURS = {"images": 2, "masks": 0}  # IHDR's colour types: truecolour, greyscale
 
 
@@ -267,7 +268,7 @@ def forget_pictures(folder: Path) -> None:
     """
     for kind in KINDS:
         for path in (folder / kind).glob("[0-9a-f][0-9a-f]/*"):
-            if path.suffix in (SUFFIX, DRAFT):
+            if path.suffix == DRAFT or _NAMED.fullmatch(path.name):
                 path.unlink(missing_ok=True)
         for below in ((folder / kind).glob("[0-9a-f][0-9a-f]"), [folder / kind]):
             for empty in below:

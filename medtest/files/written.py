@@ -158,3 +158,56 @@ class WrittenFiles:
         text = json.dumps({_KEY: dict(sorted(known.items()))}, indent=0, ensure_ascii=False)
         draft.write_text(text + "\n", encoding="utf-8")
         draft.replace(self._folder / LIST)
+
+
+def check_out(paths: Iterable[Path], option: str) -> None:
+    """Refuse to write over files that medtest did not write; call it before anything is made.
+
+    Args:
+        paths: Files that are to be written.
+        option: What was typed to choose their place, as ``--out``.
+
+    Raises:
+        UserMistakes: One is there, and is not medtest's.
+    """
+    for folder, names in _by_folder(paths).items():
+        WrittenFiles(folder).check(names, option)
+
+
+def note_out(paths: Iterable[Path]) -> None:
+    """Note that files were written, so that the same command may write them again.
+
+    Raises:
+        OSError: One cannot be read, or a list not be written.
+    """
+    for folder, names in _by_folder(paths).items():
+        WrittenFiles(folder).note(names)
+
+
+def _by_folder(paths: Iterable[Path]) -> dict[Path, list[str]]:
+    folders: dict[Path, list[str]] = {}
+    for path in paths:
+        folders.setdefault(path.parent, []).append(path.name)
+    return folders
+
+
+def claim(folder: Path, option: str) -> None:
+    """Make a folder medtest's own, where it is new, empty, or was claimed before.
+
+    Raises:
+        UserMistakes: It holds something else, or is none.
+        OSError: It cannot be made.
+    """
+    if folder.is_dir() and ((folder / LIST).is_file() or not any(folder.iterdir())):
+        pass
+    elif os.path.lexists(folder):
+        raise Mistake(
+            where="command line",
+            key=option,
+            found=f"{folder}, {'which holds something else' if folder.is_dir() else 'a file'}",
+            allowed="a new folder, an empty one, or one that the same command began",
+            fix=f"choose another {option}",
+        ).as_error()
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / LIST).is_file():
+        WrittenFiles(folder).expect([LIST])

@@ -253,9 +253,7 @@ def name_refused(name: str) -> str:
         return "a path out of its folder"
     if not all(part.strip(" .") for part in parts):
         return "no name"
-    if len(_bytes(name)) > _LONGEST_NAME or any(
-        len(_bytes(part)) > _LONGEST_PART for part in parts
-    ):
+    if len(_bytes(name)) > _LONGEST_NAME or any(len(_bytes(part)) > _LONGEST_PART for part in parts):
         return "too long"
     if any(sign in _FORBIDDEN or unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") for sign in name):
         return "with signs that no name has everywhere"

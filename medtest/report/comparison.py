@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import medtest
+from medtest.files.written import WrittenFiles
 from medtest.report import sections
 from medtest.report.alpha_sigma.section import SeriesResult, sections_of, write_series
 from medtest.report.attacks.side_by_side import table_four, transfer, transfer_heats
@@ -164,17 +165,13 @@ def _write_tables(groups: Sequence[Group], folder: Path, stem: str) -> tuple[Pat
         ],
         f"{stem}_transfer.csv": [one for group in groups if not (one := transfer(group.own)).empty],
     }
-    written = []
-    for name, frames in made.items():
-        path = folder / name
-        if not frames:
-            with output_problems(path):
-                path.unlink(missing_ok=True)
-            continue
-        with writing_text(path) as file:
-            file.write(frame_for_csv(pd.concat(frames, ignore_index=True)).to_csv(index=False, lineterminator="\n"))
-        written.append(path)
-    return tuple(written)
+    files = {
+        name: frame_for_csv(pd.concat(frames, ignore_index=True)).to_csv(index=False, lineterminator="\n").encode()
+        for name, frames in made.items()
+        if frames
+    }
+    with output_problems(folder / f"{stem}.csv"):
+        return tuple(WrittenFiles(folder).write(files, remove=made))
 
 
 def comparison_html(groups: Sequence[Group], links: Mapping[str, str], series: Sequence[Mapping[str, Any]] = ()) -> str:

@@ -180,7 +180,8 @@ class Tables:
     def write(self, folder: Path) -> tuple[Path, ...]:
         """Write ``tables/*.csv`` (the report's as LaTeX too) below a folder and remove tables that no longer exist.
 
-        Files in it that medtest did not write stay as they are. An apostrophe stands before texts that a spreadsheet would take for formulas.
+        Files in it that medtest did not write stay as they are. An apostrophe stands before texts that a spreadsheet
+        would take for formulas.
 
         Raises:
             OutputProblem: A file cannot be written.

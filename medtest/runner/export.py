@@ -177,7 +177,7 @@ class _Written:
     def _check(self, identity: str) -> None:
         mark = self._to / _MARK
         if not mark.exists():
-            if (self._to / MANIFEST).exists():
+            if any(self._to.iterdir()):
                 raise _other_folder(self._to)
             with writing_text(mark) as file:
                 file.write(f"{identity}\n")
@@ -242,6 +242,6 @@ def _other_folder(folder: Path) -> UserMistakes:
     return Mistake(
         where="command line",
         key="to",
-        found=f"{folder.name}, which holds other follow-ups",
+        found=f"{folder}, which holds something else",
         allowed="a new folder, or one that an earlier export of the same suite and data began",
     ).as_error()

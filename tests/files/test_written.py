@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -65,10 +66,8 @@ def test_a_process_killed_in_between_leaves_nothing_unknown(
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", replace)
-        try:
+        with contextlib.suppress(KeyboardInterrupt):
             WrittenFiles(tmp_path).write({"a.csv": b"3", "c.csv": b"4"}, remove=["b.csv"])
-        except KeyboardInterrupt:
-            pass
     known = WrittenFiles(tmp_path)
     assert all(known.is_ours(name) for name in names(tmp_path) if name.endswith("csv"))
     known.write({"d.csv": b"5"}, remove=names(tmp_path))

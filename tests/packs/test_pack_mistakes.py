@@ -232,9 +232,7 @@ def test_half_a_surrogate_is_no_crash(
         capsys.readouterr()[0].encode()
 
 
-def test_many_small_files_are_synced_once(
-    small_pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_small_files_are_synced_once(small_pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every fsync waits for the disk; 49,000 of them take minutes on some."""
 
     def many(files: dict[str, bytes]) -> None:
@@ -253,7 +251,8 @@ def test_many_small_files_are_synced_once(
 def test_what_a_killed_process_unpacked_is_not_taken_for_a_pack(small_pack: Path, tmp_path: Path) -> None:
     """Until everything is on disk the folder has another name, which says so."""
     program = (
-        "import os, sys; from pathlib import Path; import medtest.packs.writing as w; from medtest.packs.reading import unpack\n"
+        "import os, sys; from pathlib import Path; from medtest.packs.reading import unpack\n"
+        "import medtest.packs.writing as w\n"
         "w.sync_tree = lambda folder: os._exit(9)\n"
         "unpack(Path(sys.argv[1]), Path(sys.argv[2]))"
     )

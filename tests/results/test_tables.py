@@ -13,6 +13,7 @@ from records_maker import RELATIONS, make_records, write_records
 
 from medtest import records as contract
 from medtest.errors import OutputProblem
+from medtest.files.written import LIST, WrittenFiles
 from medtest.results import curves, factors, gates
 from medtest.results.records.records_io import Records, read_table
 from medtest.results.records.wanted import Wanted
@@ -53,13 +54,13 @@ def tables(folder):
 
 
 def test_every_table_is_written_and_stale_ones_go(tables, tmp_path):
-    (tmp_path / "tables").mkdir()
-    (tmp_path / "tables" / "stale.csv").write_text("a\n1\n")
+    WrittenFiles(tmp_path / "tables").write({"stale.csv": b"a\n1\n", "stale.tex": b"a"})
+    (tmp_path / "tables" / "mine.csv").write_text("a\n1\n")
     written = tables.write(tmp_path)
     names = {path.name for path in written}
     assert {"efr.csv", "severity.csv", "alpha_sigma.csv", "factors.csv", "factors_model.csv", "strata.csv"} <= names
     assert {"pivot_truth_t0.25.csv", "pivot_source_t0.5.csv", "gates.csv", "worst.csv", "seeds.csv"} <= names
-    assert {path.name for path in (tmp_path / "tables").iterdir()} == names
+    assert {path.name for path in (tmp_path / "tables").iterdir()} == {*names, "mine.csv", LIST}
     back = pd.read_csv(tmp_path / "tables" / "efr.csv", keep_default_na=False, na_values=[""])
     assert list(back.columns) == list(tables.efr.columns)
     assert (back.relation == "unchanged").any()  # pandas reads no relation as nothing

@@ -119,8 +119,10 @@ def write_files(
     """Write ``tab_rob.tex`` and ``fig_rob.pdf``, and what else was asked for.
 
     Raises:
+        UserMistakes: A file of that name is there that medtest did not write.
         OutputProblem: A file cannot be written.
     """
+    from medtest.files.written import WrittenFiles, check_out
     from medtest.report.alpha_sigma.figure import FILE as FIGURE
     from medtest.report.alpha_sigma.figure import draw_figure
     from medtest.report.alpha_sigma.latex import FILE as TABLE
@@ -135,14 +137,10 @@ def write_files(
         contents[f"{FIGURE}.svg"] = draw_figure(found, measured, form="svg")
     if csv:
         contents |= _csv(found, measured)
-    paths = []
-    for name, content in contents.items():
-        path = folder / name
-        with output_problems(path):
-            folder.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        paths.append(path)
-    return tuple(paths)
+    paths = [folder / name for name in contents]
+    check_out(paths, "--out")
+    with output_problems(paths[0]):
+        return tuple(WrittenFiles(folder).write(contents))
 
 
 def _csv(found: SeriesSet, measured: Sequence[Robustness]) -> dict[str, bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,9 +19,11 @@ from medtest.cli.followups.sheet import draw_sheet, save_sheet
 from medtest.cli.terminal import say
 from medtest.cli.typed import mistake, split_tokens
 from medtest.errors import NotApplicable, OutputProblem, nearest_name
+from medtest.files.written import check_out, note_out
 from medtest.preparation import prepare
 from medtest.probes import Need
 from medtest.relations.base import Relation
+from medtest.runner.folder import output_problems
 from medtest.runs import invocation_of
 from medtest.seeds.base import SeedSource
 from medtest.suite.compose import Loaded, load
@@ -46,12 +48,14 @@ def write_sheet(
     name, overrides, _, _ = split_tokens(tokens)
     loaded = load(name, overrides, config_dirs=config_dirs)
     check_images(loaded.suite, "medtest sheet")
+    check_out([out], "--out")
     prepared = _prepared(loaded, seed, index)
     relations = loaded.suite.build_relations()
     if loaded.selection.relations:
         relations = {key: value for key, value in relations.items() if key in loaded.selection.relations}
     crafted = _crafted(loaded, prepared, relations)
     save_sheet(draw_sheet(prepared, relations, suite_seed=loaded.suite.seed, cell=cell, crafted=crafted), out)
+    _note([out])
     say(console, f"{out}: {len(relations)} relations on {prepared.ref.dataset}/{prepared.ref.seed_id}")
 
 
@@ -173,11 +177,14 @@ def _replay(
     from medtest.runner.replay import replay_case
 
     case = replay_case(suite, invocation, address, scratch=scratch)
+    named = any(token.lstrip("+").split("=", 1)[0] == "model" for token in overrides)
+    strips = [f"strip-{one.record_name}.png" for one in suite.build_systems().values()] if named else []
+    kinds = ("source.png", "followup.png") if case.prompt is None else ("source.json", "followup.json")
+    check_out((out / file for file in (*kinds, "params.json", *strips)), "--out")
     pictures = _write_case(case, address, out)
     say(console, f"{out}: {', '.join(pictures)}, params.json (SHA-256 {case.followup_sha256[:12]}…)")
     if case.crafted is not None:
         say(console, _crafted_words(case.crafted))
-    named = any(token.lstrip("+").split("=", 1)[0] == "model" for token in overrides)
     if case.items or suite.task.prompts:
         chosen = [one.record_name for one in suite.build_systems().values()] if named else None
         _show_answers(suite, invocation, case, chosen, console)
@@ -229,7 +236,19 @@ def _write_case(case: Replay, address: str, out: Path) -> list[str]:
         (out / "params.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise OutputProblem(f"{out}: cannot be written ({error.strerror}); choose another --out") from None
+    _note(out / file for file in (*pictures, *written, "params.json"))
     return [*pictures, *written]
+
+
+def _note(written: Iterable[Path]) -> None:
+    """Note files as medtest's.
+
+    Raises:
+        OutputProblem: The list beside them cannot be written.
+    """
+    paths = list(written)
+    with output_problems(paths[0]):
+        note_out(paths)
 
 
 def _ask_again(suite: Suite, invocation: Invocation, address: str, out: Path, scratch: Path, console: Console) -> None:
@@ -237,6 +256,7 @@ def _ask_again(suite: Suite, invocation: Invocation, address: str, out: Path, sc
     from medtest.runner.replay_answers import replay_strips
 
     for one in replay_strips(suite, invocation, address, out, scratch=scratch):
+        _note([out / one.file.name])
         words = f": {one.words}" if one.words else ""
         say(console, f"{out / one.file.name}: {one.system}, {one.verdict}{words}")
 

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from medtest.cli.training.reporter import TrainingReporter
 from medtest.cli.training.tokens import FURTHER_KEYS, SHORT, FurtherRequest, command_of
-from medtest.errors import ExitCode, MedtestError, Mistake, NotTracked
+from medtest.errors import ExitCode, MedtestError, NotTracked
+from medtest.files.written import claim
 
 if TYPE_CHECKING:
     from medtest.runner.units.parts import Parts
@@ -230,14 +231,14 @@ def locked_folder(out: Path, *, fresh: bool, console: Console) -> Iterator[None]
     """Hold a training's folder; with ``fresh`` an earlier training is moved aside, whole, and never deleted.
 
     Raises:
-        UserMistakes: It is a file.
+        UserMistakes: It is a file, or a folder that holds something else.
         FolderInUse: Another process holds it.
         OutputProblem: It cannot be made.
     """
     from medtest.runner.folder import FolderLock, output_problems
 
-    if out.exists() and not out.is_dir():
-        raise Mistake(where="command line", key="out", found=f"{out.name}, a file", allowed="a folder").as_error()
+    with output_problems(out):
+        claim(out, "out")
     lock = FolderLock(out)
     lock.acquire()
     try:
@@ -245,7 +246,7 @@ def locked_folder(out: Path, *, fresh: bool, console: Console) -> Iterator[None]
         if moved is not None:
             console.print(f"The earlier training was moved to {moved.name}.", markup=False, soft_wrap=True)
         with output_problems(out):
-            out.mkdir(parents=True, exist_ok=True)
+            claim(out, "out")
         yield
     finally:
         lock.release()

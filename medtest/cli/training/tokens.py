@@ -245,11 +245,18 @@ def train_anew(options: TrainingOptions, out: Path, *, resume: bool, progress: P
         out: Folder of the training.
         resume: Go on where an interrupted training stopped.
         progress: Called after every step.
+
+    Raises:
+        UserMistakes: The folder holds something else.
     """
+    from medtest.files.written import claim
+    from medtest.runner.folder import output_problems
     from medtest.training.classification.options import ClassificationOptions
     from medtest.training.options import SegmentationOptions
     from medtest.training.scenes.options import SceneOptions
 
+    with output_problems(out):
+        claim(out, "out")
     if isinstance(options, SceneOptions):
         from medtest.training.scenes.train import train_scenes
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _LISTED = 40
 PAGE, SUMMARY = "compare.html", "compare.md"
+FILES = (PAGE, SUMMARY, "compare.csv", "compare_cells.csv", "compare_changed.csv")
+"""What a comparison writes into its folder."""
 
 
 def chosen_cases(pair: ComparedPair, each: int) -> list[str]:

@@ -1,0 +1,102 @@
+"""Options that name where a command writes do not write over what is there and is the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import medtest
+from medtest.cases import Image
+from medtest.cli.app import run_app
+from medtest.errors import UserMistakes
+from medtest.files.written import LIST
+
+SMALL = ["suite=polyp_seg", "seeds.phantoms.count=1", "relations=[blur]"]
+ANSWERS = "question,answer\nIs there a polyp?,yes\n"
+SERIES = "noise,1,2,3\nA,0.9,0.8,0.6\nB,0.8,0.7,0.7\n"
+
+
+def reddish(image: Image) -> np.ndarray:
+    red, green = image[..., 0].astype(np.float32), image[..., 1].astype(np.float32)
+    return np.clip((red - green) / 128, 0, 1)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "answers.csv").write_text(ANSWERS)
+    (tmp_path / "series.csv").write_text(SERIES)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        (["sheet", *SMALL, "--out", "out/mine.png"], "out/mine.png"),
+        (["replay", *SMALL, "phantoms/phantom-0000/blur_s3_f0_r0", "--out", "out"], "out/followup.png"),
+        (["replay", *SMALL, "phantoms/phantom-0000/blur_s3_f0_r0", "--out", "out"], "out/params.json"),
+        (["alpha-sigma", "series.csv", "--out", "out", "--csv"], "out/alpha_sigma.csv"),
+        (["alpha-sigma", "series.csv"], "tab_rob.tex"),
+        (["export", *SMALL, "relations.blur.severities=[1]", "to=out"], "out/mine.png"),
+        (["data", "questions", "suite=medvqa", "limit=1", "to=out"], "out/images/mine.png"),
+        (["data", "answers", "answers.csv", "--out", "out/read.csv"], "out/read.csv"),
+        (["train", "model=pranet", "out=out"], "out/mine.npz"),
+        (["train", "model=pranet", "out=out", "fresh=true"], "out/mine.npz"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else value,
+)
+def test_a_users_file_stays(here: Path, command: Sequence[str], file: str) -> None:
+    path = here / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    before = sorted(here.rglob("*"))
+    with pytest.raises(UserMistakes, match="which holds something else|which medtest did not write"):
+        run_app(command)
+    assert path.read_text() == "mine"
+    assert sorted(here.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sheet", *SMALL, "--out", "out/mine.png"],
+        ["replay", *SMALL, "phantoms/phantom-0000/blur_s3_f0_r0", "--out", "out"],
+        ["alpha-sigma", "series.csv", "--out", "out", "--csv"],
+        ["export", *SMALL, "relations.blur.severities=[1]", "to=out"],
+        ["data", "questions", "suite=medvqa", "limit=1", "to=out"],
+        ["data", "answers", "answers.csv", "--out", "out/read.csv"],
+    ],
+    ids=lambda value: " ".join(value[:2]),
+)
+def test_the_same_command_writes_its_own_files_again(here: Path, command: Sequence[str]) -> None:
+    (here / "out").mkdir()
+    assert run_app(command) == 0
+    first = {path: path.read_bytes() for path in (here / "out").rglob("*") if path.is_file()}
+    assert run_app(command) == 0
+    assert {path: path.read_bytes() for path in (here / "out").rglob("*") if path.is_file()} == first
+    changed = next(path for path in first if path.name not in (LIST, "questions.json") and path.suffix != ".txt")
+    if command[0] != "export" and command[1] != "questions":  # those go on in a folder of their own
+        changed.write_text("changed since")
+        with pytest.raises(UserMistakes, match="changed since"):
+            run_app(command)
+        assert changed.read_text() == "changed since"
+
+
+def test_a_comparison_does_not_write_over_a_users_page(here: Path) -> None:
+    for name in ("one", "two"):
+        options = {"fingerprint": name, "home": here / name, "track": False, "workers": 1, "limit": 1}
+        medtest.run("polyp_seg", reddish, relations={"blur": {"severities": [1]}}, **options)
+    runs = [str(next((here / name).glob("outputs/*/*/*/run.json")).parent) for name in ("one", "two")]
+    (here / "out").mkdir()
+    (here / "out" / "compare.html").write_text("mine")
+    command = ["compare", *runs, "--strips", "0", "--out", "out"]
+    with pytest.raises(UserMistakes, match=r"compare\.html, which medtest did not write"):
+        run_app(command)
+    assert [path.name for path in (here / "out").iterdir()] == ["compare.html"]
+    (here / "out" / "compare.html").unlink()
+    assert run_app(command) == 0
+    assert run_app(command) == 0
