@@ -242,6 +242,6 @@ def _other_folder(folder: Path) -> UserMistakes:
     return Mistake(
         where="command line",
         key="to",
-        found=f"{folder}, which holds something else",
+        found=f"{folder}, which holds other files or other follow-ups",
         allowed="a new folder, or one that an earlier export of the same suite and data began",
     ).as_error()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from medtest.cli.app import run_app
 from medtest.errors import UserMistakes
+from medtest.files.written import LIST
 from medtest.report.alpha_sigma.figure import draw_figure, plain
 from medtest.report.alpha_sigma.latex import escaped, latex_table
 from medtest.results.series.robustness import robustness_of
@@ -38,7 +39,7 @@ def test_one_file_writes_into_the_working_directory(
         name = row.split(" & ")[0]
         assert name not in table[: table.index(row)]
     assert (tmp_path / "fig_rob.pdf").read_bytes().startswith(b"%PDF")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["fig_rob.pdf", "tab_rob.tex"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [LIST, "fig_rob.pdf", "tab_rob.tex"]
 
 
 def test_several_files_each_get_a_folder(tmp_path: Path) -> None:
@@ -53,7 +54,7 @@ def test_several_files_each_get_a_folder(tmp_path: Path) -> None:
     names = sorted(path.name for path in out.iterdir())
     assert names == ["rip_test_first_sample", "rip_test_first_sample-2", "été_co"]
     inside = {path.name for path in (out / "été_co").iterdir()}
-    assert inside == {"tab_rob.tex", "fig_rob.pdf", "fig_rob.svg", "alpha_sigma.csv"}
+    assert inside - {LIST} == {"tab_rob.tex", "fig_rob.pdf", "fig_rob.svg", "alpha_sigma.csv"}
 
 
 def test_a_bad_file_among_good_ones_writes_nothing(tmp_path: Path) -> None:
