@@ -95,9 +95,7 @@ class WrittenFiles:
         self._clear_way(marks)
         self._keep({name: [mark, *self._known.get(name, ())] for name, mark in marks.items()})
         for name, content in files.items():
-            draft = self._folder / f".{name}.tmp"
-            draft.write_bytes(content)
-            draft.replace(self._folder / name)
+            _put(self._folder / name, content)
         for name in gone:
             (self._folder / name).unlink()
         self._keep({name: [mark] for name, mark in marks.items()}, forget=gone)
@@ -151,13 +149,22 @@ class WrittenFiles:
 
     def _keep(self, marks: Mapping[str, list[str]], forget: Iterable[str] = ()) -> None:
         known = {name: kept for name, kept in {**self._known, **marks}.items() if name not in forget}
-        if known == self._known:
+        if known == self._known and (self._folder / LIST).is_file():
             return
         self._known = known
-        draft = self._folder / f"{LIST}.tmp"
         text = json.dumps({_KEY: dict(sorted(known.items()))}, indent=0, ensure_ascii=False)
-        draft.write_text(text + "\n", encoding="utf-8")
-        draft.replace(self._folder / LIST)
+        _put(self._folder / LIST, f"{text}\n".encode())
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Write a file that is whole or not there; a full disk leaves no draft."""
+    draft = path.with_name(f".{path.name.lstrip('.')}.tmp")
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def check_out(paths: Iterable[Path], option: str) -> None:

@@ -127,7 +127,7 @@ def repair_store(store: FollowUpStore, *, progress: Callable[[int, int], None] |
     """
     with StoreLock(store.folder).alone():
         before = _look(store, progress, usable_cores())
-        aside = store.folder / ASIDE / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        aside = _new_folder(store.folder / ASIDE / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
         moved = sum(
             _move(store.folder, f.file, aside) for f in before.findings if f.trouble in ("altered", "truncated")
         )
@@ -301,6 +301,14 @@ def _forget(store: FollowUpStore, lost: Iterable[str]) -> int:
             "AND sha256 NOT IN (SELECT mask_sha256 FROM sources)"
         )
     return forgotten
+
+
+def _new_folder(path: Path) -> Path:
+    """Return a folder's path that is not taken: a clock that was set back gives a name twice."""
+    number = 1
+    while (free := path.with_name(f"{path.name}{f'-{number}' * (number > 1)}")).exists():
+        number += 1
+    return free
 
 
 def _move(folder: Path, name: str, aside: Path) -> int:

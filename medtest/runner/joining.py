@@ -97,11 +97,12 @@ def join(folders: Sequence[Path], *, home: Path, out: Path | None = None, fresh:
         if not is_joined(target, mark):
             make_room(target, lock, parts, fresh=fresh)
             make_folder(target)
+            # first what says whose folder it is, last the records, whose mark says that all else is there
+            write_run(target, _account(parts, cases))
             for name in (SUITE_FILE, EXCLUDED):
                 if (first.folder / name).is_file():
                     with writing(target / name) as file:
                         file.write((first.folder / name).read_bytes())
-            write_run(target, _account(parts, cases))  # before the records, whose mark says that all else is there
             merge(
                 target,
                 schema,

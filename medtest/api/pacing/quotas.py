@@ -21,6 +21,8 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "requests": ("x-ratelimit-{}-requests", "x-ratelimit-{}", "ratelimit-{}"),
     "tokens": ("x-ratelimit-{}-tokens",),
 }
+_AGREE = 5.0
+"""Seconds that two clocks may differ, the answer's way included, and still be called the same."""
 LONGEST_PAUSE = 86400.0
 """Seconds; what a server asks beyond that is taken as a mistake of its clock."""
 
@@ -72,7 +74,16 @@ def retry_after(headers: Mapping[str, str], wall: float) -> float | None:
         except ValueError:
             pass
     text = headers.get("retry-after")
-    return None if text is None else seconds_of(text, wall)
+    return None if text is None else seconds_of(text, _clock_of(headers, wall))
+
+
+def _clock_of(headers: Mapping[str, str], wall: float) -> float:
+    """Return now by the server's clock where it says so and ours is set otherwise: its dates are of its own."""
+    try:
+        there = parsedate_to_datetime(headers.get("date", "")).timestamp()
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return wall
+    return there if abs(there - wall) > _AGREE else wall
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +113,7 @@ def quotas(headers: Mapping[str, str], wall: float) -> dict[str, Quota]:
             found[kind] = Quota(
                 _number(headers.get(pattern.format("limit"))),
                 remaining,
-                None if reset is None else seconds_of(reset, wall),
+                None if reset is None else seconds_of(reset, _clock_of(headers, wall)),
             )
             break
     return found
