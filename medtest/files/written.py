@@ -156,6 +156,15 @@ class WrittenFiles:
         _put(self._folder / LIST, f"{text}\n".encode())
 
 
+def written_in(folder: Path) -> list[Path]:
+    """Return the files of a folder that medtest wrote, in order of their names; all of them where it has no list."""
+    files = [path for path in sorted(folder.glob("*")) if path.is_file() and path.name != LIST]
+    if not (folder / LIST).is_file():
+        return files
+    written = WrittenFiles(folder)
+    return [path for path in files if written.is_ours(path.name)]
+
+
 def _put(path: Path, content: bytes) -> None:
     """Write a file that is whole or not there; a full disk leaves no draft."""
     draft = path.with_name(f".{path.name.lstrip('.')}.tmp")

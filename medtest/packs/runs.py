@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import medtest
 from medtest.errors import UserMistakes
 from medtest.files import file_sha256
+from medtest.files.written import written_in
 from medtest.packs.contents import FORMAT, HEAD, LOCK, PackHead, RunFacts, packed_files
 from medtest.packs.findings import listed
 from medtest.packs.locks import lock_of, lock_text
@@ -164,7 +165,7 @@ def remade(pack: Path, own: str, scratch: Path, names: Iterable[str]) -> dict[st
         remake(folder, view=view)
     found: dict[str, str] = {}
     for target in (folder, *(folder / VIEWS / view for view in _views(folder))):
-        for path in (target / REPORT, *sorted((target / TABLES).glob("*"))):
+        for path in (target / REPORT, *written_in(target / TABLES)):
             found[path.relative_to(folder).as_posix()] = file_sha256(path)
     return found
 
@@ -190,10 +191,16 @@ def _reference_of(folder: Path) -> Path | None:
 
 
 def _matching(folder: Path, pattern: re.Pattern[str]) -> Iterator[str]:
+    ours: dict[Path, list[Path]] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if path.is_file() and not path.is_symlink() and pattern.fullmatch(name):
-            yield name
+        if not path.is_file() or path.is_symlink() or not pattern.fullmatch(name):
+            continue
+        if path.parent.name in (SAMPLES, INSIDE):  # a user's files there do not travel
+            kept = ours.setdefault(path.parent, written_in(path.parent))
+            if path not in kept:
+                continue
+        yield name
 
 
 def _chosen(folder: Path, which: Travelling) -> Iterator[str]:
@@ -240,7 +247,7 @@ def _with_pictures(folder: Path, which: Travelling, stage: Path, own: str) -> di
 
 def _lacking(folder: Path, made: dict[str, str], whole: dict[str, str]) -> list[str]:
     """Return tables that the run has and its pack has not, or has otherwise since pictures stay."""
-    there = [path.relative_to(folder).as_posix() for path in (folder / TABLES).glob("*") if path.is_file()]
+    there = [path.relative_to(folder).as_posix() for path in written_in(folder / TABLES)]
     lost = [name for name in there if name not in made]
     other = [name for name in whole if made.get(name) != whole[name]]
     return sorted(name for name in {*lost, *other} if name.endswith((".csv", ".tex")))

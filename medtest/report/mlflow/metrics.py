@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import medtest
 from medtest.cases import UNCHANGED
+from medtest.files.written import written_in
 from medtest.oracles import criteria
 from medtest.report.charts.heat import EfrRows
 from medtest.report.ci import JUNIT, RESULT, SUMMARY
@@ -182,8 +183,8 @@ def _files(material: Material) -> list[tuple[Path, str]]:
     records = folder / "records.parquet" if material.asked is None else target / CASES
     files = [(target / "report.html", ""), (target / "suite.yaml", ""), (records, ""), (folder / GATES, "")]
     files += [(target / name, "") for name in (SUMMARY, RESULT, JUNIT)]
-    files += [(path, FOLDER) for path in sorted((target / FOLDER).glob("*.csv"))]
+    files += [(path, FOLDER) for path in written_in(target / FOLDER) if path.suffix == ".csv"]
     shown = dict.fromkeys((material.strips, target))
-    files += [(path, SAMPLES) for one in shown for path in sorted((one / SAMPLES).glob("*")) if path.is_file()]
-    files += [(path, INSIDE) for path in sorted((folder / INSIDE).glob("*")) if path.is_file()]
+    files += [(path, SAMPLES) for one in shown for path in written_in(one / SAMPLES)]
+    files += [(path, INSIDE) for path in written_in(folder / INSIDE)]
     return files
