@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -100,3 +101,25 @@ def test_a_comparison_does_not_write_over_a_users_page(here: Path) -> None:
     (here / "out" / "compare.html").unlink()
     assert run_app(command) == 0
     assert run_app(command) == 0
+
+
+def test_a_users_files_in_a_run_stay_and_do_not_travel(here: Path) -> None:
+    """Not into MLflow, not into a pack: they were put there for whoever has the folder."""
+    options = {"fingerprint": "one", "home": here / "home", "workers": 1, "limit": 1}
+    folder = medtest.run("polyp_seg", reddish, relations={"blur": {"severities": [1]}}, **options)
+    place = folder.outcome.systems[0].folder
+    mine = [place / "tables" / "mine.csv", place / "samples" / "mine.png", place / "notes.txt"]
+    for path in mine:
+        path.write_text("mine")
+    assert run_app(["tables", str(place)]) == 0
+    medtest.run(
+    )
+    medtest.run("polyp_seg", reddish, relations={"blur": {"severities": [1]}}, **{**options, "limit": 2})  # strips anew
+    assert [path.read_text() for path in mine] == ["mine"] * 3
+    assert run_app(["pack", f"run={place}", f"to={here / 'run.zip'}"]) == 0
+    with zipfile.ZipFile(here / "run.zip") as archive:
+        packed = archive.namelist()
+    assert any(name.endswith(".png") for name in packed)
+    sent = [path.name for path in (here / "home" / "mlruns").rglob("*")]
+    assert "efr.csv" in sent or "report.html" in sent
+    assert not [name for name in (*packed, *sent) if Path(name).name in ("mine.csv", "mine.png", "notes.txt", LIST)]
