@@ -32,12 +32,14 @@ def defence_tables(folders: Sequence[Path], compared: Sequence[Path], *, console
         console: Where it is printed.
 
     Raises:
+        UserMistakes: The first folder holds a file of that name that medtest did not write.
         OutputProblem: Records cannot be read, or the folder cannot be written.
     """
     from medtest.cli.tables import runs_below
+    from medtest.files.written import WrittenFiles, check_out
     from medtest.results.attacks.defence_words import markdown
     from medtest.results.attacks.defences import defence_table
-    from medtest.runner.folder import writing_text
+    from medtest.runner.folder import output_problems
 
     known, families = known_weights(folders)
     if not known:
@@ -48,9 +50,10 @@ def defence_tables(folders: Sequence[Path], compared: Sequence[Path], *, console
     if table.empty:
         return False
     out = folders[0] if folders[0].is_dir() else folders[0].parent
-    for name, text in ((FILE, table.to_csv(index=False)), (WORDS, markdown(table))):
-        with writing_text(out / name) as file:
-            file.write(text)
+    check_out([out / FILE, out / WORDS], "FOLDER")
+    with output_problems(out / FILE):
+        texts = {FILE: table.to_csv(index=False), WORDS: markdown(table)}
+        WrittenFiles(out).write({name: text.encode() for name, text in texts.items()})
     show(table, console=console)
     console.print(f"Table: {path_from_here(out / FILE)}, {path_from_here(out / WORDS)}", markup=False, soft_wrap=True)
     return True
