@@ -143,11 +143,11 @@ def _lost(folder: Path, parts: Sequence[ShardPart]) -> str:
         return ""
     if JOINED not in _metadata(folder / RECORDS):
         return "cases of a run that was not made of shards, or that went on after a merge"
+    keys = list(KEY_COLUMNS)
     try:
-        own = pq.read_table(folder / RECORDS, columns=list(KEY_COLUMNS))
+        own = pq.read_table(folder / RECORDS, columns=keys)
+        held = pa.concat_tables(pq.read_table(part.folder / RECORDS, columns=keys) for part in parts)
+        more = own.join(held.replace_schema_metadata(), keys, join_type="left anti").num_rows
     except (pa.ArrowException, OSError):
         return "records that cannot be read"
-    held = pa.concat_tables(pq.read_table(part.folder / RECORDS, columns=list(KEY_COLUMNS)) for part in parts)
-    keys = list(KEY_COLUMNS)
-    more = own.join(held.replace_schema_metadata(), keys, join_type="left anti").num_rows
     return f"{more:,} case{'s' * (more != 1)} that no shard of these has" if more else ""
