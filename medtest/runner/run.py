@@ -180,8 +180,9 @@ class _Run:
             if not self._merged and not self.interrupted:
                 self._run_on(self._local(), None)
         finally:
-            for ledger in self.ledgers:
-                ledger.flush()
+            with ExitStack() as all_of_them:  # one that finds no room takes none of the others along
+                for ledger in self.ledgers:
+                    all_of_them.callback(ledger.flush)
         for system, folder in zip(self.prepared.systems, self.prepared.folders, strict=True):
             if draws_calls(system) and (said := system.account(folder)):
                 self.notices.append(said)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from crafting_parts import crafting_suite
 from disks import SmallDisk, read_only, small_disk
 from runner_helpers import assert_equal_records, go, records
 from runner_parts import make_suite
@@ -168,3 +170,37 @@ def test_shards_on_a_read_only_share_are_merged_elsewhere_and_onto_a_full_disk_l
     assert_equal_records(
         pq.read_table(done.folder / "records.parquet").to_pandas(), records(go(suite, tmp_path / "other"))
     )
+
+
+@pytest.mark.parametrize("room", [0, 20_000])
+def test_a_disk_that_fills_while_samples_are_drawn(
+    disk: SmallDisk, room: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Strips are drawn by workers: what stops them is the disk, and no fault of a system's."""
+    folder = run(disk.folder).outcome.systems[0].folder
+    for path in (folder / "samples").glob("*.*"):
+        path.unlink()
+    disk.fill(but=room)
+    with pytest.raises(OutputProblem) as full:
+        run(disk.folder)
+    refused(full.value, "No space left on device")
+    assert "Traceback" not in "".join(capfd.readouterr())
+    disk.free()
+    assert run(disk.folder).outcome.systems[0].cases_executed == 0
+    assert len(list((folder / "samples").glob("*.png"))) == len(
+        json.loads((folder / "samples" / "index.json").read_text())
+    )
+    assert list((folder / "samples").glob("*.png"))
+
+
+def test_a_disk_that_fills_while_crafted_images_are_kept(tmp_path: Path) -> None:
+    """Workers write those; the run ends with one message and blames no system."""
+    suite = crafting_suite(count=6)
+    with small_disk(tmp_path / "disk", 120) as disk:
+        with pytest.raises(OutputProblem) as full:
+            go(suite, disk.folder, limits=OFTEN)
+        refused(full.value, "No space left on device")
+        disk.grow(16384)
+        made = records(go(suite, disk.folder))
+        assert not (made.verdict == "ERROR").any()
+        assert_equal_records(made, records(go(suite, tmp_path / "other")))

@@ -216,7 +216,11 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The worker could not start, or a system cannot answer at all; ``error``, a MedtestError, ends the run."""
+    """The worker could not start, a system cannot answer at all, or the disk is full.
+
+    Attributes:
+        error: A MedtestError, which ends the run.
+    """
 
     error: Exception
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import cv2
 import psutil
 
-from medtest.errors import MedtestError, UserMistakes
+from medtest.errors import MedtestError, OutputProblem, UserMistakes
 from medtest.files.by_content import PictureFiles
 from medtest.records import PICTURES
 from medtest.runner.hidden_words import HiddenWords
@@ -159,13 +159,16 @@ class Session:
         if isinstance(task, UnitTask):
             try:
                 self._units.run(task)
-            except UserMistakes as error:  # seen in the first answers; no further case would have one
+            except (UserMistakes, OutputProblem) as error:  # no further case would have an answer, or be kept
                 self.send(Failed(error))
                 return
         else:
             from medtest.runner.pictures.strips import draw_strips
 
-            errors = draw_strips(self.parts, self._systems, task)
+            try:
+                errors = draw_strips(self.parts, self._systems, task)
+            except OutputProblem as error:  # a full disk is no fault of a system's; the next call draws them
+                errors = (str(error),)
         self.send(Done(task.index, self._memory(), errors))
 
     def close(self) -> None:
