@@ -22,7 +22,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, OVERALL, Axes, Floats, Places, axes
@@ -145,48 +145,64 @@ def cell_table(sides: Mapping[str, Records], primary: Criterion, order: Sequence
     return pd.DataFrame(rows, columns=list(CELL_COLUMNS))
 
 
-def paired_difference(
-    first: Records,
-    second: Records,
-    criterion: Criterion,
-    *,
-    dataset: str = ALL,
-    relation: str = OVERALL,
-    severity: str = ALL,
-) -> dict[str, object] | None:
-    """Return what :func:`difference_of` says of the cases that a gate speaks of, first less second.
+@dataclass(frozen=True, kw_only=True)
+class PairedChange:
+    """Shares of the same cases in two runs, and their difference.
+
+    Attributes:
+        cases: Cases.
+        clusters: Patients, videos or seeds that they are of.
+        first: Share in the first run, in percent; NaN without a case, as the following.
+        second: The same of the second.
+        difference: First less second, in points.
+        low: Lower end of the 95 % interval of the difference; NaN of one cluster.
+        high: Its upper end.
+        method: How the interval was made, "" for none.
+        only_first: Cases in which the first alone has more.
+        only_second: Cases in which the second alone has more.
+    """
+
+    cases: int = 0
+    clusters: int = 0
+    first: float = np.nan
+    second: float = np.nan
+    difference: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    method: str = ""
+    only_first: int = 0
+    only_second: int = 0
+
+
+def paired_change(place: Axes, first: ArrayLike, second: ArrayLike, *, noise: float = 0.0) -> PairedChange:
+    """Return the shares of paired cases and their difference, with an interval as :func:`difference_table` makes it.
 
     Args:
-        first: Records of one system, row by row the same cases as ``second``.
+        place: Where the N cases stand.
+        first: N values in [0, 1], or truth values, of one run.
         second: Those of the other.
-        criterion: When a case is a violation.
-        dataset: A data set, or ``all``.
-        relation: A relation, or ``overall`` for all but the floor.
-        severity: A severity, or ``all``.
-
-    Returns:
-        None where no case has a verdict in both.
+        noise: A cluster tells the runs apart where its mean differs by more than this.
     """
-    place = axes(first)
-    chosen = place.pooled[place.relation] if relation == OVERALL else (first.texts("relation") == relation)
-    if dataset != ALL:
-        chosen = chosen & (first.texts("dataset") == dataset)
-    if severity != ALL:
-        chosen = chosen & (first.followups["severity"].to_numpy(dtype=np.int64) == int(severity))
-    one, other = _violations({"first": first, "second": second}, criterion)
-    both = chosen & (one.whole > 0) & (other.whole > 0)
-    if not both.any():
-        return None
-    a, b = one.part[both], other.part[both]
-    taken = place.take(both)
-    counts = taken.sums(one.whole[both], a, b, np.maximum(a - b, 0), np.maximum(b - a, 0))
-    draws = np.sum(taken.drawn(counts), axis=0).sum((2, 3))
-    total = np.concatenate(counts).sum((2, 3))
-    return {
-        **difference_of(total, draws),
-        "only_first": round(float(total[:, 3].sum())),
-        "only_second": round(float(total[:, 4].sum())),
-    }
+    one, other = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if not len(one):
+        return PairedChange()
+    more, less = np.maximum(one - other, 0), np.maximum(other - one, 0)
+    counts = place.sums(np.ones(len(one)), one, other, more, less)
+    total, draws = np.concatenate(counts).sum((2, 3)), np.sum(place.drawn(counts), axis=0).sum((2, 3))
+    whole, a, b, _, _ = total.sum(0)
+    low, high, method = _interval(total[total[:, 0] > 0], draws, noise)
+    return PairedChange(
+        cases=len(one),
+        clusters=int((total[:, 0] > 0).sum()),
+        first=round(100 * a / whole, 4),
+        second=round(100 * b / whole, 4),
+        difference=round(100 * (a - b) / whole + 0.0, 4),
+        low=round(100 * low, 4),
+        high=round(100 * high, 4),
+        method=method,
+        only_first=int((more > 0).sum()),
+        only_second=int((less > 0).sum()),
+    )
 
 
 def _violations(sides: Mapping[str, Records], primary: Criterion) -> tuple[SystemCases, ...]:
@@ -245,28 +261,40 @@ def difference_of(counts: Floats, draws: Floats) -> dict[str, object]:
         draws: replicates × the same five.
     """
     counts = counts[counts[:, 0] > 0]
-    whole, first, second, only_first, only_second = counts.sum(0)
-    clusters, net = len(counts), counts[:, 1] - counts[:, 2]
-    low = high = np.nan
-    method = ""
-    if clusters > 1 and int((net != 0).sum()) >= FEW_CLUSTERS:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            low, high = percentile_ends((draws[:, 1] - draws[:, 2]) / draws[:, 0])
-        method = BOOTSTRAP
-    elif clusters > 1:
-        low, high = paired_score(clusters * only_first / whole, clusters * only_second / whole, clusters)
-        method = SCORE_CLUSTERS
+    whole, first, second, _, _ = counts.sum(0)
+    low, high, method = _interval(counts, draws)
     return {
         "cases": round(float(whole)),
-        "clusters": clusters,
+        "clusters": len(counts),
         "first_percent": round(100 * first / whole, 4),
         "second_percent": round(100 * second / whole, 4),
         "difference": round(100 * (first - second) / whole + 0.0, 4),
         "ci_low": round(100 * low, 4),
         "ci_high": round(100 * high, 4),
         "ci_method": method,
-        "p": float(f"{clustered(np.rint(net)):.6g}"),
+        "p": float(f"{clustered(np.rint(counts[:, 1] - counts[:, 2])):.6g}"),
     }
+
+
+def _interval(counts: Floats, draws: Floats, noise: float = 0.0) -> tuple[float, float, str]:
+    """Return the ends of the 95 % interval of a difference of paired shares and how it was made; NaN of one cluster.
+
+    Args:
+        counts: clusters × (whole, first, second, only first, only second), whole above 0.
+        draws: replicates × the same five.
+        noise: A cluster tells the runs apart where its mean differs by more than this.
+    """
+    clusters = len(counts)
+    if clusters < 2:
+        return np.nan, np.nan, ""
+    apart = np.abs(counts[:, 1] - counts[:, 2]) > noise * counts[:, 0]
+    if int(apart.sum()) >= FEW_CLUSTERS:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            low, high = percentile_ends((draws[:, 1] - draws[:, 2]) / draws[:, 0])
+        return low, high, BOOTSTRAP
+    whole, _, _, only_first, only_second = counts.sum(0)
+    low, high = paired_score(clusters * only_first / whole, clusters * only_second / whole, clusters)
+    return low, high, SCORE_CLUSTERS
 
 
 def _corrected(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:

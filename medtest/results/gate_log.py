@@ -61,8 +61,10 @@ def append(
             {
                 **asdict(one.gate),
                 "held": one.held,
+                "verdict": one.verdict,
                 "percent": _number(one.percent),
                 "cases": one.cases,
+                "conditions": [condition.facts() for condition in one.conditions],
                 "said": one.sentence,
             }
             for one in results
@@ -146,7 +148,7 @@ def _number(percent: float | None) -> float | None:
 
 def _set_of(gates: Sequence[Mapping[str, Any]]) -> str:
     """Return what names a set of gates, whatever their order and what became of them."""
-    became = {"held", "percent", "cases", "said"}
+    became = {"held", "verdict", "percent", "cases", "conditions", "said"}
     return "\n".join(
         sorted(json.dumps({k: v for k, v in gate.items() if k not in became}, sort_keys=True) for gate in gates)
     )

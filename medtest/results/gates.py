@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medtest.oracles.criteria import criterion_name
 from medtest.results import efr
+from medtest.results.conditions import (
+    FAILED,
+    FAILED_SOURCES,
+    NOT_SHOWN,
+    PASSED,
+    VIOLATIONS,
+    Chosen,
+    Condition,
+    Margins,
+    Verdict,
+    paired_conditions,
+    verdict_of,
+)
 from medtest.results.cube.intervals import smallest_upper_bound
-from medtest.results.differences import paired_difference
 from medtest.results.records.common_cases import common_cases
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion, Gate, PairedGate
@@ -19,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _GATE_FIELDS = ("score", "threshold", "against", "dataset", "relation", "severity", "bound", "max_percent")
+_FACTS = tuple(name for name in Condition.__dataclass_fields__ if name not in ("name", "words"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +40,10 @@ class GateResult:
     Attributes:
         gate: The gate.
         held: Whether it held; a gate that too few cases speak to is not held.
-        percent: The figure that was compared, or None where there is none.
+        percent: The figure of violations that was compared, or None where there is none.
         cases: Cases behind it.
-        reason: The figure beside its bound, in words.
+        reason: The figures beside their bounds, in words.
+        conditions: What became of each of its conditions; none of a gate whose finished run says nothing.
         unlike: Whether the run that it names shares no judged case: a mistake of the call.
     """
 
@@ -39,15 +52,26 @@ class GateResult:
     percent: float | None
     cases: int
     reason: str
+    conditions: tuple[Condition, ...] = ()
     unlike: bool = False
 
     @property
+    def verdict(self) -> Verdict:
+        """``passed``, ``failed``, or ``not shown`` where too few cases speak to it; a gate not shown is not held."""
+        return PASSED if self.held else verdict_of(self.conditions)
+
+    @property
     def sentence(self) -> str:
-        """What became of the gate: which gate, which figure, which bound, as one full sentence."""
+        """Which gate, which figures and which bounds, as one full sentence."""
         return f"{describe(self.gate)}: {self.reason}"
 
+    @property
+    def standing(self) -> str:
+        """``held``, ``not held`` or ``not held (not shown)``."""
+        return "held" if self.held else "not held (not shown)" if self.verdict == NOT_SHOWN else "not held"
+
     def __str__(self) -> str:
-        return f"{'held' if self.held else 'not held'}: {self.sentence}"
+        return f"{self.standing}: {self.sentence}"
 
 
 def describe(gate: Gate) -> str:
@@ -84,27 +108,33 @@ def evaluate_paired(gate: PairedGate, base: Records, own: Records, called: str) 
     gate = replace(gate, no_worse_than=called)  # what is typed may be a path of this machine
     first, second = common_cases([own, base]).records
     criterion = Criterion(score=gate.score, threshold=gate.threshold, against=gate.against)
-    found = None
-    if not first.followups.empty:
-        found = paired_difference(
-            first, second, criterion, dataset=gate.dataset, relation=gate.relation, severity=gate.severity
-        )
-    if found is None:
-        reason = f"no case of {called} is shared that both were judged on, so nothing can be said"
+    margins = Margins(percent=gate.margin_percent, source_percent=gate.source_margin_percent)
+    chosen = Chosen(dataset=gate.dataset, relation=gate.relation, severity=gate.severity)
+    conditions = paired_conditions(first, second, criterion, margins, chosen)
+    if not conditions:
+        reason = f"no case of {called} is shared that either was judged on, so nothing can be said"
         return no_answer(gate, f"{reason}: run both under the same seeds, relations and preparation")
-    cases, high = int(str(found["cases"])), float(str(found["ci_high"]))
-    margin, rates = gate.margin_percent, f"{found['first_percent']:.1f} % against {found['second_percent']:.1f} %"
-    on = f"on {cases:,} shared cases, {rates}, {found['difference']:+.1f} points"
-    on += f", {found['only_first']:,} fail anew, {found['only_second']:,} no longer"
-    if math.isnan(high):
-        reason = f"{on}; they are of one cluster, too few for an interval, so it is not held"
-        return GateResult(gate=gate, held=False, percent=None, cases=cases, reason=reason)
-    held = high < margin
-    said = f"the upper end of the 95 % interval of the difference, {_beside(high, margin)} points, is "
-    said += f"{'below' if held else 'not below'} {margin:g}; {on}"
-    if not held and float(str(found["difference"])) < margin:
-        said += ", too few cases to tell"
-    return GateResult(gate=gate, held=held, percent=high, cases=cases, reason=said)
+    violations = next(one for one in conditions if one.name == VIOLATIONS)
+    return GateResult(
+        gate=gate,
+        held=verdict_of(conditions) == PASSED,
+        percent=violations.figure,
+        cases=violations.cases,
+        reason=in_words(conditions),
+        conditions=conditions,
+    )
+
+
+def in_words(conditions: Sequence[Condition]) -> str:
+    """Return what became of conditions, the gravest first; where one is not met, those that are met by name alone."""
+    kinds = {verdict: [one for one in conditions if one.verdict == verdict] for verdict in (FAILED, NOT_SHOWN, PASSED)}
+    lost = bool(kinds[FAILED] or kinds[NOT_SHOWN])
+    parts = [
+        f"{verdict}: " + "; ".join(one.name if lost and verdict == PASSED else one.sentence for one in found)
+        for verdict, found in kinds.items()
+        if found
+    ]
+    return ". ".join(part[0].upper() + part[1:] if number else part for number, part in enumerate(parts))
 
 
 def no_answer(gate: PairedGate, reason: str) -> GateResult:
@@ -122,26 +152,87 @@ def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
             & efr.of_criterion(table, gate.score, gate.threshold)
         ).to_numpy()
     ]
-    if rows.empty or int(rows["cases"].iloc[0]) == 0:
-        return GateResult(
-            gate=gate, held=False, percent=None, cases=0, reason="no case speaks to it, so it is not held"
-        )
-    row = rows.iloc[0]
-    cases, percent, rate = int(row["cases"]), float(row[gate.bound]), float(row["efr_percent"])
+    if rows.empty:
+        reason = "no case speaks to it, so it is not held"
+        lost = Condition(name=VIOLATIONS, verdict=NOT_SHOWN, words=reason, limit=gate.max_percent, cases=0)
+        return GateResult(gate=gate, held=False, percent=None, cases=0, reason=reason, conditions=(lost,))
+    row = {str(name): value for name, value in rows.iloc[0].items()}
+    violations, sources = _violations(gate, row), _source_failed(gate, row)
+    conditions = (violations,) if sources is None else (violations, sources)
+    words = [one.words for one in (sources, violations) if one is not None and (one is violations or one.verdict == FAILED)]
+    return GateResult(
+        gate=gate,
+        held=all(one.verdict == PASSED for one in conditions),
+        percent=violations.figure,
+        cases=violations.cases,
+        reason="; ".join(words),
+        conditions=conditions,
+    )
+
+
+def _violations(gate: Gate, row: Mapping[str, Any]) -> Condition:
+    """Return the condition on the rate of violations."""
+    cases = int(row["cases"])
+    if not cases:
+        reason = "no case speaks to it, so it is not held"
+        return Condition(name=VIOLATIONS, verdict=NOT_SHOWN, words=reason, limit=gate.max_percent, cases=0)
+    percent, rate = float(row[gate.bound]), float(row["efr_percent"])
     held = percent <= gate.max_percent
     compared = f"is {'not ' if held else ''}above {gate.max_percent:g} %"
     counted = f"{int(row['violations']):,} of {cases:,} cases"
     if gate.bound == "efr_percent":
         reason = f"the rate, {_beside(percent, gate.max_percent)} % ({counted}), {compared}"
-        return GateResult(gate=gate, held=held, percent=percent, cases=cases, reason=reason)
-    reason = f"the upper end of the 95 % interval, {_beside(percent, gate.max_percent)} %, {compared}"
-    reason += f"; the rate itself is {_beside(rate, gate.max_percent)} % ({counted})"
-    if not held and rate <= gate.max_percent:
+    else:
+        reason = f"the upper end of the 95 % interval, {_beside(percent, gate.max_percent)} %, {compared}"
+        reason += f"; the rate itself is {_beside(rate, gate.max_percent)} % ({counted})"
+    few = not held and rate <= gate.max_percent
+    if few:
         reason += ", too few cases for this bound"
         least = smallest_upper_bound(cases)
         if rate > 0 and least > gate.max_percent:
             reason += f": even without a violation the interval would reach {_beside(least, gate.max_percent)} %"
-    return GateResult(gate=gate, held=held, percent=percent, cases=cases, reason=reason)
+    return Condition(
+        name=VIOLATIONS,
+        verdict=PASSED if held else NOT_SHOWN if few else FAILED,
+        words=reason,
+        figure=percent,
+        limit=gate.max_percent,
+        cases=cases,
+        own=rate,
+        low=float(row["ci_low"]),
+        high=float(row["ci_high"]),
+        method=str(row["ci_method"]),
+        newly=int(row["violations"]),
+    )
+
+
+def _source_failed(gate: Gate, row: Mapping[str, Any]) -> Condition | None:
+    """Return the condition on cases that could not be judged since their source failed; None where none is set.
+
+    The share is that of the cases that could have been judged: errors, and cases skipped for a reason of their own, are
+    left out of it.
+    """
+    most = gate.max_source_failed_percent
+    if most is None or gate.against == "source":
+        return None
+    lost = int(row["source_failed"])
+    cases = int(row["cases"]) + lost
+    if not cases:
+        return Condition(name=FAILED_SOURCES, verdict=NOT_SHOWN, words="no case speaks to it", limit=most, cases=0)
+    share = 100 * lost / cases
+    held = share <= most
+    shown = _beside(share, most) if share < 100 else "100"
+    words = f"{lost:,} of {cases:,} cases ({shown} %) have no source to compare with, {'not ' if held else ''}above {most:g} %"
+    return Condition(
+        name=FAILED_SOURCES,
+        verdict=PASSED if held else FAILED,
+        words=words,
+        figure=share,
+        limit=most,
+        cases=cases,
+        own=share,
+        newly=lost,
+    )
 
 
 def _beside(percent: float, limit: float) -> str:
@@ -157,28 +248,51 @@ def gates_table(results: Iterable[GateResult]) -> pd.DataFrame:
     """Return gates and what became of them as a table."""
     import pandas as pd
 
-    given = tuple(results)
+    judged = tuple(results)
+    paired = any(isinstance(result.gate, PairedGate) for result in judged)
     return pd.DataFrame(
         [
             {
                 **{name: getattr(result.gate, name) for name in _GATE_FIELDS},
-                **(_paired_fields(result.gate) if any(isinstance(one.gate, PairedGate) for one in given) else {}),
+                "max_source_failed_percent": result.gate.max_source_failed_percent,
+                **(_paired_fields(result.gate) if paired else {}),
                 "held": result.held,
+                "verdict": result.verdict,
                 "percent": result.percent,
                 "cases": result.cases,
                 "reason": result.reason,
             }
-            for result in given
+            for result in judged
+        ]
+    )
+
+
+def conditions_table(results: Iterable[GateResult]) -> pd.DataFrame:
+    """Return the conditions of gates, a row each; ``gate`` counts from 1 in the order of :func:`gates_table`."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                "gate": number,
+                "condition": one.name,
+                **{name: getattr(one, name) for name in _FACTS},
+                "words": one.words,
+            }
+            for number, result in enumerate(results, start=1)
+            for one in result.conditions
         ]
     )
 
 
 def _paired_fields(gate: Gate) -> dict[str, object]:
     if not isinstance(gate, PairedGate):
-        return {"no_worse_than": "", "margin_percent": None}
+        return {"no_worse_than": "", "margin_percent": None, "source_margin_percent": None}
+    source = gate.margin_percent if gate.source_margin_percent is None else gate.source_margin_percent
     return {
         "max_percent": None,
         "bound": "ci_high",
         "no_worse_than": gate.no_worse_than,
         "margin_percent": gate.margin_percent,
+        "source_margin_percent": source,
     }

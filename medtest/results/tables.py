@@ -169,6 +169,7 @@ class Tables:
             "violations.csv": self.violations,
             "images.csv": self.images,
             "gates.csv": gates.gates_table(self.gates),
+            "gate_conditions.csv": gates.conditions_table(self.gates),
             "seeds.csv": self.seeds,
             **(self.paper.frames() if self.paper is not None else {}),
             **({"excluded.csv": self.excluded.table} if self.excluded is not None else {}),

@@ -56,7 +56,7 @@ def with_composed(suite: Suite) -> Suite:
             **_without_empty(plain_settings(oracle.part)),
             **_reader(oracle.reader),
         },
-        **({"gates": [_fields(gate) for gate in own]} if own else {}),
+        **({"gates": [_without_empty(_fields(gate)) for gate in own]} if own else {}),
         "privacy": suite.privacy.stated(),
         "prepare": {**suite.prepare.covers(), "size": "native" if suite.prepare.size is None else suite.prepare.size},
         **({"exclude": {"study": COPY}} if suite.exclude is not None else {}),

@@ -12,7 +12,7 @@ from medtest.oracles.base import Oracle
 from medtest.plugins import PartInfo, parts
 from medtest.suite.draft import Draft, settings_of
 from medtest.suite.library import deep_merge
-from medtest.suite.model import Criterion, Gate, OraclePlan, PairedGate, PartPlan, Suite
+from medtest.suite.model import MOST_SOURCE_FAILED, Criterion, Gate, OraclePlan, PairedGate, PartPlan, Suite
 from medtest.suite.safety import Key
 from medtest.suite.schema import GateBlock, PairedGateBlock, PrimaryBlock, ShownBlock
 from medtest.suite.validation import validate
@@ -24,6 +24,7 @@ _OTHER_SCORE: Mapping[str, tuple[str, str]] = {
     "exact": ("an answer is the same or is not", "score: jaccard"),
 }
 """Of rules without a threshold: why, and what has one."""
+_FAILED_SOURCES = "max_source_failed_percent"
 _SHOWN = ("scores", "thresholds", "against")
 _BESIDE = ("primary", "reader", *_SHOWN)
 """Keys of an oracle's block and of its YAML that are no settings of its class."""
@@ -242,8 +243,25 @@ def gates_of(draft: Draft, oracle: OraclePlan | None, relations: list[str]) -> t
             _check_no_threshold(draft, (*at, "threshold"), block.score, item)
             limit = criteria.threshold_of(block.score, block.threshold)
             settings = {**block.model_dump(), "threshold": limit, "severity": str(block.severity)}
+            if isinstance(block, GateBlock):
+                settings[_FAILED_SOURCES] = _source_bound(draft, (*at, _FAILED_SOURCES), block, item)
             gates.append(PairedGate(**settings) if paired else Gate(**settings))
     return tuple(gates)
+
+
+def _source_bound(draft: Draft, at: Key, block: GateBlock, item: Mapping[str, Any]) -> float | None:
+    """Return how many of a gate's cases may lack a source; against the source's own answer there is no such bound.
+
+    One that is stated beside ``against: source`` is a mistake; where the primary criterion is against the source, as one
+    typed for a view, a suite's bound rests.
+    """
+    stated = block.max_source_failed_percent
+    if block.against != "source":
+        return MOST_SOURCE_FAILED if stated is None else stated
+    if stated is not None and item.get("against") == "source":
+        allowed = "a gate against truth or input: the source's own answer is never right or wrong"
+        draft.wrong(at, found=stated, allowed=allowed, fix=f"leave {_FAILED_SOURCES} out")
+    return None
 
 
 def _gate_limit(oracle: OraclePlan | None, primary: Criterion) -> float:

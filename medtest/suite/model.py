@@ -57,9 +57,18 @@ class Criterion:
     against: Against = "truth"
 
 
+MOST_SOURCE_FAILED = 10.0
+"""Percent of cases that may lack a source to compare with, where a gate says nothing of it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """A bound that the run must hold, else exit code 1."""
+    """A bound that the run must hold, else exit code 1.
+
+    Attributes:
+        max_source_failed_percent: At most this share of the cases that could be judged may have no source to compare
+            with; None where that is not bounded, as against the source's own answer.
+    """
 
     score: str = "dice"
     threshold: float = 0.25
@@ -69,6 +78,7 @@ class Gate:
     severity: str = "all"
     max_percent: float
     bound: Literal["ci_high", "efr_percent"] = "ci_high"
+    max_source_failed_percent: float | None = MOST_SOURCE_FAILED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +87,16 @@ class PairedGate(Gate):
 
     Attributes:
         no_worse_than: The finished run: a folder, ``suite/system``, or the id of an MLflow run of this machine.
-        margin_percent: The upper end of the 95 % interval of the paired difference must lie below it, in points.
+        margin_percent: The upper end of the 95 % interval of the paired difference must lie below it, in points: of
+            violations, failed sources, errors and skipped cases.
+        source_margin_percent: The same of the fall of the source score; None for ``margin_percent``.
     """
 
     max_percent: float = 100.0
+    max_source_failed_percent: float | None = None
     no_worse_than: str
     margin_percent: float = 2.0
+    source_margin_percent: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

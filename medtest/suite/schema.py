@@ -77,6 +77,7 @@ class GateBlock(Block):
     severity: Literal["all", 0, 1, 2, 3, 4, 5, "0", "1", "2", "3", "4", "5"] = "all"
     max_percent: Percent
     bound: Literal["ci_high", "efr_percent"] = "ci_high"
+    max_source_failed_percent: Percent | None = None
 
 
 class PairedGateBlock(Block):
@@ -90,6 +91,7 @@ class PairedGateBlock(Block):
     severity: Literal["all", 0, 1, 2, 3, 4, 5, "0", "1", "2", "3", "4", "5"] = "all"
     no_worse_than: str = Field(min_length=1)
     margin_percent: Percent = 2.0
+    source_margin_percent: Percent | None = None
 
 
 class PrivacyBlock(Block):

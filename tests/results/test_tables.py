@@ -193,6 +193,7 @@ def test_what_became_of_a_gate_is_a_full_sentence():
     columns = ["dataset", "relation", "severity", "score", "threshold", "against", "cases", "violations"]
     rates = pd.DataFrame([["all", "overall", "all", "dice", 0.25, "truth", 300, 71]], columns=columns)
     rates["efr_percent"], rates["ci_low"], rates["ci_high"] = 100 * 71 / 300, 19.1, 26.3
+    rates["ci_method"], rates["source_failed"] = "cluster_bootstrap", 33
     strict, exact, near = gates.evaluate(
         [Gate(max_percent=20), Gate(max_percent=30, bound="efr_percent"), Gate(max_percent=26.29)], rates
     )
@@ -305,7 +306,7 @@ def test_sources_alone_make_empty_tables():
     tables_ = make_tables_of(frame[frame.relation == "source"].reset_index(drop=True), gates_=(Gate(max_percent=5),))
     assert tables_.efr.empty
     assert [result.held for result in tables_.gates] == [False]
-    assert list(tables_.frames()) == ["efr.csv", "gates.csv", "seeds.csv"]
+    assert list(tables_.frames()) == ["efr.csv", "gates.csv", "gate_conditions.csv", "seeds.csv"]
 
 
 def test_labels_that_tie_rank_by_their_probability():

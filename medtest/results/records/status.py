@@ -31,6 +31,35 @@ class Status:
     violated: NDArray[np.bool_]
 
 
+def failed_sources(records: Records, judged: Status, *, score: str, against: str) -> NDArray[np.bool_]:
+    """Return which source cases give nothing to compare with under one criterion: bool, one for each source.
+
+    Those that are an ERROR; against ``truth`` those that score zero (or below) in any component of the criterion;
+    against ``truth`` and ``source`` those of which a follow-up says so.
+
+    Args:
+        records: Records of one system.
+        judged: What :func:`status` gave for its follow-ups.
+        score: As in :func:`status`.
+        against: As in :func:`status`. Against ``input`` a follow-up is held against its own input and no source.
+    """
+    import pandas as pd
+
+    keys = ["dataset", "seed_id", "item"]
+    failed = (records.sources["verdict"] == Verdict.ERROR.value).to_numpy(dtype=bool)
+    if against == "input":
+        return failed
+    if against == "truth" and score not in criteria.ALONE:
+        for name in criteria.components(score):
+            if name in records.sources.columns:
+                failed = failed | (records.sources[name].to_numpy(dtype=np.float64, na_value=np.nan) <= 0)
+    lost = records.followups.loc[judged.source_failed, keys].astype(str)
+    if lost.empty:
+        return failed
+    own = pd.MultiIndex.from_frame(records.sources[keys].astype(str))
+    return np.asarray(failed | own.isin(pd.MultiIndex.from_frame(lost)), dtype=np.bool_)
+
+
 def status(records: Records, *, score: str, threshold: float, against: str) -> Status:
     """Return what each follow-up counts as under one criterion."""
     columns = {name: records.floats(name) for name in criteria.columns_needed(score, against)}

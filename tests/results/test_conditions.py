@@ -1,0 +1,282 @@
+"""Conditions of gates and comparisons, recomputed by another hand: SciPy's likelihood and bootstrap, and counts."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from records_maker import make_records
+from scipy import optimize, stats
+
+from medtest.results.conditions import (
+    ERRORS,
+    FAILED,
+    FAILED_SOURCES,
+    NOT_SHOWN,
+    PASSED,
+    SKIPPED,
+    SOURCE_SCORE,
+    VIOLATIONS,
+    Chosen,
+    Condition,
+    Margins,
+    paired_conditions,
+    verdict_of,
+)
+from medtest.results.efr import Criteria, efr_table
+from medtest.results.gates import GateResult, evaluate, evaluate_paired
+from medtest.results.records.common_cases import common_cases
+from medtest.results.records.records_io import Records
+from medtest.suite.model import Criterion, Gate, PairedGate
+
+DICE = Criterion(score="dice", threshold=0.25, against="truth")
+
+
+def _base(seeds: int = 60, **options: Any) -> pd.DataFrame:
+    """Return records of a system that answers every source."""
+    frame = make_records(seeds=seeds, errors=0, skips=0, **options)
+    zero = frame.source_dice == 0
+    frame.loc[zero, ["source_dice", "source_iou"]] = 0.9
+    frame.loc[zero & (frame.relation == "source"), ["dice", "iou"]] = 0.9
+    return frame
+
+
+def _blind(frame: pd.DataFrame, seeds: set[str]) -> pd.DataFrame:
+    """Return the records of a system whose mask is empty on some images and on all that is made of them."""
+    worse, hit = frame.copy(), frame.seed_id.isin(seeds)
+    worse.loc[hit, ["dice", "iou", "source_dice", "source_iou"]] = 0.0
+    worse.loc[hit & (frame.relation != "source"), "verdict"] = "SKIP"
+    return worse
+
+
+def _judged(
+    own: pd.DataFrame, base: pd.DataFrame, margins: Margins | None = None, criterion: Criterion = DICE, **chosen: str
+) -> dict[str, Condition]:
+    first, second = common_cases([Records.of(own), Records.of(base)]).records
+    found = paired_conditions(first, second, criterion, margins or Margins(percent=10), Chosen(**chosen))
+    for condition in found:
+        assert "nan" not in condition.words.lower()
+        json.dumps(condition.facts(), allow_nan=False)
+    return {condition.name: condition for condition in found}
+
+
+def _seeds(number: int) -> set[str]:
+    return {f"seed{index:05d}" for index in range(number)}
+
+
+def _tango(more: float, less: float, pairs: int) -> tuple[float, float]:
+    """Return Tango's interval in points, the restricted maximum of the likelihood found by a search."""
+
+    def statistic(difference: float) -> float:
+        def lost(second: float) -> float:
+            chances = ((more, second + difference), (less, second), (pairs - more - less, 1 - 2 * second - difference))
+            return -sum(count * math.log(max(chance, 1e-300)) for count, chance in chances if count)
+
+        low, high = max(0.0, -difference), (1 - difference) / 2
+        found = optimize.minimize_scalar(lost, bounds=(low, high), method="bounded", options={"xatol": 1e-13})
+        variance = (2 * float(found.x) + difference * (1 - difference)) / pairs
+        return ((more - less) / pairs - difference) / math.sqrt(max(variance, 1e-300))
+
+    middle, quantile = (more - less) / pairs, float(stats.norm.ppf(0.975))
+    upper = optimize.brentq(lambda d: statistic(d) + quantile, middle + 1e-9, 1 - 1e-9)
+    lower = optimize.brentq(lambda d: statistic(d) - quantile, -1 + 1e-9, middle - 1e-9)
+    return 100 * lower, 100 * upper
+
+
+def _resampled(values: np.ndarray) -> tuple[float, float]:
+    """Return SciPy's percentile bootstrap of a mean, in points."""
+    made = stats.bootstrap((100 * values,), np.mean, method="percentile", n_resamples=20_000, rng=1)
+    return float(made.confidence_interval.low), float(made.confidence_interval.high)
+
+
+def test_a_blind_system_fails_by_its_sources_whatever_its_rate_of_violations_says() -> None:
+    base = _base()
+    blind = _blind(base, _seeds(30))
+    found = _judged(blind, base, Margins(percent=15))
+    assert list(found) == [VIOLATIONS, SOURCE_SCORE, FAILED_SOURCES, ERRORS, SKIPPED]
+    assert found[VIOLATIONS].verdict == PASSED and found[VIOLATIONS].difference == 0.0  # on the cases that are left
+    sources = found[FAILED_SOURCES]
+    assert (sources.verdict, sources.newly, sources.no_longer, sources.cases) == (FAILED, 30, 0, 60)
+    assert (sources.low, sources.high) == pytest.approx(_resampled(np.repeat([1.0, 0.0], 30)), abs=1.0)
+    assert "30 fail anew" in sources.words and "which take" in sources.words
+    score = found[SOURCE_SCORE]
+    dice = [one[one.relation == "source"].set_index("seed_id").dice for one in (blind, base)]
+    assert score.verdict == FAILED and score.difference == pytest.approx(100 * (dice[0] - dice[1]).mean(), abs=1e-3)
+    assert (score.low, score.high) == pytest.approx(_resampled((dice[0] - dice[1]).to_numpy()), abs=1.0)
+    assert score.figure == pytest.approx(-score.low)
+    assert score.base == pytest.approx(100 * dice[1].mean(), abs=1e-3)
+    assert found[ERRORS].verdict == found[SKIPPED].verdict == PASSED
+
+
+@pytest.mark.parametrize(("more", "less", "pairs"), [(0, 0, 12), (3, 0, 40), (6, 3, 200), (1, 8, 75)])
+def test_few_sources_that_differ_get_tangos_interval(more: int, less: int, pairs: int) -> None:
+    base = _base(pairs)
+    base = _blind(base, {f"seed{index:05d}" for index in range(more, more + less)})
+    own = _blind(_base(pairs), _seeds(more))
+    found = _judged(own, base)[FAILED_SOURCES]
+    assert (found.newly, found.no_longer, found.method) == (more, less, "score_clusters")
+    assert (found.low, found.high) == pytest.approx(_tango(more, less, pairs), abs=0.02)
+
+
+def test_each_condition_is_found_by_itself() -> None:
+    """One figure is made worse at a time, by far; the others pass."""
+    base = _base(200)
+    followups = base.relation != "source"
+    case = followups & base.verdict.isin(["PASS", "FAIL"]) & (base.relation != "unchanged")
+    rng = np.random.default_rng(3)
+    some = pd.Series(rng.random(len(base)) < 0.4, index=base.index)
+    wide = Margins(percent=15)
+    worse = {name: base.copy() for name in (VIOLATIONS, SOURCE_SCORE, FAILED_SOURCES, ERRORS, SKIPPED)}
+    worse[VIOLATIONS].loc[case & some, "dice"] = 0.1 * base.source_dice
+    worse[SOURCE_SCORE]["dice"] *= 0.7
+    worse[SOURCE_SCORE]["source_dice"] *= 0.7
+    worse[FAILED_SOURCES] = _blind(base, _seeds(60))
+    worse[ERRORS].loc[case & some, "verdict"] = "ERROR"
+    worse[SKIPPED].loc[case & some, ["dice", "iou"]] = np.nan
+    worse[SKIPPED].loc[case & some, "verdict"] = "SKIP"
+    for name, frame in worse.items():
+        found = _judged(frame, base, wide)
+        failed = {one.name for one in found.values() if one.verdict != PASSED}
+        assert failed == ({name, SOURCE_SCORE} if name == FAILED_SOURCES else {name}), (name, found)
+        back = _judged(base, frame, wide)  # the other way round all are no worse
+        assert verdict_of(list(back.values())) == PASSED, back
+
+
+def test_the_margin_of_the_source_score_is_that_of_the_gate_unless_it_has_its_own() -> None:
+    base = _base(200)
+    own = base.assign(dice=base.dice * 0.9, source_dice=base.source_dice * 0.9)  # some nine points of the score
+    verdicts = {
+        margins: _judged(own, base, margins)[SOURCE_SCORE].verdict
+        for margins in (Margins(percent=5), Margins(percent=12), Margins(percent=5, source_percent=12))
+    }
+    assert list(verdicts.values()) == [FAILED, PASSED, PASSED]
+
+
+def test_identical_runs_pass_only_where_their_number_rules_the_margin_out() -> None:
+    for seeds, margin, verdict in ((72, 5, NOT_SHOWN), (73, 5, PASSED), (188, 2, NOT_SHOWN), (189, 2, PASSED)):
+        base = _base(seeds, severities=(1,))
+        found = _judged(base, base, Margins(percent=margin))
+        assert {one.difference for one in found.values()} == {0.0}
+        assert {one.verdict for one in found.values()} == {verdict}, (seeds, margin)
+    assert all("even runs that agree on all need 189 sources" in one.words for one in _judged(base[:60], base[:60], Margins()).values())
+
+
+def test_a_score_that_trembles_does_not_count_as_one_that_was_seen_to_hold() -> None:
+    """Differences in the fourth digit are another processor's; they make no interval of no width out of twelve images."""
+    base = _base(12)
+    trembling = base.assign(dice=base.dice + np.where(base.relation == "source", 1e-4, 0.0))
+    score = _judged(trembling, base)[SOURCE_SCORE]
+    assert score.method == "score_clusters" and score.verdict == NOT_SHOWN and score.low < -20
+
+
+def test_all_sources_failing_is_a_failure_and_one_common_source_shows_nothing() -> None:
+    base = _base()
+    blind = _blind(base, _seeds(60))
+    found = _judged(blind, base)
+    assert found[VIOLATIONS].verdict == NOT_SHOWN and found[VIOLATIONS].cases == 0
+    assert found[VIOLATIONS].words == "no shared case was judged in both runs"
+    assert found[FAILED_SOURCES].verdict == found[SOURCE_SCORE].verdict == FAILED
+    assert (found[FAILED_SOURCES].own, found[FAILED_SOURCES].low) == (100.0, 100.0)
+    alone = base[base.seed_id == "seed00007"]
+    single = _judged(alone, alone)
+    assert {one.verdict for one in single.values()} == {NOT_SHOWN}
+    assert all("one source (patient)" in one.words and one.figure is None for one in single.values())
+    assert _judged(blind, blind) == {}  # neither judged anything: there is nothing to compare
+
+
+def test_a_case_that_failed_before_and_breaks_now_is_a_new_error_and_no_violation_less() -> None:
+    base = _base(100)
+    violated = (base.relation == "blur") & ((base.source_dice - base.dice) / base.source_dice > 0.25)
+    assert violated.sum() > 30
+    own = base.copy()
+    own.loc[violated, "verdict"] = "ERROR"
+    found = _judged(own, base, relation="blur")
+    assert found[ERRORS].newly == violated.sum() and found[ERRORS].verdict == FAILED
+    assert (found[VIOLATIONS].no_longer, found[VIOLATIONS].difference) == (0, 0.0)
+
+
+def test_a_source_that_breaks_scores_nothing_and_counts_as_failed() -> None:
+    base = _base(40)
+    own, broken = base.copy(), base.seed_id.isin(_seeds(15))
+    own.loc[broken & (base.relation == "source"), "verdict"] = "ERROR"
+    own.loc[broken & (base.relation == "source"), ["dice", "iou"]] = np.nan
+    own.loc[broken, ["source_dice", "source_iou"]] = np.nan
+    own.loc[broken & (base.relation != "source"), "verdict"] = "SKIP"
+    found = _judged(own, base)
+    assert found[FAILED_SOURCES].newly == 15 and found[FAILED_SOURCES].verdict == FAILED
+    score = base[base.relation == "source"].set_index("seed_id").dice
+    lost = sum(score[name] for name in _seeds(15)) / 40
+    assert found[SOURCE_SCORE].difference == pytest.approx(-100 * lost, abs=1e-3)
+
+
+def test_images_without_an_expected_answer_have_no_source_score() -> None:
+    base = make_records(seeds=60, labelled=False, errors=0)
+    found = _judged(base, base, criterion=Criterion(score="dice", threshold=0.25, against="source"))
+    assert list(found) == [VIOLATIONS, FAILED_SOURCES, ERRORS, SKIPPED]
+
+
+def test_patients_and_not_images_are_what_counts() -> None:
+    base = _base(200, clusters=8)
+    found = _judged(base, base)
+    assert {one.clusters for one in found.values()} == {8}
+    assert {one.verdict for one in found.values()} == {NOT_SHOWN}
+    assert found[FAILED_SOURCES].high == pytest.approx(_tango(0, 0, 8)[1], abs=0.02)
+
+
+def test_a_gate_is_held_only_where_every_condition_passes() -> None:
+    base = _base(200)
+    gate = PairedGate(no_worse_than="tiny/base", margin_percent=10)
+    for own, verdict in ((base, PASSED), (_blind(base, _seeds(90)), FAILED)):
+        result = evaluate_paired(gate, Records.of(base), Records.of(own), "tiny/base")
+        assert (result.held, result.verdict) == (verdict == PASSED, verdict)
+    assert result.reason.startswith("failed: source score: mean dice ")
+    assert result.reason.endswith("Passed: violations; errors; skipped cases")
+    few = base[base.seed_id.isin(_seeds(12))]
+    result = evaluate_paired(gate, Records.of(few), Records.of(few), "tiny/base")
+    assert (result.held, result.verdict, result.standing) == (False, NOT_SHOWN, "not held (not shown)")
+
+
+# --- plain gates -----------------------------------------------------------------------------------------------------
+
+
+def _plain(frame: pd.DataFrame, **settings: Any) -> GateResult:
+    gate = Gate(**{"max_percent": 100.0, **settings})
+    table = efr_table(Records.of(frame), Criteria(scores=("dice", "iou"), thresholds=(0.25,), against=("truth", "source")))
+    (result,) = evaluate([gate], table)
+    return result
+
+
+def test_a_plain_gate_refuses_more_than_ten_percent_without_a_source() -> None:
+    base = _base(100, severities=(1,))
+    for lost, held in ((10, True), (11, False)):
+        result = _plain(_blind(base, _seeds(lost)))
+        assert result.held is held and result.verdict == (PASSED if held else FAILED)
+        by_name = {one.name: one for one in result.conditions}
+        assert by_name[FAILED_SOURCES].figure == pytest.approx(lost) and by_name[FAILED_SOURCES].limit == 10
+    assert "66 of 600 cases (11.0 %) have no source to compare with, above 10 %" in result.reason
+    assert _plain(_blind(base, _seeds(40)), max_source_failed_percent=40.0).held
+    assert not _plain(_blind(base, _seeds(1)), max_source_failed_percent=0.0).held
+
+
+def test_failed_sources_are_those_of_the_gates_own_rule() -> None:
+    frame = _base(100, severities=(1,))
+    hit = frame.seed_id.isin(_seeds(30))
+    frame.loc[hit, ["iou", "source_iou"]] = 0.0
+    assert _plain(frame, score="dice").held and not _plain(frame, score="iou").held
+    assert _plain(frame, score="iou", against="source").held  # the source's own answer is never wrong
+    assert [one.name for one in _plain(frame, against="source").conditions] == [VIOLATIONS]
+
+
+def test_cases_skipped_for_reasons_of_their_own_do_not_thin_the_share_out() -> None:
+    """Of 600 cases 540 have no room, and of the 60 that could be judged 30 have no source: that is half of them."""
+    frame = _base(100, severities=(1,))
+    rooms = frame.seed_id.isin(_seeds(10))
+    followups = frame.relation != "source"
+    frame.loc[followups & ~rooms, ["dice", "iou"]] = np.nan
+    frame.loc[followups & ~rooms, "verdict"] = "SKIP"
+    result = _plain(_blind(frame, _seeds(5)))
+    assert not result.held and "30 of 60 cases (50.0 %)" in result.reason
