@@ -216,11 +216,19 @@ def compare(
     strips: Annotated[
         int, typer.Option(min=0, max=20, help="Newly failing, and newly passing, cases to draw; 0: those at hand.")
     ] = 3,
+    margin: Annotated[
+        float, typer.Option(min=0, max=100, help="Points by which a run may be worse than the first; else exit code 1.")
+    ] = 2.0,
+    source_margin: Annotated[
+        float | None, typer.Option(min=0, max=100, help="The same of the score on sources; --margin without.")
+    ] = None,
 ) -> None:
     """Compare finished runs case by case: medtest compare polyp_seg/pranet polyp_seg/ssformer."""
     from medtest.cli.compare import compare_runs
+    from medtest.results.conditions import Margins
 
-    compare_runs(runs, out=out, strips=strips, console=console())
+    margins = Margins(percent=margin, source_percent=source_margin)
+    raise typer.Exit(compare_runs(runs, out=out, strips=strips, console=console(), margins=margins))
 
 
 @app.command("track", rich_help_panel=READ)

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
 from medtest.cli.terminal import say
-from medtest.errors import Mistake
+from medtest.errors import ExitCode, Mistake
 from medtest.files.written import check_out, note_out
 from medtest.paths import home as default_home
 from medtest.paths import path_from_here
 from medtest.report.compared.named import find_run, no_run
 from medtest.report.compared.page import FILES, chosen_cases, overall_row, write_compared
-from medtest.report.compared.pairs import compare_pair, names_of, read_material
+from medtest.report.compared.pairs import ComparedPair, compare_pair, names_of, read_material
 from medtest.report.compared.strips import changed_strips
 from medtest.report.conclusions import points_words
+from medtest.report.console import condition_lines
 from medtest.report.material import Material
+from medtest.results.conditions import PASSED, Margins, newly_lost
 from medtest.results.records.records_io import RECORDS
 from medtest.runner.folder import output_problems
 from medtest.suite.model import Invocation, Suite
 
 
-def compare_runs(tokens: Sequence[str], *, out: Path | None, strips: int, console: Console) -> None:
+def compare_runs(
+    tokens: Sequence[str], *, out: Path | None, strips: int, console: Console, margins: Margins | None = None
+) -> ExitCode:
     """Compare runs with the first one and write a page with its tables.
 
     Args:
@@ -33,6 +37,10 @@ def compare_runs(tokens: Sequence[str], *, out: Path | None, strips: int, consol
         out: Folder of the page; ``outputs/compare/A-B`` without.
         strips: How many newly failing cases are drawn, and how many newly passing ones.
         console: Where what came out is printed.
+        margins: By how much a run may be worse than the first; None for the default of a gate.
+
+    Returns:
+        ``OK`` where every run is shown to be no worse than the first, else ``GATE_NOT_HELD``.
 
     Raises:
         UserMistakes: A run is not there, or shares no case with the first.
@@ -56,7 +64,10 @@ def compare_runs(tokens: Sequence[str], *, out: Path | None, strips: int, consol
         folder = out or home / "outputs" / "compare" / "-".join(_plain(name) for name in called)
         check_out((folder / name for name in FILES), "--out")
         base, *others = materials
-        pairs = [compare_pair(base, other, (called[0], name)) for other, name in zip(others, called[1:], strict=True)]
+        pairs = [
+            compare_pair(base, other, (called[0], name), margins)
+            for other, name in zip(others, called[1:], strict=True)
+        ]
         drawn = [
             changed_strips(
                 [pair.base, pair.other],
@@ -71,17 +82,30 @@ def compare_runs(tokens: Sequence[str], *, out: Path | None, strips: int, consol
         with output_problems(folder / FILES[0]):
             note_out(written)
     for pair in pairs:
-        row = overall_row(pair)
-        if row is not None:
-            interval = f" ({points_words(row['ci_low'])} to {points_words(row['ci_high'])})"
-            said = f"{row['better']} is better" if row["better"] else "no difference shown"
-            say(
-                console,
-                f"{pair.names[1]} less {pair.names[0]}: {points_words(row['difference'])} points{interval} "
-                f"on {row['cases']:,} common cases: {said}",
-            )
+        for line in _headline(pair):
+            say(console, line)
     for path in written:
         say(console, path_from_here(path))
+    lost = [pair.names[1] for pair in pairs if pair.verdict != PASSED]
+    held = f"no worse than {called[0]} by {pairs[0].margins.percent:g} points or more"
+    if lost:
+        say(console, f"Exit code 1: it is not shown that {', '.join(lost)} {'is' if len(lost) == 1 else 'are'} {held}.")
+        return ExitCode.GATE_NOT_HELD
+    say(console, f"Exit code 0: {', '.join(called[1:])} {'is' if len(pairs) == 1 else 'are'} {held}.")
+    return ExitCode.OK
+
+
+def _headline(pair: ComparedPair) -> Iterator[str]:
+    """Yield what the terminal shows of a pair: rates with what was lost, then each condition."""
+    row = overall_row(pair)
+    rates = "no case was judged in both runs"
+    if row is not None:
+        known = row["ci_low"] == row["ci_low"]
+        interval = f" ({points_words(row['ci_low'])} to {points_words(row['ci_high'])})" if known else ""
+        better = f"{row['better']} is better" if row["better"] else "no difference shown"
+        rates = f"{points_words(row['difference'])} points{interval} on {row['cases']:,} common cases: {better}"
+    yield f"{pair.names[1]} less {pair.names[0]}: {rates}; {newly_lost(pair.conditions)}"
+    yield from (f"  {line}" for _, line in condition_lines(pair.conditions))
 
 
 def _composed(suite: str, tokens: Sequence[str]) -> tuple[Suite, Invocation]:

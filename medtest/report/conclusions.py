@@ -196,7 +196,9 @@ def _points(value: float) -> str:
 
 
 def points_words(value: float) -> str:
-    """Return a difference with its sign and one decimal."""
+    """Return a difference with its sign and one decimal, a dash where there is none."""
+    if value != value:
+        return "\N{EN DASH}"
     shown = round(float(value), 1)
     return f"{shown:+.1f}".replace("-", "\N{MINUS SIGN}") if shown else "0.0"
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from medtest.cases import UNCHANGED
-from medtest.oracles.criteria import NO_THRESHOLD
+from medtest.oracles.criteria import ALONE, NO_THRESHOLD, components
 from medtest.records import SOURCE_FAILED
 from medtest.report.charts.heat import SUMS, EfrRows, beside, percent
 from medtest.report.material import Material
-from medtest.report.words import criterion_keys, violations_of
+from medtest.report.words import counted, criterion_keys, violations_of
 from medtest.results import efr
+from medtest.results.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict
+from medtest.results.gates import GateResult, describe
 from medtest.results.images import COUNTED
 from medtest.results.tables import SEED_FACTS
+from medtest.suite.model import PairedGate
+
+STYLES: Mapping[Verdict, str] = {PASSED: "green", FAILED: "red", NOT_SHOWN: "yellow"}
 
 
 def efr_view(materials: Sequence[Material]) -> RenderableType:
@@ -51,12 +56,14 @@ def _one_view(materials: Sequence[Material]) -> RenderableType:
         style = "bold" if name in SUMS else ""
         cells = [Text(_cell(rate, name, material), style=style) for rate, material in _pairs(rates, materials)]
         table.add_row(Text(f"{name} (floor)" if name == UNCHANGED else name, style=style), *cells)
+    lost = [line for rate, material in _pairs(rates, materials) if (line := lost_words(rate, material))]
     lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
     lines += [line for material in materials for line in (what_broke(material), *_own(material), on_sources(material))]
     warned = [f"{material.system}: {line}" for material in materials for line in material.tables.notices]
     # not the table's own title: that would be wrapped to the table's width
     return Group(
         Text(title, style="bold"),
+        *[Text(line, style="bold yellow") for line in lost],
         table,
         *[Text(line, style="yellow") for line in warned],
         *[Text(line, style="dim") for line in lines if line],
@@ -72,6 +79,35 @@ def _cell(rates: EfrRows, relation: str, material: Material) -> str:
     if row is None or not int(row["cases"]):
         return "no case"
     return f"{row['efr_percent']:5.1f} [{row['ci_low']:4.1f}, {row['ci_high']:5.1f}]"
+
+
+def lost_words(rates: EfrRows, material: Material) -> str:
+    """Return how many cases left the denominator and why, with the sources that failed; "" where none did."""
+    row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
+    if row is None:
+        return ""
+    errors, skipped, failed = (int(row[name]) for name in ("errors", "skipped", "source_failed"))
+    if not errors + skipped + failed:
+        return ""
+    parts = []
+    if failed:
+        sources = material.tables.counts.sources
+        of = f" ({_failed_sources(material):,} of {counted(sources, 'source')})" if sources else ""
+        parts.append(f"{failed:,} whose source failed{of}")
+    parts += [counted(errors, "error")] if errors else []
+    parts += [f"{skipped:,} skipped"] if skipped else []
+    lost = errors + skipped + failed
+    return f"{material.system}: {lost:,} of {counted(int(row['generated']), 'case')} lost: {', '.join(parts)}."
+
+
+def _failed_sources(material: Material) -> int:
+    """Return how many sources are an ERROR or, against the truth, score zero under the primary criterion."""
+    seeds, primary = material.tables.seeds, material.wanted.primary
+    failed = (seeds["verdict"].astype(str) == "ERROR").to_numpy(dtype=bool)
+    for name in components(primary.score) if primary.against == "truth" and primary.score not in ALONE else ():
+        if name in seeds.columns:
+            failed = failed | (seeds[name] <= 0).to_numpy(dtype=bool)
+    return int(failed.sum())
 
 
 def _left_out(rates: EfrRows, material: Material) -> str:
@@ -112,19 +148,38 @@ def on_sources(material: Material) -> str:
 
 
 def gates_view(materials: Sequence[Material]) -> RenderableType | None:
-    """Return a line for each gate of each system, or None where no gate is set; mistakes of a call are told apart."""
+    """Return a line for each gate of each system, or None where no gate is set; mistakes of a call are told apart.
+
+    Below a gate that names a finished run stands a line for each of its conditions.
+    """
     lines = [
-        Text(f"{material.system}: {result}", style="green" if result.held else "red")
+        line
         for material in materials
         for result in material.tables.gates
         if not result.unlike
+        for line in _gate_lines(material.system, result)
     ]
     return Group(*lines) if lines else None
+
+
+def _gate_lines(system: str, result: GateResult) -> list[Text]:
+    style = "green" if result.held else "red"
+    if not isinstance(result.gate, PairedGate):
+        return [Text(f"{system}: {result}", style=style)]
+    head = Text(f"{system}: {result.standing}: {describe(result.gate)}", style=style)
+    return [head, *(Text(f"  {line}", style=STYLES[verdict]) for verdict, line in condition_lines(result.conditions))]
+
+
+def condition_lines(conditions: Sequence[Condition]) -> list[tuple[Verdict, str]]:
+    """Return each condition as a line of its verdict, name and figures, with the verdict itself."""
+    return [(one.verdict, f"{one.verdict:<9}  {one.name:<14}  {one.words}") for one in conditions]
 
 
 def one_line(material: Material) -> str:
     """Return a system's result in one line, for the summary of a sweep."""
     row = EfrRows(material.tables.efr).get(relation=efr.OVERALL, **criterion_keys(material))
     rate = "no case judged" if row is None or not int(row["cases"]) else f"EFR {percent(row['efr_percent'])}"
+    lost = 0 if row is None else int(row["generated"]) - int(row["cases"])
+    rate += f", {lost:,} of {counted(int(row['generated']), 'case')} lost" if row is not None and lost else ""
     of = f" ({material.coverage})" if material.coverage else ""
     return f"{material.system}{' (simulated)' if material.simulated else ''}: {rate}{of}"

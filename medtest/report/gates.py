@@ -31,6 +31,8 @@ def gates(material: Material) -> dict[str, Any]:
             {
                 "words": describe(result.gate),
                 "held": result.held,
+                "standing": result.standing,
+                "conditions": result.conditions if isinstance(result.gate, PairedGate) else (),
                 "percent": ""
                 if result.percent is None
                 else f"{result.percent:.2f} {'points' if isinstance(result.gate, PairedGate) else '%'}",

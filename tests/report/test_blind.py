@@ -134,7 +134,7 @@ def test_a_system_is_no_worse_than_itself_where_the_margin_is_wide_enough(
     assert run_app([*call, "--margin", "24"]) == 1
     assert run_app(call) == 1
     printed = capsys.readouterr().out
-    assert "not shown" in printed and "189 sources" in printed and "failed:" not in printed
+    assert "not shown" in printed and "189 sources" in printed and "failed  " not in printed
 
 
 def test_nothing_that_is_written_of_a_blind_system_holds_nan(home: Path) -> None:
@@ -148,8 +148,8 @@ def test_nothing_that_is_written_of_a_blind_system_holds_nan(home: Path) -> None
 def test_the_console_names_the_lost_cases_beside_the_rate(home: Path) -> None:
     result = _run(home, "blind", 300.0)
     text = " ".join(result.text().split())
-    assert "blind: LOST: 12 of 12 sources failed, which take 24 of 24 cases along" in text
-    assert "12 of 12 sources failed" in result.finished.note
+    assert "blind: 24 of 24 cases lost: 24 whose source failed (12 of 12 sources)." in text
+    assert "24 of 24 cases lost" in result.finished.note
 
 
 def test_a_plain_gate_bounds_the_cases_whose_source_failed(home: Path) -> None:

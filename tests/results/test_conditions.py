@@ -101,7 +101,7 @@ def test_a_blind_system_fails_by_its_sources_whatever_its_rate_of_violations_say
     assert found[VIOLATIONS].verdict == PASSED and found[VIOLATIONS].difference == 0.0  # on the cases that are left
     sources = found[FAILED_SOURCES]
     assert (sources.verdict, sources.newly, sources.no_longer, sources.cases) == (FAILED, 30, 0, 60)
-    assert (sources.low, sources.high) == pytest.approx(_resampled(np.repeat([1.0, 0.0], 30)), abs=1.0)
+    assert (sources.low, sources.high) == pytest.approx(_resampled(np.repeat([1.0, 0.0], 30)), abs=1.8)  # a sixtieth
     assert "30 fail anew" in sources.words and "which take" in sources.words
     score = found[SOURCE_SCORE]
     dice = [one[one.relation == "source"].set_index("seed_id").dice for one in (blind, base)]

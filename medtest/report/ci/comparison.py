@@ -7,11 +7,12 @@ from typing import Any
 
 import medtest
 from medtest.report.charts.heat import percent
-from medtest.report.ci.summary import escaped, table_lines
+from medtest.report.ci.summary import SIGNS, condition_rows, escaped, table_lines
 from medtest.report.compared.pairs import ComparedPair
 from medtest.report.conclusions import points_words
 from medtest.report.words import counted, criterion_words
-from medtest.results.changed import BROKEN, FAILING, PASSING
+from medtest.results.changed import KINDS
+from medtest.results.conditions import newly_lost
 from medtest.results.differences import RELATION
 from medtest.results.efr import OVERALL
 
@@ -28,9 +29,13 @@ def comparison_text(pairs: Sequence[ComparedPair]) -> str:
     lines: list[str] = []
     for pair in pairs:
         lines += [f"## {escaped(pair.names[1])} beside {escaped(pair.names[0])}", ""]
+        lines += [f"**{SIGNS[pair.verdict]} {escaped(pair.verdict_words)}**", ""]
+        lines += [f"Newly lost: {escaped(newly_lost(pair.conditions))}.", ""]
+        lines += [*table_lines(["", "condition", "what was found"], condition_rows(pair.conditions)), ""]
         lines += [f"A violation: {escaped(criterion_words(pair.other))}.", ""]
         heads = ["relation", *map(escaped, pair.names), *_HEADS]
-        lines += [*table_lines(heads, [_row(row) for row in _rows(pair)]), ""]
+        rows = _rows(pair)
+        lines += [*table_lines(heads, [_row(row) for row in rows]), ""] if rows else ["No case was judged in both runs.", ""]
         lines += [*_changed(pair), ""]
     return "\n".join([*lines, f"<sub>medtest {escaped(medtest.__version__)}</sub>"]) + "\n"
 
@@ -57,7 +62,7 @@ def _row(row: dict[str, Any]) -> list[str]:
 
 
 def _changed(pair: ComparedPair) -> Iterator[str]:
-    for kind in (FAILING, PASSING, BROKEN):
+    for kind in KINDS:
         rows = pair.changed.loc[(pair.changed["change"] == kind).to_numpy()]
         if rows.empty:
             continue

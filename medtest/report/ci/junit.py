@@ -185,7 +185,8 @@ def _of_gate(result: GateResult) -> JUnitCase:
     gate = result.gate
     if isinstance(gate, PairedGate):  # a name is the same in every run, and which run stands in the words
         gate = replace(gate, no_worse_than=gate.no_worse_than.partition(" (")[0])
-    return JUnitCase(group="gates", name=describe(gate), kind=kind, words=result.sentence)
+    more = "".join(f"{one.verdict}: {one.sentence}\n" for one in result.conditions) if kind == "failure" else ""
+    return JUnitCase(group="gates", name=describe(gate), kind=kind, words=result.sentence, more=more)
 
 
 def _cells(

@@ -69,9 +69,11 @@ def _gate(result: GateResult) -> dict[str, Any]:
     return {
         "gate": describe(result.gate),
         "held": result.held,
+        "verdict": result.verdict,
         "figure": _plain(result.percent),
         "cases": result.cases,
         "reason": result.reason,
+        "conditions": [one.facts() for one in result.conditions],
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import medtest
 from medtest.api.redact import visible
@@ -22,8 +22,10 @@ from medtest.report.words import (
     violations_of,
 )
 from medtest.results import efr
+from medtest.results.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict
 from medtest.results.gates import describe
 from medtest.runner.folder import OUTPUTS, VIEWS
+from medtest.suite.model import PairedGate
 
 _ROWS = 60
 """Relations that are listed; a comment of GitHub holds 65,536 characters."""
@@ -32,6 +34,7 @@ _REFERS = re.compile(r"(@|#(?=\d)|:(?=//)|\bwww(?=\.))")
 _NOTHING = "&#8203;"
 """A space of no width: what stands before it names nobody and links to nothing."""
 _HELD, _LOST = "\N{WHITE HEAVY CHECK MARK}", "\N{CROSS MARK}"
+SIGNS: Mapping[Verdict, str] = {PASSED: _HELD, FAILED: _LOST, NOT_SHOWN: "\N{WHITE QUESTION MARK ORNAMENT}"}
 
 
 def summary_text(material: Material) -> str:
@@ -103,11 +106,19 @@ def _gates(material: Material) -> list[str]:
             return []
         words = f"Gates were last judged {last['time']}: {'held' if last['held'] else 'not held'}. {last['line']}"
         return [f"> {escaped(words)}", ""]
-    table = [
-        [f"{_HELD} held" if one.held else f"{_LOST} not held", escaped(describe(one.gate)), escaped(one.reason)]
-        for one in sorted(results, key=lambda one: one.held)
-    ]
+    table: list[list[str]] = []
+    for result in sorted(results, key=lambda result: result.held):
+        paired = isinstance(result.gate, PairedGate) and result.conditions
+        reason = "" if paired else result.reason
+        sign = _HELD if result.held else _LOST
+        table.append([f"{sign} {result.standing}", escaped(describe(result.gate)), escaped(reason)])
+        table += condition_rows(result.conditions) if paired else []
     return [*table_lines(["", "gate", "what was found"], table), ""]
+
+
+def condition_rows(conditions: Iterable[Condition]) -> list[list[str]]:
+    """Return conditions as rows of a table in Markdown, escaped: verdict, name, figures."""
+    return [[f"{SIGNS[one.verdict]} {one.verdict}", escaped(one.name), escaped(one.words)] for one in conditions]
 
 
 def _relations(rows: Sequence[Row]) -> list[str]:

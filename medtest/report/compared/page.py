@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +18,39 @@ from medtest.report.conclusions import conclusions, points_words, rests_on
 from medtest.report.material import SampleStrip
 from medtest.report.page import render
 from medtest.report.words import cluster_word, counted, criterion_words, phantom_words
-from medtest.results.changed import BROKEN, FAILING, PASSING
+from medtest.report.intervals import MARKS, legend
+from medtest.results.changed import BROKEN, FAILING, KINDS, PASSING, SOURCE_LOST
+from medtest.results.changed import SKIPPED as SKIPPED_ANEW
+from medtest.results.conditions import (
+    ERRORS,
+    FAILED,
+    FAILED_SOURCES,
+    NOT_SHOWN,
+    PASSED,
+    SKIPPED,
+    SOURCE_SCORE,
+    Condition,
+    newly_lost,
+)
 from medtest.results.differences import LEVEL, RELATION, VIOLATIONS
 from medtest.results.efr import OVERALL
 from medtest.runner.folder import writing_text
 from medtest.runner.records.spreadsheets import frame_for_csv
 
 if TYPE_CHECKING:
+    import pandas as pd
     from markupsafe import Markup
 
 _LISTED = 40
+_SIGNS = {PASSED: "good", FAILED: "bad", NOT_SHOWN: "note"}
+_TITLES = {PASSED: "No worse.", FAILED: "Worse.", NOT_SHOWN: "Not shown."}
+_CHANGES = {
+    SOURCE_LOST: "Newly failed sources",
+    FAILING: "Newly failing",
+    PASSING: "Newly passing",
+    BROKEN: "Newly an error",
+    SKIPPED_ANEW: "Newly skipped",
+}
 PAGE, SUMMARY = "compare.html", "compare.md"
 FILES = (PAGE, SUMMARY, "compare.csv", "compare_cells.csv", "compare_changed.csv")
 """What a comparison writes into its folder."""
@@ -44,7 +68,9 @@ def chosen_cases(pair: ComparedPair, each: int) -> list[str]:
 
 
 def write_compared(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips], folder: Path) -> list[Path]:
-    """Write ``compare.html``, ``compare.md``, ``compare.csv``, ``compare_cells.csv`` and ``compare_changed.csv``.
+    """Write ``compare.html``, ``compare.md``, and as tables ``compare.csv`` and ``compare_….csv``.
+
+    The tables are of differences, conditions, cells, and changed cases.
 
     Args:
         pairs: Each run beside the first one.
@@ -66,6 +92,7 @@ def write_compared(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips]
     written = [page, summary]
     frames = {
         "compare.csv": [pair.relations for pair in pairs],
+        "compare_conditions.csv": [_conditions_frame(pair) for pair in pairs],
         "compare_cells.csv": [pair.cells for pair in pairs],
         "compare_changed.csv": [
             pair.changed.assign(first_run=pair.names[0], second_run=pair.names[1]) for pair in pairs
@@ -77,6 +104,13 @@ def write_compared(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips]
             file.write(frame_for_csv(pd.concat(parts, ignore_index=True)).to_csv(index=False, lineterminator="\n"))
         written.append(path)
     return written
+
+
+def _conditions_frame(pair: ComparedPair) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = pd.DataFrame([one.facts() for one in pair.conditions])
+    return frame.assign(first_run=pair.names[0], second_run=pair.names[1])
 
 
 def compared_html(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips]) -> str:
@@ -120,17 +154,65 @@ def _shown(pair: ComparedPair, drawn: ChangedStrips) -> dict[str, Any]:
         "other": other,
         "simulated": pair.base.simulated or pair.other.simulated,
         "rests": rests_on(list(pair.names), pair.common),
-        "cards": [] if overall is None else _cards(pair, overall),
+        "verdict": {"sign": _SIGNS[pair.verdict], "title": _TITLES[pair.verdict], "words": pair.verdict_words},
+        "lost": newly_lost(pair.conditions),
+        "conditions": [_condition(one) for one in pair.conditions],
+        "methods": legend((one.method for one in pair.conditions), clusters),
+        "cards": _cards(pair, overall),
         "conclusions": conclusions(pair.relations, clusters, pair.other.wanted.task.measures),
         "forest": _forest(pair),
         "cells": _cells(pair),
-        "changed": [_changed(pair, kind, drawn) for kind in (FAILING, PASSING, BROKEN)],
+        "changed": [_changed(pair, kind, drawn) for kind in KINDS],
         "notes": list(drawn.notes),
         "unlike": list(pair.unlike),
     }
 
 
-def _cards(pair: ComparedPair, row: Mapping[str, Any]) -> list[dict[str, str]]:
+def _condition(one: Condition) -> dict[str, Any]:
+    """Return a condition as a row: figures in their own unit, an interval only where there is one."""
+    score = one.name == SOURCE_SCORE
+
+    def shown(value: float | None) -> str:
+        if value is None:
+            return "\N{EN DASH}"
+        return percent(value) if not score else f"{value * one.scale / 100:{'.3f' if one.scale == 1 else '.2f'}}"
+
+    sources = one.name in (SOURCE_SCORE, FAILED_SOURCES)
+    return {
+        "name": one.name,
+        "verdict": one.verdict,
+        "sign": _SIGNS[one.verdict],
+        "base": shown(one.base),
+        "own": shown(one.own),
+        "difference": points_words(nan if one.difference is None else one.difference),
+        "interval": ""
+        if one.low is None or one.high is None
+        else f"{points_words(one.low)} to {points_words(one.high)}",
+        "mark": MARKS.get(one.method, ""),
+        "margin": f"{'−' if score else '+'}{one.limit:g}",
+        "only": f"{one.newly:,} | {one.no_longer:,}",
+        "cases": counted(one.cases, "source" if sources else "case"),
+        "words": one.words,
+    }
+
+
+def _cards(pair: ComparedPair, row: Mapping[str, Any] | None) -> list[dict[str, str]]:
+    return [*([] if row is None else _rate_cards(pair, row)), _lost_card(pair)]
+
+
+def _lost_card(pair: ComparedPair) -> dict[str, str]:
+    """Return what the run alone loses: sources, errors, skipped cases."""
+    lost = [one for one in pair.conditions if one.name in (FAILED_SOURCES, ERRORS, SKIPPED)]
+    bad = any(one.verdict == FAILED for one in lost)
+    return {
+        "name": "newly lost",
+        "value": " | ".join(f"{one.newly:,}" for one in lost),
+        "note": "failed sources | errors | skipped cases",
+        "sign": "bad" if bad else "",
+    }
+
+
+def _rate_cards(pair: ComparedPair, row: Mapping[str, Any]) -> list[dict[str, str]]:
     known = row["ci_low"] == row["ci_low"]
     interval = f"95 % interval {points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if known else ""
     sign = ("bad" if row["difference"] > 0 else "good") if row["better"] else ""
@@ -207,12 +289,16 @@ def _changed(pair: ComparedPair, kind: str, drawn: ChangedStrips) -> dict[str, A
             "severity": row["severity"],
             "first": _score(row["source_first"], row["first"]),
             "second": _score(row["source_second"], row["second"]),
+            "source_first": _score(row["source_first"]),
+            "source_second": _score(row["source_second"]),
         }
         for row in rows.head(_LISTED).to_dict("records")
     ]
     return {
-        "title": {FAILING: "Newly failing", PASSING: "Newly passing", BROKEN: "Newly an error"}[kind],
-        "count": counted(len(rows), "case") + (f", {floor:,} of them {UNCHANGED}" if floor else ""),
+        "title": _CHANGES[kind],
+        "shown": kind in (FAILING, PASSING),
+        "source": kind == SOURCE_LOST,
+        "count": counted(len(rows), "source image" if kind == SOURCE_LOST else "case") + (f", {floor:,} of them {UNCHANGED}" if floor else ""),
         "none": rows.empty,
         "score": score,
         "rows": listed,
@@ -243,5 +329,5 @@ def _picture(name: str, strip: SampleStrip) -> dict[str, Any]:
     }
 
 
-def _score(before: float, after: float) -> str:
-    return " → ".join("–" if one != one else f"{one:.3f}" for one in (before, after))
+def _score(*values: float) -> str:
+    return " → ".join("–" if one != one else f"{one:.3f}" for one in values)

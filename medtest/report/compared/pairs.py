@@ -11,6 +11,16 @@ from medtest.errors import Mistake
 from medtest.report.compared.unlike import differences
 from medtest.report.material import Material, read_run
 from medtest.results.changed import changed_table
+from medtest.results.conditions import (
+    FAILED,
+    NOT_SHOWN,
+    PASSED,
+    Condition,
+    Margins,
+    Verdict,
+    paired_conditions,
+    verdict_of,
+)
 from medtest.results.differences import cell_table, difference_table
 from medtest.results.records.common_cases import Common, common_cases
 from medtest.results.records.wanted import Wanted
@@ -33,6 +43,8 @@ class ComparedPair:
         cells: The same for every cell.
         changed: :data:`medtest.results.changed.COLUMNS`; ``first`` is ``base``.
         unlike: What differs between the runs.
+        conditions: Under which the run is no worse than the base.
+        margins: By how much it may be worse.
     """
 
     base: Material
@@ -43,6 +55,27 @@ class ComparedPair:
     cells: pd.DataFrame
     changed: pd.DataFrame
     unlike: Sequence[tuple[str, str, str]]
+    conditions: tuple[Condition, ...]
+    margins: Margins
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the run is no worse: ``passed``, ``failed`` or ``not shown``."""
+        return verdict_of(self.conditions)
+
+    @property
+    def verdict_words(self) -> str:
+        """The verdict as a sentence, with the conditions that are not met."""
+        base, other = self.names
+        source = "" if self.margins.source == self.margins.percent else f" ({self.margins.source:g} of the source score)"
+        claim = f"{other} is no worse than {base} by {self.margins.percent:g} points{source} or more"
+        if self.verdict == PASSED:
+            return f"{claim}: every condition passed."
+        kinds = {
+            verdict: [one.name for one in self.conditions if one.verdict == verdict] for verdict in (FAILED, NOT_SHOWN)
+        }
+        lost = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in kinds.items() if names)
+        return f"It is not shown that {claim}. {lost[0].upper()}{lost[1:]}."
 
 
 def read_material(folder: Path) -> Material:
@@ -57,33 +90,39 @@ def read_material(folder: Path) -> Material:
     return Material(folder=folder, wanted=wanted, tables=tables, run=run, command=str(run.get("command", "")))
 
 
-def compare_pair(base: Material, other: Material, names: tuple[str, str]) -> ComparedPair:
+def compare_pair(
+    base: Material, other: Material, names: tuple[str, str], margins: Margins | None = None
+) -> ComparedPair:
     """Compare a run with another under the other's primary criterion.
 
     Args:
         base: The run that is compared with.
         other: The run.
         names: What they are called.
+        margins: By how much ``other`` may be worse; None for the default of a gate.
 
     Raises:
-        UserMistakes: They share no case.
+        UserMistakes: They share no case, or none that either of them judged.
     """
     common = common_cases([base.records(), other.records()])
     first, second = common.records
     wanted, sides = other.wanted, {names[1]: second, names[0]: first}
     order = list(wanted.relations)
-    relations = difference_table(sides, wanted.primary, order, wanted.task)
-    if relations.empty:  # cases that both skipped are shared and say nothing
+    margins = margins or Margins()
+    conditions = paired_conditions(second, first, wanted.primary, margins)
+    if not conditions:  # cases that both skipped are shared and say nothing
         raise no_shared_case(*names, common).as_error()
     return ComparedPair(
         base=base,
         other=other,
         names=names,
         common=common,
-        relations=relations,
+        relations=difference_table(sides, wanted.primary, order, wanted.task),
         cells=cell_table(sides, wanted.primary, order),
         changed=changed_table(first, second, wanted.primary),
         unlike=differences(base.folder, other.folder),
+        conditions=conditions,
+        margins=margins,
     )
 
 

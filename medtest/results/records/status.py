@@ -31,6 +31,13 @@ class Status:
     violated: NDArray[np.bool_]
 
 
+def source_scores(records: Records, score: str) -> NDArray[np.float64]:
+    """Return a score of each source case, NaN where it has none: float64, one for each source."""
+    if score not in records.sources.columns:
+        return np.full(len(records.sources), np.nan)
+    return records.sources[score].to_numpy(dtype=np.float64, na_value=np.nan)
+
+
 def failed_sources(records: Records, judged: Status, *, score: str, against: str) -> NDArray[np.bool_]:
     """Return which source cases give nothing to compare with under one criterion: bool, one for each source.
 
@@ -51,8 +58,7 @@ def failed_sources(records: Records, judged: Status, *, score: str, against: str
         return failed
     if against == "truth" and score not in criteria.ALONE:
         for name in criteria.components(score):
-            if name in records.sources.columns:
-                failed = failed | (records.sources[name].to_numpy(dtype=np.float64, na_value=np.nan) <= 0)
+            failed = failed | (source_scores(records, name) <= 0)
     lost = records.followups.loc[judged.source_failed, keys].astype(str)
     if lost.empty:
         return failed
