@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,7 +18,7 @@ from medtest.report.compared.page import FILES, chosen_cases, overall_row, write
 from medtest.report.compared.pairs import ComparedPair, compare_pair, names_of, read_material
 from medtest.report.compared.strips import changed_strips
 from medtest.report.conclusions import points_words
-from medtest.report.console import condition_lines
+from medtest.report.console import conditions_view
 from medtest.report.material import Material
 from medtest.results.conditions import PASSED, Margins, newly_lost
 from medtest.results.records.records_io import RECORDS
@@ -82,21 +82,21 @@ def compare_runs(
         with output_problems(folder / FILES[0]):
             note_out(written)
     for pair in pairs:
-        for line in _headline(pair):
-            say(console, line)
+        say(console, _headline(pair))
+        console.print(conditions_view(pair.conditions))
     for path in written:
         say(console, path_from_here(path))
     lost = [pair.names[1] for pair in pairs if pair.verdict != PASSED]
-    held = f"no worse than {called[0]} by {pairs[0].margins.percent:g} points or more"
+    held = f"no worse than {called[0]} (margin {pairs[0].margins.percent:g} points)"
     if lost:
-        say(console, f"Exit code 1: it is not shown that {', '.join(lost)} {'is' if len(lost) == 1 else 'are'} {held}.")
+        say(console, f"Exit code 1: {', '.join(lost)} {'is' if len(lost) == 1 else 'are'} not shown to be {held}.")
         return ExitCode.GATE_NOT_HELD
     say(console, f"Exit code 0: {', '.join(called[1:])} {'is' if len(pairs) == 1 else 'are'} {held}.")
     return ExitCode.OK
 
 
-def _headline(pair: ComparedPair) -> Iterator[str]:
-    """Yield what the terminal shows of a pair: rates with what was lost, then each condition."""
+def _headline(pair: ComparedPair) -> str:
+    """Return how the rates of a pair differ, and what the second run alone lost."""
     row = overall_row(pair)
     rates = "no case was judged in both runs"
     if row is not None:
@@ -104,8 +104,7 @@ def _headline(pair: ComparedPair) -> Iterator[str]:
         interval = f" ({points_words(row['ci_low'])} to {points_words(row['ci_high'])})" if known else ""
         better = f"{row['better']} is better" if row["better"] else "no difference shown"
         rates = f"{points_words(row['difference'])} points{interval} on {row['cases']:,} common cases: {better}"
-    yield f"{pair.names[1]} less {pair.names[0]}: {rates}; {newly_lost(pair.conditions)}"
-    yield from (f"  {line}" for _, line in condition_lines(pair.conditions))
+    return f"{pair.names[1]} less {pair.names[0]}: {rates}; {newly_lost(pair.conditions)}"
 
 
 def _composed(suite: str, tokens: Sequence[str]) -> tuple[Suite, Invocation]:

@@ -15,7 +15,7 @@ from medtest.report.charts.heat import SUMS, EfrRows, beside, percent
 from medtest.report.material import Material
 from medtest.report.words import counted, criterion_keys, violations_of
 from medtest.results import efr
-from medtest.results.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict
+from medtest.results.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict, what_helps
 from medtest.results.gates import GateResult, describe
 from medtest.results.images import COUNTED
 from medtest.results.tables import SEED_FACTS
@@ -162,17 +162,23 @@ def gates_view(materials: Sequence[Material]) -> RenderableType | None:
     return Group(*lines) if lines else None
 
 
-def _gate_lines(system: str, result: GateResult) -> list[Text]:
+def _gate_lines(system: str, result: GateResult) -> list[RenderableType]:
     style = "green" if result.held else "red"
     if not isinstance(result.gate, PairedGate):
         return [Text(f"{system}: {result}", style=style)]
     head = Text(f"{system}: {result.standing}: {describe(result.gate)}", style=style)
-    return [head, *(Text(f"  {line}", style=STYLES[verdict]) for verdict, line in condition_lines(result.conditions))]
+    return [head, conditions_view(result.conditions)]
 
 
-def condition_lines(conditions: Sequence[Condition]) -> list[tuple[Verdict, str]]:
-    """Return each condition as a line of its verdict, name and figures, with the verdict itself."""
-    return [(one.verdict, f"{one.verdict:<9}  {one.name:<14}  {one.words}") for one in conditions]
+def conditions_view(conditions: Sequence[Condition]) -> RenderableType:
+    """Return a row for each condition: verdict, name, figures; below them what would help where one is not shown."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for wrapped in (False, False, True):
+        table.add_column(no_wrap=not wrapped, overflow="fold")
+    for one in conditions:
+        table.add_row(Text(f"  {one.verdict}", style=STYLES[one.verdict]), Text(one.name), Text(one.words))
+    helps = what_helps(conditions)
+    return Group(table, *([Text(f"  {helps}.")] if helps else []))
 
 
 def one_line(material: Material) -> str:

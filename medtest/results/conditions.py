@@ -231,6 +231,21 @@ def _only(judged: Status, rows: NDArray[np.bool_]) -> Status:
     return Status(**{name: getattr(judged, name) & rows for name in Status.__dataclass_fields__})
 
 
+def what_helps(conditions: Sequence[Condition]) -> str:
+    """Return how many sources runs need that agree, where a condition is not shown though nothing differs; else "".
+
+    Tango's interval of n clusters without a difference ends at z² / (n + z²).
+    """
+    margins = [one.limit for one in conditions if one.verdict == NOT_SHOWN and not one.newly and not one.no_longer]
+    if not margins:
+        return ""
+    margin = min(margins)
+    if margin <= 0:
+        return "No number of sources shows a margin of 0 where runs agree"
+    least = math.floor(Z95**2 * (100 / margin - 1)) + 1
+    return f"Even runs that agree on every case need {least:,} sources (patients) for a margin of {margin:g} points"
+
+
 def newly_lost(conditions: Sequence[Condition]) -> str:
     """Return how many sources and cases a run alone loses: ``10 of 12 sources fail anew, 3 of 24 cases break anew``."""
     named = {
@@ -325,18 +340,8 @@ def _verdict(
     if low > 0 and worse >= margin:
         return FAILED, ""
     if found.only_first == found.only_second == 0:
-        least = _clusters_needed(margin)
-        return NOT_SHOWN, (
-            f"; too few to rule out {margin:g} points: even runs that agree on all need {least:,} sources"
-            if least
-            else "; a margin of 0 cannot be met by runs that agree"
-        )
+        return NOT_SHOWN, f"; too few to rule {margin:g} points out"
     return NOT_SHOWN, f"; too few to tell whether it is {margin:g} points or more"
-
-
-def _clusters_needed(margin: float) -> int:
-    """Return how many clusters without a difference rule a loss of a margin out (Tango); 0 where none would."""
-    return 0 if margin <= 0 else math.floor(Z95**2 * (100 / margin - 1)) + 1
 
 
 def _between(low: float, high: float) -> str:

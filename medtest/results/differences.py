@@ -5,9 +5,9 @@ frames that flipped). Two systems that were shown the same follow-ups are compar
 
 - The interval is that of the difference itself, first minus second: a percentile bootstrap that resamples clusters
   (seeds, patients, videos) within each data set with both systems' cases together (Davison and Hinkley, Bootstrap
-  Methods, 1997, section 3.8). Where the systems differ on fewer than ten clusters it is Tango's score interval for
-  paired proportions with each cluster counted as one case (T. Tango, Statistics in Medicine 17, 1998), which errs
-  towards being wide: resampling cannot invent a difference that it has not seen.
+  Methods, 1997, section 3.8). Where the systems differ on fewer than ten clusters, or all but fewer than ten differ
+  alike, it is Tango's score interval for paired proportions with each cluster counted as one case (T. Tango, Statistics
+  in Medicine 17, 1998), which errs towards being wide: resampling cannot invent a difference that it has not seen.
 - p is McNemar's, exact, with clusters exchanged whole (:mod:`medtest.results.cube.paired`), corrected by Holm for all
   that stands beside it: all pairs of systems, and of the rows by relation all relations of all pairs.
 
@@ -287,14 +287,21 @@ def _interval(counts: Floats, draws: Floats, noise: float = 0.0) -> tuple[float,
     clusters = len(counts)
     if clusters < 2:
         return np.nan, np.nan, ""
-    apart = np.abs(counts[:, 1] - counts[:, 2]) > noise * counts[:, 0]
-    if int(apart.sum()) >= FEW_CLUSTERS:
+    moved = (counts[:, 1] - counts[:, 2]) / counts[:, 0]
+    if int((np.abs(moved) > noise).sum()) >= FEW_CLUSTERS and _spread(moved) >= FEW_CLUSTERS:
         with np.errstate(invalid="ignore", divide="ignore"):
             low, high = percentile_ends((draws[:, 1] - draws[:, 2]) / draws[:, 0])
         return low, high, BOOTSTRAP
+    # Where few clusters differ, or nearly all differ alike, resampling sees too little.
     whole, _, _, only_first, only_second = counts.sum(0)
     low, high = paired_score(clusters * only_first / whole, clusters * only_second / whole, clusters)
     return low, high, SCORE_CLUSTERS
+
+
+def _spread(moved: Floats) -> int:
+    """Return how many clusters differ otherwise than most do; all of them where no two differ alike."""
+    _, alike = np.unique(moved, return_counts=True)
+    return len(moved) if alike.max() == 1 else len(moved) - int(alike.max())
 
 
 def _corrected(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:

@@ -20,6 +20,7 @@ from medtest.results.conditions import (
     Verdict,
     paired_conditions,
     verdict_of,
+    what_helps,
 )
 from medtest.results.cube.intervals import smallest_upper_bound
 from medtest.results.records.common_cases import common_cases
@@ -134,6 +135,7 @@ def in_words(conditions: Sequence[Condition]) -> str:
         for verdict, found in kinds.items()
         if found
     ]
+    parts += [helps] if (helps := what_helps(conditions)) else []
     return ". ".join(part[0].upper() + part[1:] if number else part for number, part in enumerate(parts))
 
 

@@ -26,6 +26,7 @@ from medtest.results.conditions import (
     Margins,
     paired_conditions,
     verdict_of,
+    what_helps,
 )
 from medtest.results.efr import Criteria, efr_table
 from medtest.results.gates import GateResult, evaluate, evaluate_paired
@@ -82,7 +83,9 @@ def _tango(more: float, less: float, pairs: int) -> tuple[float, float]:
         return ((more - less) / pairs - difference) / math.sqrt(max(variance, 1e-300))
 
     middle, quantile = (more - less) / pairs, float(stats.norm.ppf(0.975))
-    upper = optimize.brentq(lambda d: statistic(d) + quantile, middle + 1e-9, 1 - 1e-9)
+    upper = 1.0
+    if middle < 1:
+        upper = optimize.brentq(lambda d: statistic(d) + quantile, middle + 1e-9, 1 - 1e-9)
     lower = optimize.brentq(lambda d: statistic(d) - quantile, -1 + 1e-9, middle - 1e-9)
     return 100 * lower, 100 * upper
 
@@ -162,7 +165,9 @@ def test_identical_runs_pass_only_where_their_number_rules_the_margin_out() -> N
         found = _judged(base, base, Margins(percent=margin))
         assert {one.difference for one in found.values()} == {0.0}
         assert {one.verdict for one in found.values()} == {verdict}, (seeds, margin)
-    assert all("even runs that agree on all need 189 sources" in one.words for one in _judged(base[:60], base[:60], Margins()).values())
+    found = _judged(base.head(60), base.head(60), Margins())
+    assert "need 189 sources (patients) for a margin of 2 points" in what_helps(list(found.values()))
+    assert all(one.words.endswith("; too few to rule 2 points out") for one in found.values())
 
 
 def test_a_score_that_trembles_does_not_count_as_one_that_was_seen_to_hold() -> None:
@@ -180,7 +185,8 @@ def test_all_sources_failing_is_a_failure_and_one_common_source_shows_nothing() 
     assert found[VIOLATIONS].verdict == NOT_SHOWN and found[VIOLATIONS].cases == 0
     assert found[VIOLATIONS].words == "no shared case was judged in both runs"
     assert found[FAILED_SOURCES].verdict == found[SOURCE_SCORE].verdict == FAILED
-    assert (found[FAILED_SOURCES].own, found[FAILED_SOURCES].low) == (100.0, 100.0)
+    assert found[FAILED_SOURCES].own == 100.0  # 60 of 60, which is no proof of every source there is
+    assert (found[FAILED_SOURCES].low, found[FAILED_SOURCES].high) == (pytest.approx(_tango(60, 0, 60)[0], abs=0.02), 100)
     alone = base[base.seed_id == "seed00007"]
     single = _judged(alone, alone)
     assert {one.verdict for one in single.values()} == {NOT_SHOWN}

@@ -20,6 +20,7 @@ from medtest.results.conditions import (
     Verdict,
     paired_conditions,
     verdict_of,
+    what_helps,
 )
 from medtest.results.differences import cell_table, difference_table
 from medtest.results.records.common_cases import Common, common_cases
@@ -65,17 +66,20 @@ class ComparedPair:
 
     @property
     def verdict_words(self) -> str:
-        """The verdict as a sentence, with the conditions that are not met."""
+        """The verdict in sentences, with the conditions that are not met."""
         base, other = self.names
-        source = "" if self.margins.source == self.margins.percent else f" ({self.margins.source:g} of the source score)"
-        claim = f"{other} is no worse than {base} by {self.margins.percent:g} points{source} or more"
+        own = "" if self.margins.source == self.margins.percent else f", {self.margins.source:g} of the source score"
+        margin = f"margin {self.margins.percent:g} points{own}"
+        failed, unknown = (
+            ", ".join(one.name for one in self.conditions if one.verdict == verdict) for verdict in (FAILED, NOT_SHOWN)
+        )
         if self.verdict == PASSED:
-            return f"{claim}: every condition passed."
-        kinds = {
-            verdict: [one.name for one in self.conditions if one.verdict == verdict] for verdict in (FAILED, NOT_SHOWN)
-        }
-        lost = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in kinds.items() if names)
-        return f"It is not shown that {claim}. {lost[0].upper()}{lost[1:]}."
+            return f"{other} is no worse than {base}: every condition passed ({margin})."
+        helps = f" {words}." if (words := what_helps(self.conditions)) else ""
+        if not failed:
+            return f"That {other} is no worse than {base} ({margin}) is not shown by: {unknown}.{helps}"
+        rest = f" Not shown: {unknown}." if unknown else ""
+        return f"{other} is worse than {base} by: {failed} ({margin}).{rest}{helps}"
 
 
 def read_material(folder: Path) -> Material:
