@@ -25,7 +25,8 @@ def interval_words(method: str, clusters: str) -> str:
         efr.WILSON: "Wilson's score interval, every case by itself",
         efr.BOOTSTRAP: f"bootstrap over {clusters}",
         efr.WILSON_CLUSTERS: f"Wilson's with {clusters} counted once each, {few} have a violation, or have none",
-        SCORE_CLUSTERS: f"Tango's score interval with {clusters} counted once each, {few} tell the systems apart, or all but so few alike",
+        SCORE_CLUSTERS: f"Tango's score interval with {clusters} counted once each, {few} tell the systems apart, "
+        "or all but so few alike",
     }.get(method, method.replace("_", " "))
 
 

@@ -29,9 +29,9 @@ KINDS = (SOURCE_LOST, FAILING, PASSING, BROKEN, SKIPPED)
 def changed_table(first: Records, second: Records, primary: Criterion) -> pd.DataFrame:
     """Return the cases whose verdict changed from the first run to the second, with :data:`COLUMNS`.
 
-    Newly failing and newly passing ones lie in a denominator of both; a case that broke or was skipped is in none and is
-    listed apart, and so are source cases that fail: their follow-ups are judged no more. Within each kind the case whose
-    loss changed most stands first, of sources the one whose score fell most.
+    Newly failing and newly passing ones lie in a denominator of both; a case that broke or was skipped is in none and
+    is listed apart, and so are source cases that fail: their follow-ups are judged no more. Within each kind the case
+    whose loss changed most stands first, of sources the one whose score fell most.
 
     Args:
         first: Records of the run that is compared with, row by row the same cases as ``second``.

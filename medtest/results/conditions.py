@@ -4,8 +4,8 @@ A rate of violations rests on the cases that both runs judged. A system that giv
 fewer of them and looks better for it, so a run is no worse than another only where five figures are not: violations,
 the score on source cases, source cases that fail, errors, and skipped cases.
 
-Each is a difference of the same cases, and is bounded by a margin in points. The 95 % interval of the difference is that of
-:mod:`medtest.results.differences`; its unfavourable end is a one-sided bound at 97.5 %.
+Each is a difference of the same cases, and is bounded by a margin in points. The 95 % interval of the difference is that
+of :mod:`medtest.results.differences`; its unfavourable end is a one-sided bound at 97.5 %.
 
 - ``passed``: the bound lies within the margin, so that a loss of the margin or more can be ruled out.
 - ``failed``: a loss is shown (the interval leaves 0 out), and the difference itself reaches the margin.
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from medtest.oracles import criteria
 from medtest.results.cube.axes import ALL, OVERALL, axes
-from medtest.results.cube.intervals import Z95
+from medtest.results.cube.power import clusters_that_agree
 from medtest.results.differences import PairedChange, paired_change
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import Status, failed_sources, source_scores, status
@@ -164,8 +164,11 @@ def paired_conditions(
     )
     if not any((rows & one.case).any() for one in judged):
         return ()
-    return tuple([_violations(own, judged, rows, margins), *_of_sources(own, base, judged, rows, criterion, margins),
-                  *_lost(own, judged, rows, margins)])  # fmt: skip
+    return (
+        _violations(own, judged, rows, margins),
+        *_of_sources(own, base, judged, rows, criterion, margins),
+        *_lost(own, judged, rows, margins),
+    )
 
 
 def _violations(own: Records, judged: tuple[Status, ...], rows: NDArray[np.bool_], margins: Margins) -> Condition:
@@ -232,17 +235,14 @@ def _only(judged: Status, rows: NDArray[np.bool_]) -> Status:
 
 
 def what_helps(conditions: Sequence[Condition]) -> str:
-    """Return how many sources runs need that agree, where a condition is not shown though nothing differs; else "".
-
-    Tango's interval of n clusters without a difference ends at z² / (n + z²).
-    """
+    """Return how many sources runs need that agree, where a condition is not shown though nothing differs; else ""."""
     margins = [one.limit for one in conditions if one.verdict == NOT_SHOWN and not one.newly and not one.no_longer]
     if not margins:
         return ""
     margin = min(margins)
     if margin <= 0:
         return "No number of sources shows a margin of 0 where runs agree"
-    least = math.floor(Z95**2 * (100 / margin - 1)) + 1
+    least = clusters_that_agree(margin / 100)
     return f"Even runs that agree on every case need {least:,} sources (patients) for a margin of {margin:g} points"
 
 
@@ -307,9 +307,7 @@ def _source_score(score: str, found: PairedChange, margin: float, scale: float) 
     return replace(made, newly=found.only_second, no_longer=found.only_first, scale=scale)
 
 
-def _condition(
-    name: str, verdict: Verdict, words: str, found: PairedChange, margin: float, figure: float
-) -> Condition:
+def _condition(name: str, verdict: Verdict, words: str, found: PairedChange, margin: float, figure: float) -> Condition:
     return Condition(
         name=name,
         verdict=verdict,

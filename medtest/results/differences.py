@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from medtest.results.columns import columns_in
-from medtest.results.cube.axes import ALL, OVERALL, Axes, Floats, Places, axes
+from medtest.results.cube.axes import OVERALL, Axes, Floats, Places, axes
 from medtest.results.cube.intervals import FEW_CLUSTERS, paired_score, percentile_ends
 from medtest.results.cube.paired import clustered, holm
 from medtest.results.cube.rates import BOOTSTRAP

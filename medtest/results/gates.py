@@ -161,7 +161,9 @@ def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
     row = {str(name): value for name, value in rows.iloc[0].items()}
     violations, sources = _violations(gate, row), _source_failed(gate, row)
     conditions = (violations,) if sources is None else (violations, sources)
-    words = [one.words for one in (sources, violations) if one is not None and (one is violations or one.verdict == FAILED)]
+    words = [
+        one.words for one in (sources, violations) if one is not None and (one is violations or one.verdict == FAILED)
+    ]
     return GateResult(
         gate=gate,
         held=all(one.verdict == PASSED for one in conditions),
@@ -224,7 +226,8 @@ def _source_failed(gate: Gate, row: Mapping[str, Any]) -> Condition | None:
     share = 100 * lost / cases
     held = share <= most
     shown = _beside(share, most) if share < 100 else "100"
-    words = f"{lost:,} of {cases:,} cases ({shown} %) have no source to compare with, {'not ' if held else ''}above {most:g} %"
+    compared = f"{'not ' if held else ''}above {most:g} %"
+    words = f"{lost:,} of {cases:,} cases ({shown} %) have no source to compare with, {compared}"
     return Condition(
         name=FAILED_SOURCES,
         verdict=PASSED if held else FAILED,

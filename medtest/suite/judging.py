@@ -252,8 +252,8 @@ def gates_of(draft: Draft, oracle: OraclePlan | None, relations: list[str]) -> t
 def _source_bound(draft: Draft, at: Key, block: GateBlock, item: Mapping[str, Any]) -> float | None:
     """Return how many of a gate's cases may lack a source; against the source's own answer there is no such bound.
 
-    One that is stated beside ``against: source`` is a mistake; where the primary criterion is against the source, as one
-    typed for a view, a suite's bound rests.
+    One that is stated beside ``against: source`` is a mistake; where the primary criterion is against the source, as
+    one typed for a view, a suite's bound rests.
     """
     stated = block.max_source_failed_percent
     if block.against != "source":

@@ -1,4 +1,4 @@
-"""A system that no longer answers dark images: gates and comparisons refuse it, and nothing that they write holds NaN."""
+"""A system that no longer answers dark images is refused by gates and comparisons; nothing they write holds NaN."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_gate_beside_a_finished_run_refuses_a_blind_system(home: Path, name: s
     assert {one["name"]: one["verdict"] for one in result["gates"][0]["conditions"]} == verdicts
     newly = next(one for one in result["gates"][0]["conditions"] if one["name"] == "failed sources")
     assert (newly["newly"], newly["no_longer"], newly["cases"]) == (lost, 0, 12)
-    (failure,) = ET.parse(folder / "junit.xml").getroot().iter("failure")
+    (failure,) = ET.parse(folder / "junit.xml").getroot().iter("failure")  # noqa: S314 - ours
     assert f"{lost} fail anew" in str(failure.text) and "source score" in str(failure.text)
     assert f"{lost} fail anew" in (folder / "summary.md").read_text(encoding="utf-8")
     assert f"{lost} fail anew" in _words((folder / "report.html").read_text(encoding="utf-8"))
@@ -134,7 +134,9 @@ def test_a_system_is_no_worse_than_itself_where_the_margin_is_wide_enough(
     assert run_app([*call, "--margin", "24"]) == 1
     assert run_app(call) == 1
     printed = capsys.readouterr().out
-    assert "not shown" in printed and "189 sources" in printed and "failed " not in printed.replace("failed sources", "")
+    assert (
+        "not shown" in printed and "189 sources" in printed and "failed " not in printed.replace("failed sources", "")
+    )
 
 
 def test_nothing_that_is_written_of_a_blind_system_holds_nan(home: Path) -> None:
@@ -177,8 +179,8 @@ def test_compact_pranet_that_is_blind_below_94_is_refused(
             return [answer * (image.mean() >= 94) for answer, image in zip(answers, images, strict=True)]
 
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
-    few = {"relations": {"blur": {"severities": [2]}, "saturation": {"severities": [2]}}, "track": False}
-    overrides = ["seeds.phantoms.count=60"]
+    few = {"relations": {"blur": {"severities": [2]}}, "track": False}
+    overrides = ["seeds.phantoms.count=30"]
     seeing = medtest.run("polyp_seg", "pranet", overrides=overrides, **few)
     gate = "gates=[{no_worse_than: polyp_seg/pranet-compact, margin_percent: 10}]"
     blind = Blind("blind", PraNetSystem.Settings())
@@ -186,10 +188,10 @@ def test_compact_pranet_that_is_blind_below_94_is_refused(
     scores = [one.records.query("relation == 'source'").dice for one in (seeing, refused)]
     assert scores[0].mean() > 0.8 > 0.6 > scores[1].mean()
     lost = int(((scores[1] == 0).to_numpy() & (scores[0] > 0).to_numpy()).sum())
-    assert lost > 20 and int(refused.code) == 1
+    assert lost > 9 and int(refused.code) == 1
     assert f"{lost} fail anew" in " ".join(refused.text().split())
     capsys.readouterr()
     call = ["compare", "polyp_seg/pranet-compact", str(refused.folders["blind"]), "--margin", "10", "--strips", "0"]
     assert run_app(call) == 1
     printed = capsys.readouterr().out
-    assert f"{lost} of 60 sources fail anew" in printed and not NAN.search(printed)
+    assert f"{lost} of 30 sources fail anew" in printed and not NAN.search(printed)

@@ -171,7 +171,7 @@ def test_identical_runs_pass_only_where_their_number_rules_the_margin_out() -> N
 
 
 def test_a_score_that_trembles_does_not_count_as_one_that_was_seen_to_hold() -> None:
-    """Differences in the fourth digit are another processor's; they make no interval of no width out of twelve images."""
+    """Differences in the fourth digit are another processor's; they make no narrow interval out of twelve images."""
     base = _base(12)
     trembling = base.assign(dice=base.dice + np.where(base.relation == "source", 1e-4, 0.0))
     score = _judged(trembling, base)[SOURCE_SCORE]
@@ -186,7 +186,10 @@ def test_all_sources_failing_is_a_failure_and_one_common_source_shows_nothing() 
     assert found[VIOLATIONS].words == "no shared case was judged in both runs"
     assert found[FAILED_SOURCES].verdict == found[SOURCE_SCORE].verdict == FAILED
     assert found[FAILED_SOURCES].own == 100.0  # 60 of 60, which is no proof of every source there is
-    assert (found[FAILED_SOURCES].low, found[FAILED_SOURCES].high) == (pytest.approx(_tango(60, 0, 60)[0], abs=0.02), 100)
+    assert (found[FAILED_SOURCES].low, found[FAILED_SOURCES].high) == (
+        pytest.approx(_tango(60, 0, 60)[0], abs=0.02),
+        100,
+    )
     alone = base[base.seed_id == "seed00007"]
     single = _judged(alone, alone)
     assert {one.verdict for one in single.values()} == {NOT_SHOWN}
@@ -251,7 +254,9 @@ def test_a_gate_is_held_only_where_every_condition_passes() -> None:
 
 def _plain(frame: pd.DataFrame, **settings: Any) -> GateResult:
     gate = Gate(**{"max_percent": 100.0, **settings})
-    table = efr_table(Records.of(frame), Criteria(scores=("dice", "iou"), thresholds=(0.25,), against=("truth", "source")))
+    table = efr_table(
+        Records.of(frame), Criteria(scores=("dice", "iou"), thresholds=(0.25,), against=("truth", "source"))
+    )
     (result,) = evaluate([gate], table)
     return result
 

@@ -18,6 +18,7 @@ from medtest.results.cube.power import (
     PairedShares,
     clustering_of,
     clusters_for_margin,
+    clusters_that_agree,
     pairs_for_margin,
     smallest_difference,
     smallest_shown,
@@ -185,3 +186,10 @@ def test_two_finished_runs_give_the_discordance_that_was_counted() -> None:
     assert found.of("text").discordant == pytest.approx(1.9599639845**2 / (seeds + 1.9599639845**2))
     assert found.of("text").clustering == 1.0
     assert expected_of_two(first, Records.of(make_records(seeds={"others": 3})), PRIMARY) is None
+
+
+@pytest.mark.parametrize(("margin", "clusters"), [(0.02, 189), (0.05, 73), (0.25, 12), (0.9, 2)])
+def test_clusters_that_agree_are_the_fewest_whose_interval_ends_below_the_margin(margin: float, clusters: int) -> None:
+    assert clusters_that_agree(margin) == clusters
+    assert paired_score(0, 0, clusters)[1] < margin
+    assert clusters == 2 or paired_score(0, 0, clusters - 1)[1] >= margin

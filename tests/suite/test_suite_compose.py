@@ -13,6 +13,7 @@ from suite_parts import BASE, add, ids, refused, settings_of
 from medtest.paths import suites_folder
 from medtest.suite.compose import load, load_suite
 from medtest.suite.library import suite_names
+from medtest.suite.model import PairedGate
 
 SHIPPED = ("polyp_seg", "polyp_seg_folder", "polyp_seg_published", "polyp_seg_unlabelled")
 NINE = ("saturation", "contrast", "white_balance", "specularity", "blur", "instrument", "feces", "blood", "text")
@@ -179,6 +180,26 @@ def test_gates_take_the_primary_criterion_where_they_are_silent(team: Path) -> N
     first, second = load_suite(add(team, "gated", text)).gates
     assert (first.score, first.threshold, first.relation, first.severity) == ("iou", 0.5, "overall", "all")
     assert (second.score, second.threshold, second.relation, second.severity) == ("dice", 0.25, "blur", "2")
+
+
+def test_gates_bound_failed_sources_but_against_the_source_itself(team: Path) -> None:
+    text = BASE + (
+        "gates:\n- {max_percent: 10}\n- {max_percent: 10, max_source_failed_percent: 40}\n"
+        "- {max_percent: 10, against: source}\n"
+    )
+    suite = load_suite(add(team, "gated", text))
+    assert [gate.max_source_failed_percent for gate in suite.gates] == [10.0, 40.0, None]
+    again = add(team, "again", yaml.safe_dump({**suite.composed, "name": "again"}, sort_keys=False))
+    assert load_suite(again).gates == suite.gates
+    # a criterion that is typed for a view makes no mistake of what the suite says
+    viewed = load_suite(team / "gated.yaml", ["oracles.primary.against=source"])
+    assert [gate.max_source_failed_percent for gate in viewed.gates] == [None, None, None]
+
+
+def test_a_gate_beside_a_finished_run_takes_a_margin_for_the_source_score() -> None:
+    call = "gates=[{no_worse_than: polyp_seg/pranet, margin_percent: 5, source_margin_percent: 3}]"
+    (gate,) = load_suite("polyp_seg", [call]).gates
+    assert isinstance(gate, PairedGate) and (gate.margin_percent, gate.source_margin_percent) == (5, 3)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,9 @@ def comparison_text(pairs: Sequence[ComparedPair]) -> str:
         lines += [f"A violation: {escaped(criterion_words(pair.other))}.", ""]
         heads = ["relation", *map(escaped, pair.names), *_HEADS]
         rows = _rows(pair)
-        lines += [*table_lines(heads, [_row(row) for row in rows]), ""] if rows else ["No case was judged in both runs.", ""]
+        lines += (
+            [*table_lines(heads, [_row(row) for row in rows]), ""] if rows else ["No case was judged in both runs.", ""]
+        )
         lines += [*_changed(pair), ""]
     return "\n".join([*lines, f"<sub>medtest {escaped(medtest.__version__)}</sub>"]) + "\n"
 

@@ -15,10 +15,10 @@ from medtest.report.ci.comparison import comparison_text
 from medtest.report.compared.pairs import ComparedPair
 from medtest.report.compared.strips import ASKED_AGAIN, ChangedStrips
 from medtest.report.conclusions import conclusions, points_words, rests_on
+from medtest.report.intervals import MARKS, legend
 from medtest.report.material import SampleStrip
 from medtest.report.page import render
 from medtest.report.words import cluster_word, counted, criterion_words, phantom_words
-from medtest.report.intervals import MARKS, legend
 from medtest.results.changed import BROKEN, FAILING, KINDS, PASSING, SOURCE_LOST
 from medtest.results.changed import SKIPPED as SKIPPED_ANEW
 from medtest.results.conditions import (
@@ -298,7 +298,8 @@ def _changed(pair: ComparedPair, kind: str, drawn: ChangedStrips) -> dict[str, A
         "title": _CHANGES[kind],
         "shown": kind in (FAILING, PASSING),
         "source": kind == SOURCE_LOST,
-        "count": counted(len(rows), "source image" if kind == SOURCE_LOST else "case") + (f", {floor:,} of them {UNCHANGED}" if floor else ""),
+        "count": counted(len(rows), "source image" if kind == SOURCE_LOST else "case")
+        + (f", {floor:,} of them {UNCHANGED}" if floor else ""),
         "none": rows.empty,
         "score": score,
         "rows": listed,

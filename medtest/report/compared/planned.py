@@ -13,7 +13,7 @@ from medtest.report.charts.heat import percent
 from medtest.report.compared.named import run_here
 from medtest.report.compared.pairs import no_shared_case
 from medtest.report.material import read_run
-from medtest.results.cube.power import PairedShares, clusters_for_margin, smallest_shown
+from medtest.results.cube.power import PairedShares, clusters_for_margin, clusters_that_agree, smallest_shown
 from medtest.results.expected import ExpectedDifferences, expected_of_one, expected_of_two
 from medtest.results.gates import describe
 from medtest.results.records.common_cases import common_cases
@@ -129,7 +129,12 @@ def gate_lines(plan: Outline, expected: ExpectedDifferences) -> Iterator[str]:
         if not cases or not plan.clusters:
             continue
         paired = expected.overall if gate.relation == "overall" else expected.of(gate.relation)
-        needed = _seeds(gate.margin_percent, paired, cases, plan)
+        if not gate.margin_percent:
+            yield f"Gate {describe(gate)}: no number of seeds holds a margin of 0 where runs agree."
+            continue
+        # Of sources that fail, errors and skips none is expected to differ: these need as many clusters as agree.
+        agree = _of_clusters(clusters_that_agree(gate.margin_percent / 100), plan)
+        needed = max(_seeds(gate.margin_percent, paired, cases, plan), agree)
         there = sum(plan.datasets.values())
         enough = "enough" if needed <= there else "too few"
         held = f"needs {needed:,} seeds to be held in 80 % of runs that are no worse"
@@ -154,4 +159,9 @@ def _row(
 
 def _seeds(margin_percent: float, paired: PairedShares, cases: int, plan: Outline) -> int:
     needed = clusters_for_margin(margin_percent / 100, paired, cases, plan.clusters)
+    return _of_clusters(needed, plan)
+
+
+def _of_clusters(needed: int, plan: Outline) -> int:
+    """Return how many seeds so many clusters hold."""
     return math.ceil(needed * sum(plan.datasets.values()) / plan.clusters)

@@ -120,6 +120,17 @@ def clusters_for_margin(margin: float, expected: PairedShares, pairs: float, clu
     return max(2, math.ceil(min(resampled, max(needed, Z95**2 * (1 - margin) / margin)) - 1e-9))
 
 
+def clusters_that_agree(margin: float) -> int:
+    """Return how many clusters between which nothing differs rule a loss of a margin out, at least two.
+
+    Tango's interval of n clusters without a difference ends at z² / (n + z²).
+
+    Args:
+        margin: In (0, 1].
+    """
+    return max(2, math.floor(Z95**2 * (1 - margin) / margin + 1e-9) + 1)
+
+
 def clustering_of(values: ArrayLike, clusters: NDArray[np.int64]) -> float:
     """Return ρ of cases: how far those of a cluster are alike, from how much wider their mean is than without clusters.
 
