@@ -4,8 +4,8 @@ A rate of violations rests on the cases that both runs judged. A system that giv
 fewer of them and looks better for it, so a run is no worse than another only where five figures are not: violations,
 the score on source cases, source cases that fail, errors, and skipped cases.
 
-Each is a difference of the same cases, and is bounded by a margin in points. The 95 % interval of the difference is that
-of :mod:`medtest.results.differences`; its unfavourable end is a one-sided bound at 97.5 %.
+Each is a difference of the same cases, bounded by a margin in points. The 95 % interval of the difference is that of
+:mod:`medtest.results.differences`; its unfavourable end is a one-sided bound at 97.5 %.
 
 - ``passed``: the bound lies within the margin, so that a loss of the margin or more can be ruled out.
 - ``failed``: a loss is shown (the interval leaves 0 out), and the difference itself reaches the margin.
