@@ -325,7 +325,7 @@ def test_command(reader: Path, commands: CommandServer, page: str, command: str)
         text=True,
         check=False,
     )
-    finding = 1 if "run.py" in command or "medtest run" in command else 0
+    finding = 1 if any(one in command for one in ("run.py", "medtest run", "medtest compare")) else 0
     assert done.returncode in (0, finding), f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert "Traceback" not in done.stderr
 

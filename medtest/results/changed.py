@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +11,7 @@ from medtest.records import KEY_COLUMNS, addresses
 from medtest.results.columns import columns_in
 from medtest.results.images import case_losses
 from medtest.results.records.records_io import Records
-from medtest.results.records.status import Status, failed_sources, source_scores, status
+from medtest.results.records.status import Status, failed_in_pair, source_scores, status
 from medtest.suite.model import Criterion
 
 if TYPE_CHECKING:
@@ -72,25 +71,21 @@ def changed_table(first: Records, second: Records, primary: Criterion) -> pd.Dat
             "second": np.round(second.floats(name), 6),
         }
     )
-    sources = _sources(first, second, [before, after], primary)
+    sources = _sources(first, second, (before, after), primary)
     parts = [part for part in (sources, table.iloc[rows]) if not part.empty] or [table.iloc[:0]]
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
 
 
-def _sources(first: Records, second: Records, judged: Sequence[Status], primary: Criterion) -> pd.DataFrame:
+def _sources(first: Records, second: Records, judged: tuple[Status, Status], primary: Criterion) -> pd.DataFrame:
     """Return the source cases that fail in the second run alone, those whose score fell most first."""
     import pandas as pd
 
-    sides = [one.sources for one in (first, second)]
-    lost = [
-        failed_sources(one, of, score=primary.score, against=primary.against)
-        for one, of in zip((first, second), judged, strict=True)
-    ]
+    lost = failed_in_pair((first, second), judged, score=primary.score, against=primary.against)
     score = criteria.components(primary.score)[0]
     scores = [source_scores(one, score) for one in (first, second)]
     fell = np.nan_to_num(scores[0]) - np.nan_to_num(scores[1])
     rows = [at for at in np.argsort(-fell, kind="stable") if lost[1][at] and not lost[0][at]]
-    keys = {name: sides[0][name].astype(object).fillna("").iloc[rows].tolist() for name in KEY_COLUMNS}
+    keys = {name: first.sources[name].astype(object).fillna("").iloc[rows].tolist() for name in KEY_COLUMNS}
     return pd.DataFrame(
         {
             "change": SOURCE_LOST,

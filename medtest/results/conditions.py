@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.oracles import criteria
-from medtest.results.cube.axes import ALL, OVERALL, axes
+from medtest.results.cube.axes import ALL, OVERALL, Axes, axes
 from medtest.results.cube.power import clusters_that_agree
 from medtest.results.differences import PairedChange, paired_change
 from medtest.results.records.records_io import Records
-from medtest.results.records.status import Status, failed_sources, source_scores, status
+from medtest.results.records.status import Status, failed_in_pair, source_scores, status
 from medtest.suite.model import Criterion
 
 Verdict: TypeAlias = Literal["passed", "failed", "not shown"]
@@ -120,9 +120,8 @@ class Chosen:
     relation: str = OVERALL
     severity: str = ALL
 
-    def rows(self, records: Records) -> NDArray[np.bool_]:
-        """Return which follow-ups are chosen; ``overall`` leaves the floor out."""
-        place = axes(records)
+    def rows(self, records: Records, place: Axes) -> NDArray[np.bool_]:
+        """Return which follow-ups, whose axes are given, are chosen; ``overall`` leaves the floor out."""
         chosen = (
             place.pooled[place.relation] if self.relation == OVERALL else records.texts("relation") == self.relation
         )
@@ -157,7 +156,8 @@ def paired_conditions(
     """
     if own.followups.empty:
         return ()
-    rows = (chosen or Chosen()).rows(own)
+    place = axes(own)
+    rows = (chosen or Chosen()).rows(own, place)
     judged = tuple(
         status(one, score=criterion.score, threshold=criterion.threshold, against=criterion.against)
         for one in (own, base)
@@ -165,24 +165,23 @@ def paired_conditions(
     if not any((rows & one.case).any() for one in judged):
         return ()
     return (
-        _violations(own, judged, rows, margins),
+        _violations(place, judged, rows, margins),
         *_of_sources(own, base, judged, rows, criterion, margins),
-        *_lost(own, judged, rows, margins),
+        *_lost(place.take(rows), judged, rows, margins),
     )
 
 
-def _violations(own: Records, judged: tuple[Status, ...], rows: NDArray[np.bool_], margins: Margins) -> Condition:
+def _violations(place: Axes, judged: tuple[Status, ...], rows: NDArray[np.bool_], margins: Margins) -> Condition:
     mine, theirs = judged
     both = rows & mine.case & theirs.case
-    found = paired_change(axes(own).take(both), mine.violated[both], theirs.violated[both])
+    found = paired_change(place.take(both), mine.violated[both], theirs.violated[both])
     return _rate(VIOLATIONS, found, margins.percent, noun="shared case", verbs=("fails", "fail"), judged=True)
 
 
 def _lost(
-    own: Records, judged: tuple[Status, ...], rows: NDArray[np.bool_], margins: Margins
+    place: Axes, judged: tuple[Status, ...], rows: NDArray[np.bool_], margins: Margins
 ) -> tuple[Condition, Condition]:
     mine, theirs = judged
-    place = axes(own).take(rows)
     errors = paired_change(place, mine.error[rows], theirs.error[rows])
     skipped = paired_change(place, mine.skipped[rows], theirs.skipped[rows])
     return (
@@ -202,10 +201,9 @@ def _of_sources(
     """Return what is asked of the source cases of which a follow-up is looked at."""
     kept = _with_followups(own, rows)
     place = axes(Records(followups=own.sources, sources=own.sources.iloc[:0])).take(kept) if kept.any() else None
-    failed = [
-        failed_sources(one, _only(of, rows), score=criterion.score, against=criterion.against)[kept]
-        for one, of in zip((own, base), judged, strict=True)
-    ]
+    chosen = _only(judged[0], rows), _only(judged[1], rows)
+    lost_in = failed_in_pair((own, base), chosen, score=criterion.score, against=criterion.against)
+    failed = [one[kept] for one in lost_in]
     shares = PairedChange() if place is None else paired_change(place, *failed)
     taken = int((rows & judged[0].source_failed & judged[1].case).sum())
     lost = _rate(FAILED_SOURCES, shares, margins.percent, noun="shared source", verbs=("fails", "fail"), takes=taken)

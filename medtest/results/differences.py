@@ -187,8 +187,8 @@ def paired_change(place: Axes, first: ArrayLike, second: ArrayLike, *, noise: fl
     if not len(one):
         return PairedChange()
     more, less = np.maximum(one - other, 0), np.maximum(other - one, 0)
-    counts = place.sums(np.ones(len(one)), one, other, more, less)
-    total, draws = np.concatenate(counts).sum((2, 3)), np.sum(place.drawn(counts), axis=0).sum((2, 3))
+    counts = [cells.sum((2, 3)) for cells in place.sums(np.ones(len(one)), one, other, more, less)]
+    total, draws = np.concatenate(counts), np.sum(place.drawn(counts), axis=0)
     whole, a, b, _, _ = total.sum(0)
     low, high, method = _interval(total[total[:, 0] > 0], draws, noise)
     return PairedChange(

@@ -222,6 +222,18 @@ def test_a_source_that_breaks_scores_nothing_and_counts_as_failed() -> None:
     assert found[SOURCE_SCORE].difference == pytest.approx(-100 * lost, abs=1e-3)
 
 
+def test_a_source_without_an_answer_counts_as_failed_where_the_other_run_has_one() -> None:
+    """As of a folder of answers from which files are missing: a skip, and no error."""
+    base = _base(40)
+    own, missing = base.copy(), base.seed_id.isin(_seeds(15))
+    own.loc[missing, ["dice", "iou", "source_dice", "source_iou", "self_dice", "self_iou"]] = np.nan
+    own.loc[missing, "verdict"] = "SKIP"
+    found = _judged(own, base)
+    assert found[FAILED_SOURCES].newly == 15 and found[FAILED_SOURCES].verdict == FAILED
+    assert found[SKIPPED].newly == 15 * 31 - 15 and found[SKIPPED].verdict == FAILED
+    assert found[SOURCE_SCORE].verdict == FAILED
+
+
 def test_images_without_an_expected_answer_have_no_source_score() -> None:
     base = make_records(seeds=60, labelled=False, errors=0)
     found = _judged(base, base, criterion=Criterion(score="dice", threshold=0.25, against="source"))

@@ -66,6 +66,27 @@ def failed_sources(records: Records, judged: Status, *, score: str, against: str
     return np.asarray(failed | own.isin(pd.MultiIndex.from_frame(lost)), dtype=np.bool_)
 
 
+def failed_in_pair(
+    sides: tuple[Records, Records], judged: tuple[Status, Status], *, score: str, against: str
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which source cases fail in each of two runs: bool, one for each source.
+
+    Those of :func:`failed_sources`, and those without a score where the other run has one, as where a system has no
+    answer.
+
+    Args:
+        sides: Records of two runs; row by row the same source cases.
+        judged: What :func:`status` gave for each.
+        score: As in :func:`status`.
+        against: As in :func:`status`.
+    """
+    unknown = tuple(np.isnan(source_scores(one, criteria.components(score)[0])) for one in sides)
+    first, second = (
+        failed_sources(one, of, score=score, against=against) for one, of in zip(sides, judged, strict=True)
+    )
+    return first | (unknown[0] & ~unknown[1]), second | (unknown[1] & ~unknown[0])
+
+
 def status(records: Records, *, score: str, threshold: float, against: str) -> Status:
     """Return what each follow-up counts as under one criterion."""
     columns = {name: records.floats(name) for name in criteria.columns_needed(score, against)}
