@@ -1,0 +1,31 @@
+"""What the plan promises of a gate beside a finished run: never fewer seeds than runs need that lose nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from medtest.report.compared.planned import gate_lines
+from medtest.results.cube.power import PairedShares
+from medtest.results.expected import ExpectedDifferences
+from medtest.suite.compose import load_suite
+from medtest.suite.model import Invocation
+from medtest.suite.outline import outline
+
+
+@pytest.mark.parametrize(
+    ("margin", "words"),
+    [
+        (2, "needs 189 seeds to be held in 80 % of runs that are no worse; 100 are too few."),
+        (5, "needs 73 seeds to be held in 80 % of runs that are no worse; 100 are enough."),
+        (0, "no number of seeds holds a margin of 0 where runs agree."),
+    ],
+)
+def test_a_gate_needs_as_many_seeds_as_runs_that_lose_nothing(margin: int, words: str, tmp_path: Path) -> None:
+    """Many violations of independent cases would be shown by far fewer: sources that fail would not."""
+    gate = f"gates=[{{no_worse_than: polyp_seg/pranet, margin_percent: {margin}}}]"
+    suite = load_suite("polyp_seg", ["model=pranet", "seeds.phantoms.count=100", gate])
+    expected = ExpectedDifferences(overall=PairedShares(discordant=0.05, clustering=0.0))
+    (line,) = gate_lines(outline(suite, Invocation(home=tmp_path)), expected)
+    assert line.endswith(words), line
