@@ -262,13 +262,15 @@ def _account(
             write_run(one.folder, own)
         return own if view.beside else {**own, "error_percent": one.error_percent}
     target = view_folder(one.folder, view.digest)
-    content = {name: value for name, value in own.items() if name != "verdicts"} | {
+    shared = {key: value for key, value in own.items() if key != "verdicts" and not key.startswith("mlflow_")}
+    content = shared | {
         "view": view.digest,
         "rejudged": view.rejudged,
         "command": invocation.command,
         "reference": beside,
         "error_percent": one.error_percent,
-        "mlflow_run_id": read_run(target).get("mlflow_run_id"),
+        "mlflow_run_id": None,
+        **{key: value for key, value in read_run(target).items() if key.startswith("mlflow_")},
     }
     if view.asked is not None:
         content |= {

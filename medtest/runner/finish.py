@@ -244,7 +244,8 @@ class Finisher:
             "threads": layout.threads if ran else earlier.get("threads", 0),
             "batch_size": self.invocation.batch_size,
             "versions": versions(),
-            "mlflow_run_id": earlier.get("mlflow_run_id"),
+            "mlflow_run_id": None,
+            **{key: value for key, value in earlier.items() if key.startswith("mlflow_")},
             TABLES_OF: earlier.get(TABLES_OF, ""),
         }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medtest.paths import local_uri, store_uri
-from medtest.tracking.child import Child, LoggedPicture
+from medtest.tracking.child import Begun, Child, LoggedPicture
 from medtest.tracking.params import flat_params, metric_name
 from medtest.tracking.runs import FAILED, FINISHED, Parents, Tracker
 from medtest.tracking.store import ensure_store, experiments, is_remote, prepare_store, where
@@ -11,6 +11,7 @@ from medtest.tracking.store import ensure_store, experiments, is_remote, prepare
 __all__ = [
     "FAILED",
     "FINISHED",
+    "Begun",
     "Child",
     "Parents",
     "LoggedPicture",

@@ -8,20 +8,21 @@ git) is attached to them.
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtest import signals
 from medtest.errors import NotTracked
 from medtest.paths import STORE, store_uri
 from medtest.tracking import runs_page
-from medtest.tracking.child import Child
-from medtest.tracking.logged import log_model_link, log_pictures, log_seeds, log_table
+from medtest.tracking.artifacts import file_tags, log_inputs, staged
+from medtest.tracking.child import Begun, Child
+from medtest.tracking.making import make_run
 from medtest.tracking.params import VALUE_LENGTH, clean_params, metric_name
+from medtest.tracking.points import POINTS, UNKNOWN, Points, as_points, held_points, new_metrics, note
 from medtest.tracking.store import (
     configure,
     ensure_store,
@@ -35,11 +36,14 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric
 
+T = TypeVar("T")
+
 FINISHED, FAILED = "FINISHED", "FAILED"
 SENT = "sent"
 """The tag that is set last: what a run holds whole."""
-BEGUN = "mlflow.medtest_begun"
-"""A tag that MLflow's pages hide: :attr:`Child.begun`."""
+_PARENT = "mlflow.parentRunId"
+_MOST_PARAMS, _MOST_TAGS, _MOST_METRICS = 90, 90, 800
+"""Of one batch; MLflow takes 100, 100 and 1,000, and 1,000 of all together."""
 
 
 @dataclass
@@ -74,6 +78,8 @@ class Tracker:
     def __init__(self, home: Path, uri: str | None = None) -> None:
         self.home = home
         self.uri = store_uri(home, uri)
+        self._experiments: dict[str, str] = {}
+        self._empty: dict[str, Any] = {}
         configure()
         ensure_store(self.uri, home)
         with self._problems(), quiet():
@@ -87,7 +93,14 @@ class Tracker:
         """The store's client, for what writes its runs point by point (training)."""
         return self._client
 
-    def parent(self, suite: str, name: str, tags: Mapping[str, str], parents: Parents | None = None) -> Parents:
+    def parent(
+        self,
+        suite: str,
+        name: str,
+        tags: Mapping[str, str],
+        parents: Parents | None = None,
+        begun: Begun | None = None,
+    ) -> Parents:
         """Return the parents with a parent run of this suite among them, made if there is none yet.
 
         Args:
@@ -95,6 +108,7 @@ class Tracker:
             name: Name of the run.
             tags: Its tags.
             parents: What an earlier job of the sweep got.
+            begun: The word that the run is made under.
 
         Raises:
             NotTracked: The store failed.
@@ -102,8 +116,7 @@ class Tracker:
         known = parents if parents is not None and parents.uri == self.uri else Parents(uri=self.uri)
         if suite not in known.runs:
             with self._problems(), quiet():
-                run = self._client.create_run(self._experiment(suite), run_name=name, tags=dict(tags))
-                known.runs[suite] = run.info.run_id
+                known.runs[suite] = str(self._made(self._experiment(suite), name, tags, begun).info.run_id)
         return known
 
     def child(
@@ -121,21 +134,21 @@ class Tracker:
             NotTracked: The store failed; the run is marked FAILED where that can still be done.
         """
         with self._problems(), quiet():
-            run_id = ""
+            run = None
             try:
                 with signals.held():  # a run that is made and not known would stay RUNNING
-                    run_id = self._run_of(suite, child, parents.runs[suite])
-                    known(run_id)
-                self._write(run_id, child)
+                    run = self._run_of(suite, child, parents.runs[suite])
+                    known(str(run.info.run_id))
+                self._write(run, child)
             except BaseException:
                 with contextlib.suppress(Exception):
-                    if run_id:
-                        self._client.set_terminated(run_id, status=FAILED)
+                    if run is not None:
+                        self._client.set_terminated(run.info.run_id, status=FAILED)
                 raise
-            self._client.set_terminated(run_id, status=FINISHED if child.ended_well else FAILED)
+            self._client.set_terminated(run.info.run_id, status=FINISHED if child.ended_well else FAILED)
             if not child.ended_well:
                 parents.failed.add(suite)
-            return run_id
+            return str(run.info.run_id)
 
     def headline(self, parents: Parents, suite: str, metrics: Mapping[str, float], tags: Mapping[str, str]) -> None:
         """Let a suite's parent run say what its children found.
@@ -144,7 +157,10 @@ class Tracker:
             NotTracked: The store failed.
         """
         with self._problems(), quiet():
-            self._log(parents.runs[suite], metrics, tags)
+            run_id = parents.runs[suite]
+            run = self._empty.pop(run_id, None) or self._client.get_run(run_id)
+            points = as_points(metrics)
+            self._log(run_id, metrics=self._new(points, held_points(self._client, run, points)), tags=tags)
 
     def attach(self, run_id: str, files: Sequence[tuple[Path, str]]) -> None:
         """Add files to a run.
@@ -176,17 +192,8 @@ class Tracker:
         with self._problems(), quiet():
             self._client.set_registered_model_alias(name, alias, version)
 
-    def mark_sent(self, run_id: str, content: str) -> None:
-        """Note that a run holds all there is of ``content``, a SHA-256; :meth:`sent` asks for it.
-
-        Raises:
-            NotTracked: The store failed.
-        """
-        with self._problems(), quiet():
-            self._client.set_tag(run_id, SENT, content)
-
     def sent(self, suite: str, run_id: str) -> str:
-        """Return what :meth:`mark_sent` noted of a run; "" where the store holds no such run, or half of one.
+        """Return :attr:`Child.sent` of a run; "" where the store holds no such run, or half of one.
 
         Raises:
             NotTracked: The store failed.
@@ -219,6 +226,11 @@ class Tracker:
                 self._client.set_terminated(run_id, status=FAILED if bad else FINISHED)
 
     def _experiment(self, suite: str) -> str:
+        if suite not in self._experiments:
+            self._experiments[suite] = self._find_experiment(suite)
+        return self._experiments[suite]
+
+    def _find_experiment(self, suite: str) -> str:
         from mlflow.exceptions import MlflowException
 
         found = self._client.get_experiment_by_name(suite)
@@ -231,43 +243,34 @@ class Tracker:
         location = None if is_remote(self.uri) else (self.home / STORE / suite).resolve().as_uri()
         try:
             kind = {"mlflow.experimentKind": "custom_model_development"}  # else the UI takes it for a chat application
-            made = str(self._client.create_experiment(suite, artifact_location=location, tags=kind))
-            runs_page.offer(self._client, self._client.get_experiment(made))
-            return made
+            tags = {**kind, **runs_page.tag()}
+            return str(self._client.create_experiment(suite, artifact_location=location, tags=tags))
         except MlflowException:
             again = self._client.get_experiment_by_name(suite)  # another process made it meanwhile
             if again is None:
                 raise
             return str(again.experiment_id)
 
-    def _run_of(self, suite: str, child: Child, parent: str) -> str:
+    def _made(self, experiment: str, name: str, tags: Mapping[str, str], begun: Begun | None) -> Any:
+        run = make_run(self._client, experiment, name, tags, begun)
+        if not run.data.metrics:
+            self._empty[str(run.info.run_id)] = run  # what it holds is known without asking
+        return run
+
+    def _run_of(self, suite: str, child: Child, parent: str) -> Any:
         experiment = self._experiment(suite)
-        earlier = self._without_answer(experiment, child)
-        if earlier is None and child.run_id is not None:
-            earlier = self._alive(child.run_id, experiment)
+        earlier = self._alive(child.run_id, experiment) if child.run_id is not None else None
         if earlier is not None and _goes_on(earlier, child):
             self._client.update_run(earlier.info.run_id, status="RUNNING", name=child.name)
-            self._client.set_tag(earlier.info.run_id, "mlflow.parentRunId", parent)
-            return str(earlier.info.run_id)
-        tags = {"mlflow.parentRunId": parent, BEGUN: child.begun}
-        run = self._client.create_run(experiment, run_name=child.name, tags=tags)
-        self._date(run.info.run_id)
+            # until the last batch arrived nobody can say which points the run shows
+            self._log(earlier.info.run_id, tags={_PARENT: parent, POINTS: UNKNOWN})
+            return earlier
+        run = self._made(experiment, child.name, {_PARENT: parent}, child.begun)
+        if run.data.tags.get(_PARENT) != parent:  # an earlier attempt made it, below a parent of its own
+            self._client.set_tag(run.info.run_id, _PARENT, parent)
         if earlier is not None and runs_page.SYSTEM in earlier.data.tags:  # it is kept, and no row of its own any more
             self._client.set_tag(earlier.info.run_id, "replaced_by", run.info.run_id)
             self._client.delete_tag(earlier.info.run_id, runs_page.SYSTEM)
-        return str(run.info.run_id)
-
-    def _date(self, run_id: str) -> None:
-        self._client.log_param(run_id, runs_page.DATE, time.strftime("%Y-%m-%d %H:%M", time.gmtime()))
-
-    def _without_answer(self, experiment: str, child: Child) -> Any:
-        """Return the run that an earlier attempt made without learning its id; None where there is none."""
-        if not child.begun:
-            return None
-        found = self._client.search_runs([experiment], f"tags.`{BEGUN}` = '{child.begun}'", max_results=1)
-        run = next(iter(found), None)
-        if run is not None and runs_page.DATE not in run.data.params:
-            self._date(run.info.run_id)
         return run
 
     def _alive(self, run_id: str, experiment: str) -> Any:
@@ -286,53 +289,47 @@ class Tracker:
             return None
         return run if run.info.lifecycle_stage == "active" and str(run.info.experiment_id) == experiment else None
 
-    def _write(self, run_id: str, child: Child) -> None:
-        from mlflow.entities import Param
-
-        params = [Param(key, value) for key, value in clean_params(child.params).items()]
-        for start in range(0, len(params), 90):
-            self._client.log_batch(run_id, params=params[start : start + 90])
-        self._log(run_id, child.metrics, child.tags)
-        log_seeds(self._client, run_id, child)
-        if child.model_id:
-            log_model_link(self._client, run_id, child.model_id)
-        logged = json.loads(self._client.get_run(run_id).data.tags.get("mlflow.loggedArtifacts", "[]"))
-        there = {entry.get("path") for entry in logged}
-        for name, table in child.tables.items():
-            log_table(self._client, run_id, name, table, replace=name in there)
-        log_pictures(self._client, run_id, child.pictures)
-        for path, place in child.artifacts:
-            if path.is_file():
+    def _write(self, run: Any, child: Child) -> None:
+        """Send files first, then all that is said of them in one batch, whose last tag says that it is whole."""
+        run_id, kept = run.info.run_id, run.data.params
+        log_inputs(self._client, run, child)
+        with staged(child, run) as files:
+            for path, place in files:
                 self._client.log_artifact(run_id, str(path), place or None)
+        date = time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.info.start_time / 1000))
+        params = {key: value for key, value in clean_params(child.params).items() if key not in kept}
+        points = as_points(child.metrics)
+        held = held_points(self._client, run, points)
+        tags = {**child.tags, **file_tags(child, run.data.tags), POINTS: note(points, held)}
+        self._log(
+            run_id,
+            metrics=self._new(points, held),
+            params=params if runs_page.DATE in kept else {**params, runs_page.DATE: date},
+            tags={**tags, SENT: child.sent} if child.sent else tags,
+        )
 
-    def _log(self, run_id: str, metrics: Mapping[str, float | Mapping[int, float]], tags: Mapping[str, str]) -> None:
-        from mlflow.entities import RunTag
+    def _new(self, points: Points, held: Points) -> list[Metric]:
+        return new_metrics(points, held, int(time.time() * 1000))
 
-        new = self._new_metrics(run_id, metrics)
-        labels = [RunTag(key, value[:VALUE_LENGTH]) for key, value in tags.items()]
-        for start in range(0, len(new), 900):
-            self._client.log_batch(run_id, metrics=new[start : start + 900])
-        for start in range(0, len(labels), 90):
-            self._client.log_batch(run_id, tags=labels[start : start + 90])
+    def _log(
+        self,
+        run_id: str,
+        *,
+        metrics: Sequence[Metric] = (),
+        params: Mapping[str, str] | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
+        """Log all of it in one batch, or where it is too long for one the last tags in the last."""
+        from mlflow.entities import Param, RunTag
 
-    def _new_metrics(self, run_id: str, metrics: Mapping[str, float | Mapping[int, float]]) -> list[Metric]:
-        """Return the points that the run does not show yet: a point logged twice is drawn twice."""
-        from mlflow.entities import Metric
-
-        now, latest = int(time.time() * 1000), self._client.get_run(run_id).data.metrics
-        found: list[Metric] = []
-        for key, given in metrics.items():
-            name, steps = metric_name(key), given if isinstance(given, Mapping) else {0: given}
-            shown: dict[int, float] = {}
-            if name in latest:
-                history = sorted(self._client.get_metric_history(run_id, name), key=lambda point: point.timestamp)
-                shown = {point.step: point.value for point in history}
-            found += [
-                Metric(name, value, now, step)
-                for step, value in steps.items()
-                if value == value and shown.get(step) != value
-            ]
-        return found
+        rest = list(metrics)
+        options = [Param(key, value) for key, value in (params or {}).items()]
+        labels = [RunTag(key, value[:VALUE_LENGTH]) for key, value in (tags or {}).items()]
+        while len(rest) > _MOST_METRICS or len(options) > _MOST_PARAMS or len(labels) > _MOST_TAGS:
+            batch = _first(rest, _MOST_METRICS), _first(options, _MOST_PARAMS), _first(labels, _MOST_TAGS)
+            self._client.log_batch(run_id, *batch)
+            rest, options, labels = rest[len(batch[0]) :], options[len(batch[1]) :], labels[len(batch[2]) :]
+        self._client.log_batch(run_id, rest, options, labels)
 
     @contextlib.contextmanager
     def _problems(self) -> Iterator[None]:
@@ -350,6 +347,11 @@ class Tracker:
                 f"{type(error).__name__}: {text}. "
                 "The same command, or medtest track, sends them later; no case is run again."
             ) from error
+
+
+def _first(items: list[T], most: int) -> list[T]:
+    """Return the first items of those that the last batch has no room for, a batch of them at most."""
+    return items[: min(most, max(0, len(items) - most))]
 
 
 def _goes_on(run: Any, child: Child) -> bool:

@@ -62,11 +62,16 @@ def state() -> dict[str, Any]:
     }
 
 
+def tag() -> dict[str, str]:
+    """Return the tag of an experiment that holds the page's state."""
+    return {TAG: json.dumps(state(), separators=(",", ":"))}
+
+
 def offer(client: MlflowClient, experiment: Experiment) -> None:
     """Give an experiment the page's state, where it has none or that of another version."""
-    text = json.dumps(state(), separators=(",", ":"))
-    if experiment.tags.get(TAG) != text:
-        client.set_experiment_tag(experiment.experiment_id, TAG, text)
+    for key, text in tag().items():
+        if experiment.tags.get(key) != text:
+            client.set_experiment_tag(experiment.experiment_id, key, text)
 
 
 def link(base: str, numbers: Sequence[str]) -> str:

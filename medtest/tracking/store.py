@@ -184,10 +184,31 @@ def _make(database: Path) -> None:
         from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
         new_store: Callable[..., Any] = SqlAlchemyStore
-        new_store(f"{SQLITE}{draft}", database.parent.resolve().as_uri())._dispose_engine()
+        with _undurable():
+            new_store(f"{SQLITE}{draft}", database.parent.resolve().as_uri())._dispose_engine()
 
     _quietly(make)
     store_files.publish(draft, database)
+
+
+@contextlib.contextmanager
+def _undurable() -> Iterator[None]:
+    """Let SQLite leave writing to the system: a draft that a crash breaks is made again, and the whole one is synced.
+
+    MLflow's migrations commit some 190 times.
+    """
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    def opened(connection: Any, record: Any) -> None:
+        connection.execute("PRAGMA synchronous=OFF")
+        connection.execute("PRAGMA journal_mode=MEMORY")
+
+    event.listen(Engine, "connect", opened)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", opened)
 
 
 def _upgrade(database: Path) -> None:
@@ -222,11 +243,12 @@ def _upgrade_draft(draft: Path) -> None:
 
     new_engine: Callable[..., Any] = utils.create_sqlalchemy_engine
     upgrade: Callable[..., Any] = utils._upgrade_db
-    engine = new_engine(f"{SQLITE}{draft}")
-    try:
-        upgrade(engine)
-    finally:
-        engine.dispose()
+    with _undurable():
+        engine = new_engine(f"{SQLITE}{draft}")
+        try:
+            upgrade(engine)
+        finally:
+            engine.dispose()
 
 
 def _quietly(do: Callable[[], T]) -> T:

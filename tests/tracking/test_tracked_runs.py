@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import sys
+import zipfile
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -84,9 +85,14 @@ def test_a_run_holds_what_the_contract_says(home):
             "run.json",
             "tables",
             "images",
-            "manifest.sha256",
-        } <= names
-        assert len(client(home).list_artifacts(run.info.run_id, "samples")) == 3
+            "files.zip",
+        } == names
+        sheets = [item.path for item in client(home).list_artifacts(run.info.run_id, "images")]
+        assert [name.endswith("+compressed.webp") for name in sheets] == [True, False] * 2  # of each kind of sample
+        archive = zipfile.ZipFile(client(home).download_artifacts(run.info.run_id, "files.zip"))
+        held = set(archive.namelist())
+        assert {"manifest.sha256", "summary.md", "tables/seeds.csv", "samples/index.json", "samples/worst.png"} <= held
+        assert archive.read("tables/efr.csv") == (one.folder / "tables" / "efr.csv").read_bytes()
         assert any(e["path"] == "tables/efr.json" for e in json.loads(run.data.tags["mlflow.loggedArtifacts"]))
     worst = max(children, key=lambda run: run.data.metrics["efr"])  # the parent carries its children's headline
     assert {name: parent.data.metrics[name] for name in ("efr", "efr_low", "efr_high", "floor", "source_score")} == {
@@ -177,27 +183,44 @@ def test_more_relations_than_there_is_room_for_leave_the_worst(home):
     assert "efr/r01" not in found.metrics
 
 
-def test_a_run_whose_making_was_never_answered_is_found_and_no_second_one_is_made(home, monkeypatch):
+@pytest.mark.parametrize("lost", ["above", "system"])
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_run_whose_making_was_never_answered_is_found_and_no_second_one_is_made(home, monkeypatch, lost, gone):
     suite = make_suite()
     outcome = leave_run(home, suite, seeds=6)
-    made = MlflowClient.create_run
+    made, asked, answers = MlflowClient.create_run, MlflowClient.search_runs, []
 
     def unanswered(self, *given, **named):
         run = made(self, *given, **named)
-        if "mlflow.parentRunId" in (named.get("tags") or {}):
+        if ("mlflow.parentRunId" in (named.get("tags") or {})) == (lost == "system") and not answers:
+            answers.append(run.info.run_id)
             raise ConnectionError("the server was killed")
         return run
 
+    def search(self, *given, **named):
+        if gone:
+            raise ConnectionError("the server was killed")
+        return asked(self, *given, **named)
+
     with monkeypatch.context() as patch:
         patch.setattr(MlflowClient, "create_run", unanswered)
-        assert finish(suite, invocation(home, track=True), outcome).code is ExitCode.NOT_TRACKED
-    (lost,) = runs(home)[1]
+        patch.setattr(MlflowClient, "search_runs", search)
+        patch.setattr(MlflowClient, "log_batch", _refuse if gone else MlflowClient.log_batch)
+        code = finish(suite, invocation(home, track=True), outcome).code
+    assert (code is ExitCode.NOT_TRACKED) == gone
     monkeypatch.setenv("MEDTEST_HOME", str(home))
     track_folders([outcome.systems[0].folder], console=Console(quiet=True))
     parents, children = runs(home)
-    assert [run.info.run_id for run in children] == [lost.info.run_id] and len(parents) == 1
+    assert len(children) == len(parents) == 1
+    assert answers[0] in {run.info.run_id for run in parents + children}
     assert {run.info.status for run in parents + children} == {"FINISHED"}
-    assert "mlflow_begun" not in json.loads((outcome.systems[0].folder / "run.json").read_text())
+    assert children[0].data.tags["mlflow.parentRunId"] == parents[0].info.run_id
+    run = json.loads((outcome.systems[0].folder / "run.json").read_text())
+    assert not {"mlflow_begun", "mlflow_parent_begun"} & set(run)
+
+
+def _refuse(self, *given, **named):
+    raise ConnectionError("the server was killed")
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from medtest.paths import home
 from medtest.report.material import Material, read_run
 from medtest.report.mlflow.headline import Headline, headline_of
 from medtest.report.mlflow.metrics import child_of
-from medtest.report.mlflow.tracked import content_of, say_above, send
+from medtest.report.mlflow.tracked import begin, content_of, parent_word, say_above, send
 from medtest.report.views import remake, views_of
 from medtest.results.records.wanted import Wanted
 from medtest.runner.folder import FolderLock, tables_are_stale, view_folder, write_manifest
@@ -59,7 +59,10 @@ def track_folders(folders: Sequence[Path], *, console: Console) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Held:
-    """What the store holds of one view of a run, "" for its own tables: all of it or not; and below which parent."""
+    """What the store holds of one view of a run, "" for its own tables: all of it or not.
+
+    ``parent`` is the run above, by its id or by the word that it was begun under.
+    """
 
     run: Path
     view: str
@@ -82,7 +85,8 @@ def _look_up(tracker: Tracker, run: Path, view: str) -> _Held:
     earlier = str(noted.get("mlflow_run_id") or "")
     # Records may be newer than the tables that were sent: a run that went on and was killed.
     whole = bool(earlier) and not tables_are_stale(run) and tracker.sent(suite, earlier) == content_of(run, target)
-    return _Held(run=run, view=view, suite=suite, parent=str(noted.get("mlflow_parent_id") or ""), whole=whole)
+    above = parent_word(noted) or str(noted.get("mlflow_parent_id") or "")
+    return _Held(run=run, view=view, suite=suite, parent=above, whole=whole)
 
 
 def _send(tracker: Tracker, found: Sequence[_Held]) -> Iterator[_Held]:
@@ -97,7 +101,8 @@ def _send(tracker: Tracker, found: Sequence[_Held]) -> Iterator[_Held]:
         if parents is None:
             systems = dict.fromkeys(str(read_run(each.run).get("system") or each.run.parent.name) for each in found)
             name = f"{suite} {material.wanted.version}: {', '.join(systems)}"
-            parents = tracker.parent(suite, name, _tags(material))
+            targets = [view_folder(each.run, each.view) for each in found]
+            parents = begin(tracker, suite, name, _tags(material), targets)
         if one.whole:
             name = child_of(material, target, run_id=None, ended_well=True).name
         else:

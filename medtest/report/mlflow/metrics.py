@@ -17,7 +17,9 @@ from medtest.report.mlflow.headline import Headline, headline_of
 from medtest.report.words import criterion_keys, run_name, violations_of
 from medtest.results import efr
 from medtest.results.gate_log import FILE as GATES
+from medtest.results.records.wanted import RUN_FILE
 from medtest.results.tables import FOLDER, overall_row
+from medtest.runner.folder import MANIFEST
 from medtest.runner.records.case_set import FILE as CASES
 from medtest.tracking import Child, LoggedPicture, flat_params
 from medtest.tracking.runs_page import GATE, HEADLINE, SUITE
@@ -121,7 +123,8 @@ def child_of(material: Material, target: Path, *, run_id: str | None, ended_well
         seeds_name=f"{material.wanted.suite}-seeds",
         seeds_digest=_seeds_digest(covers, material.view if material.asked is not None else ""),
         pictures=_pictures(material),
-        artifacts=_files(material),
+        artifacts=_opened(material),
+        archived=_archived(material),
         ended_well=ended_well,
         model_id=str((material.run.get("model") or {}).get("logged", "")),
     )
@@ -146,42 +149,35 @@ def _seeds_digest(covers: Mapping[str, Any], view: str) -> str:
 
 
 def _shown(material: Material) -> dict[str, Any]:
-    """Return the tables that the UI shows; the long ones cut to what a person reads there."""
-    frames = material.tables.frames()
+    """Return the tables that MLflow's pages show as such: all rates, and those of the primary criterion."""
     primary = material.wanted.primary
-    rates = frames["efr.csv"]
+    rates = material.tables.efr
     own = efr.of_criterion(rates, primary.score, primary.threshold) & (rates["against"] == primary.against).to_numpy()
-    return {
-        **{name: frame for name, frame in frames.items() if name not in {"seeds.csv", "severity.csv"}},
-        "efr.csv": rates,
-        "efr_primary.csv": rates.loc[own],
-    }
+    return {"efr.csv": rates, "efr_primary.csv": rates.loc[own]}
 
 
 def _pictures(material: Material) -> list[LoggedPicture]:
     if material.wanted.images == "none":
         return []
-    numbers: dict[str, int] = {}
-    pictures = []
-    for entry in sample_index(material.strips):
-        path = picture_of(material.strips, entry)
-        if path is None:
-            continue
-        kind = str(entry.get("kind", "sample"))
-        step = numbers.get(kind, 0)
-        numbers[kind] = step + 1
-        pictures.append(LoggedPicture(key=f"samples/{kind}", step=step, path=path))
-    return pictures
+    entries = [(entry, picture_of(material.strips, entry)) for entry in sample_index(material.strips)]
+    kinds = [(str(entry.get("kind", "sample")), path) for entry, path in entries if path is not None]
+    return [LoggedPicture(key=f"samples/{kind}", path=path) for kind, path in kinds]
 
 
-def _files(material: Material) -> list[tuple[Path, str]]:
-    """Return the files of the results contract and where each goes among the artifacts.
+def _opened(material: Material) -> list[tuple[Path, str]]:
+    """Return the files that people and ``medtest compare`` open one by one.
 
     A view of some of the cases names these; its records are those of the folder.
     """
     folder, target = material.folder, material.target
     records = folder / "records.parquet" if material.asked is None else target / CASES
-    files = [(target / "report.html", ""), (target / "suite.yaml", ""), (records, ""), (folder / GATES, "")]
+    return [(target / "report.html", ""), (target / "suite.yaml", ""), (records, ""), (target / RUN_FILE, "")]
+
+
+def _archived(material: Material) -> list[tuple[Path, str]]:
+    """Return all other files of the results contract and where each lies in the archive."""
+    folder, target = material.folder, material.target
+    files = [(folder / GATES, ""), (folder / MANIFEST, "")]
     files += [(target / name, "") for name in (SUMMARY, RESULT, JUNIT)]
     files += [(path, FOLDER) for path in written_in(target / FOLDER) if path.suffix == ".csv"]
     shown = dict.fromkeys((material.strips, target))

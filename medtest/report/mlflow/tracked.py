@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from medtest import signals
 from medtest.errors import NotTracked
@@ -15,13 +16,13 @@ from medtest.report.comparison import Compared
 from medtest.report.material import Material, read_run
 from medtest.report.mlflow.headline import headline_of, summary
 from medtest.report.mlflow.metrics import child_of
-from medtest.results.records.wanted import RUN_FILE
 from medtest.runner.folder import TABLES_OF, write_manifest, write_run
 from medtest.runner.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite
-from medtest.tracking import Parents, Tracker
+from medtest.tracking import Begun, Parents, Tracker
 
-_BEGUN = "mlflow_begun"
+_BEGUN, _PARENT_BEGUN = "mlflow_begun", "mlflow_parent_begun"
+"""Keys of ``run.json``: words by which a run, and the one above it, are found whose making was not answered."""
 
 
 @dataclass
@@ -67,10 +68,10 @@ def track(
     tracker = Tracker(invocation.home, invocation.tracking_uri)
     name, tags = _parent_name(suite, outcome, sweep), _parent_tags(suite, invocation)
     tracked, failed = parents, True
+    written = [found for each in made for found in zip(each.materials, each.targets, strict=True)]
     try:
         with signals.held():  # a run that is made and not known would stay RUNNING
-            tracked = tracker.parent(suite.name, name, tags, parents)
-        written = [found for each in made for found in zip(each.materials, each.targets, strict=True)]
+            tracked = begin(tracker, suite.name, name, tags, [target for _, target in written], parents)
         for material, target in written:
             child = send(tracker, tracked, material, target)
             if material.view == made[0].materials[0].view:  # what the call asked for stands above
@@ -84,6 +85,51 @@ def track(
     return tracked
 
 
+def begin(
+    tracker: Tracker,
+    suite: str,
+    name: str,
+    tags: Mapping[str, str],
+    targets: Sequence[Path],
+    parents: Parents | None = None,
+) -> Parents:
+    """Return the parents with the run above some systems among them, made once even where its making is not answered.
+
+    Args:
+        tracker: The store.
+        suite: The suite.
+        name: Name of the run.
+        tags: Its tags.
+        targets: Folders whose ``run.json`` names the run: the systems' own, or their views'.
+        parents: What an earlier job of the sweep got.
+
+    Raises:
+        NotTracked: The store failed.
+    """
+    words = [word for target in targets if (word := parent_word(read_run(target)))]
+    begun = Begun(word=words[0] if words else secrets.token_hex(16), before=bool(words))
+    for target in targets:
+        write_run(target, {**read_run(target), _PARENT_BEGUN: begun.word})
+    tracked = tracker.parent(suite, name, tags, parents, begun)
+    for target in targets:
+        _note_parent(target, tracked.runs[suite])
+    return tracked
+
+
+def parent_word(noted: Mapping[str, Any]) -> str:
+    """Return the word of a run above whose making was never answered; "" where there is none.
+
+    Args:
+        noted: What ``run.json`` holds.
+    """
+    return str(noted.get(_PARENT_BEGUN) or "")
+
+
+def _note_parent(target: Path, parent: str) -> None:
+    rest = {key: value for key, value in read_run(target).items() if key != _PARENT_BEGUN}
+    write_run(target, {**rest, "mlflow_parent_id": parent})
+
+
 def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -> str:
     """Write one system's child run, whole, and return its name.
 
@@ -94,22 +140,21 @@ def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -
     Raises:
         NotTracked: The store failed.
     """
+    _note_parent(target, parents.runs[material.wanted.suite])
     noted = read_run(target)
-    earlier, parent = noted.get("mlflow_run_id"), parents.runs[material.wanted.suite]
-    begun = str(noted.get(_BEGUN) or secrets.token_hex(16))
-    write_run(target, {**noted, "mlflow_parent_id": parent, _BEGUN: begun})
+    earlier, before = noted.get("mlflow_run_id"), noted.get(_BEGUN)
+    begun = Begun(word=str(before or secrets.token_hex(16)), before=bool(before))
+    write_run(target, {**noted, _BEGUN: begun.word})
 
     def known(run_id: str) -> None:
-        said = {key: value for key, value in read_run(target).items() if key != _BEGUN}
-        write_run(target, {**said, "mlflow_run_id": run_id})
+        rest = {key: value for key, value in read_run(target).items() if key != _BEGUN}
+        write_run(target, {**rest, "mlflow_run_id": run_id})
+        write_manifest(material.folder)
 
     good = float(material.run.get("error_percent") or 0.0) <= material.wanted.max_error_percent
     child = child_of(material, target, run_id=str(earlier) if earlier else None, ended_well=good)
-    child = replace(child, begun=begun)
-    run_id = tracker.child(material.wanted.suite, parents, child, known=known)
-    write_manifest(material.folder)
-    tracker.attach(run_id, [(target / RUN_FILE, ""), (material.folder / "manifest.sha256", "")])
-    tracker.mark_sent(run_id, content_of(material.folder, target))
+    child = replace(child, begun=begun, sent=content_of(material.folder, target))
+    tracker.child(material.wanted.suite, parents, child, known=known)
     return child.name
 
 
