@@ -9,6 +9,7 @@ from rich.console import Console
 
 from medtest.cli.terminal import say
 from medtest.errors import ExitCode, Mistake, UserMistakes
+from medtest.paths import home, path_from_here
 from medtest.report.comparison import write_comparison
 from medtest.report.console import efr_view, gates_view
 from medtest.report.material import Material
@@ -39,7 +40,8 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         UserMistakes: There is no run's folder, files of one are damaged, or ``reference`` is not that of one run.
         OutputProblem: A folder cannot be written.
     """
-    folders = some_runs_below(folder, fix="medtest tables outputs/polyp_seg")
+    folder = typed_folder(folder)
+    folders = some_runs_below(folder, command="medtest tables")
     _check(folders)
     beside = None if reference is None else _one_run(reference)
     materials: list[Material] = []
@@ -129,20 +131,32 @@ def _begun(folder: Path) -> list[Path]:
     return sorted(path for path in own if not (path / RUN_FILE).is_file() and ".old-" not in path.name)
 
 
-def some_runs_below(folder: Path, *, fix: str) -> list[Path]:
+def typed_folder(folder: Path) -> Path:
+    """Return a folder that was typed; where no run lies there, the one below ``MEDTEST_HOME`` in which some do."""
+    below = home() / folder
+    return below if not runs_below(folder) and runs_below(below) else folder
+
+
+def some_runs_below(folder: Path, *, command: str) -> list[Path]:
     """As :func:`runs_below`, of a folder that was typed.
 
+    Args:
+        folder: The folder.
+        command: The command that it was typed for.
+
     Raises:
-        UserMistakes: There is none.
+        UserMistakes: There is no run.
     """
-    if found := runs_below(folder):
+    if found := runs_below(typed_folder(folder)):
         return found
+    outputs = home() / OUTPUTS
+    mended = f"{command} {path_from_here(outputs)}" if runs_below(outputs) else "medtest run suite=polyp_seg makes one"
     raise Mistake(
         where="command line",
         key="FOLDER",
-        found=str(folder),
+        found=f"{folder}, which {'holds no run' if folder.is_dir() else 'is no folder'}",
         allowed=f"a folder with {RUN_FILE} and records, or one above such folders",
-        fix=fix,
+        fix=mended,
     ).as_error()
 
 

@@ -5,125 +5,32 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import urllib.request
 from pathlib import Path
 
 import pytest
-from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.server import get_app_client
 
+sys.path.insert(0, str(Path(__file__).parent))
+from team_server import QUICK, ROOT, SUITE, free_port, team_server
+
 from medtest.cli.team.server import wait_for_port
-from medtest.errors import MissingSystemLibrary
 from medtest.tracking.server.postgres import binaries
 
-ROOT = Path(__file__).parents[2]
-SUITE = "polyp_seg"
-QUICK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
 ANNA = {"MLFLOW_TRACKING_USERNAME": "anna", "MLFLOW_TRACKING_PASSWORD": "one for her alone"}
 WRONG = {"MLFLOW_TRACKING_PASSWORD": "no"}
 
 
-def _free_port():
-    with contextlib.closing(socket.socket()) as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
-class TeamServer:
-    def __init__(self, folder):
-        self.folder, self.port, self.process = folder, _free_port(), None
-
-    @property
-    def uri(self):
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self):
-        command = [sys.executable, "-m", "medtest", "server", "--folder", str(self.folder), "--port", str(self.port)]
-        said = self.folder.with_name("server.log")
-        with said.open("wb") as log:
-            self.process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
-        for _ in range(600):
-            if self.process.poll() is not None:
-                break
-            if "MLflow for a team" in said.read_text():  # an answer alone may be one of the server before it
-                urllib.request.urlopen(f"{self.uri}/health", timeout=60)  # noqa: S310 - loopback
-                return
-            time.sleep(0.5)
-        pytest.fail(said.read_text())
-
-    def kill(self):
-        """End every process of the server at once, the database's too, as a power cut would."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self):
-        self.process.terminate()
-        assert self.process.wait(timeout=60) == 0
-
-    @property
-    def environment(self):
-        password = (self.folder / "admin-password").read_text()
-        return {
-            "MLFLOW_TRACKING_URI": self.uri,
-            "MLFLOW_TRACKING_USERNAME": "admin",
-            "MLFLOW_TRACKING_PASSWORD": password,
-        }
-
-    @contextlib.contextmanager
-    def client(self, **given):
-        """MLflow's own, with the admin's password."""
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in {**self.environment, **given}.items():
-                patch.setenv(name, value)
-            yield MlflowClient(tracking_uri=self.uri)
-
-    def runs(self):
-        """Every run of the suite's experiment by its kind: those that stand above, and the systems'."""
-        with self.client() as client:
-            number = client.get_experiment_by_name(SUITE).experiment_id
-            runs = client.search_runs([number], max_results=100)
-        below = [run for run in runs if "mlflow.parentRunId" in run.data.tags]
-        return [run for run in runs if run not in below], below
-
-    def content(self, run):
-        """What a run holds: points of each metric, and its files."""
-        with self.client() as client:
-            points = {name: len(client.get_metric_history(run.info.run_id, name)) for name in run.data.metrics}
-            files, folders = {}, [""]
-            while folders:
-                for entry in client.list_artifacts(run.info.run_id, folders.pop() or None):
-                    if entry.is_dir:
-                        folders.append(entry.path)
-                    else:
-                        files[entry.path] = entry.file_size
-        return points, files
-
-
 @pytest.fixture
 def server():
-    try:
-        binaries()
-    except MissingSystemLibrary as error:
-        pytest.skip(str(error))
-    with tempfile.TemporaryDirectory(prefix="mt-") as folder:  # short, and open to the database's user
-        Path(folder).chmod(0o755)
-        made = TeamServer(Path(folder) / "team")
-        made.start()
-        try:
-            yield made
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(made.process.pid, signal.SIGKILL)
-            made.process.wait()
+    with team_server() as made:
+        yield made
 
 
 def _medtest(home, server, *arguments, **given):
@@ -183,7 +90,7 @@ def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(serve
     server.start()
     assert len(server.runs()[1]) == 3
 
-    for wrong in (WRONG, {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{_free_port()}"}):
+    for wrong in (WRONG, {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{free_port()}"}):
         text = _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path / "c"), **wrong, **QUICK), 4)
         assert text.count("\n") <= 3
     with _full(server):
@@ -206,7 +113,7 @@ def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(serve
         done = subprocess.run([*dump, "-h", str(socket_folder), name], env=passwords, capture_output=True, check=True)
         assert done.stdout.startswith(b"PGDMP")
 
-    second = _medtest(tmp_path, server, "server", "--folder", str(server.folder), "--port", str(_free_port()))
+    second = _medtest(tmp_path, server, "server", "--folder", str(server.folder), "--port", str(free_port()))
     assert "another medtest server serves" in _ended(second, 2)
     server.process.kill()  # it alone: what it had started ends with it
     server.process.wait()

@@ -31,6 +31,11 @@ _SERVED = "session-key"
 _NEEDED = ("flask_wtf", "psycopg2")
 _COMMAND = "medtest server"
 _ENDING_SECONDS = 20.0
+_LOOK_SECONDS = 1.0
+REMEMBERED_SECONDS = 300
+"""How long MLflow takes a password that was right without checking it again, which costs it a third of a second.
+
+It keeps a keyed hash in memory, and drops that of a user at once when it changes or deletes the user itself."""
 
 
 def serve_team(folder: Path, *, port: int, console: Console) -> int:
@@ -77,11 +82,26 @@ def serve_team(folder: Path, *, port: int, console: Console) -> int:
                 say(console, f"MLflow for a team: http://{HOST}:{port}  (Ctrl-C stops it)")
                 hint = f"user {ADMIN}, password in {folder.name}/{PASSWORD}; give each person a user of their own."
                 say(console, hint)
-            return process.wait()
+            return _wait(process, database)
         except KeyboardInterrupt:
             return 0
         finally:
             _end(process)
+
+
+def _wait(process: subprocess.Popen[bytes], database: Postgres) -> int:
+    """Return MLflow's exit code when it ends.
+
+    Raises:
+        MedtestError: PostgreSQL ended under it.
+    """
+    while database.is_alive():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=_LOOK_SECONDS)
+    raise MedtestError(
+        f"PostgreSQL ended under MLflow; {database.log.name} may say why. Nothing that MLflow answered is lost: start "
+        "medtest server again, and medtest track sends what runs could not."
+    )
 
 
 def wait_for_port(port: int) -> None:
@@ -122,7 +142,8 @@ def _environment(folder: Path, database: Postgres) -> dict[str, str]:
         config,
         "[mlflow]\ndefault_permission = EDIT\n"  # a suite's experiment is the team's, whoever ran it first
         f"database_uri = {database.uri('users').replace('%', '%%')}\nadmin_username = {ADMIN}\n"
-        "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n",
+        "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n"
+        f"auth_cache_ttl_seconds = {REMEMBERED_SECONDS}\n",
     )
     return {
         **os.environ,

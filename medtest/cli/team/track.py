@@ -74,7 +74,7 @@ class _Held:
 def _runs_in(folders: Sequence[Path]) -> list[Path]:
     runs: list[Path] = []
     for folder in folders:
-        runs += [run.resolve() for run in some_runs_below(folder, fix="medtest track outputs")]
+        runs += [run.resolve() for run in some_runs_below(folder, command="medtest track")]
     return list(dict.fromkeys(runs))
 
 

@@ -91,6 +91,15 @@ class Postgres:
         """The file that libpq reads the password from (``PGPASSFILE``), mode 0600."""
         return self.folder.parent / "pgpass"
 
+    @property
+    def log(self) -> Path:
+        """The file that PostgreSQL writes to."""
+        return self.folder.parent / "postgres.log"
+
+    def is_alive(self) -> bool:
+        """Whether its process runs."""
+        return self._process is not None and self._process.poll() is None
+
     def uri(self, database: str) -> str:
         """Return a database's address for SQLAlchemy; it holds no password."""
         return f"postgresql+psycopg2://{USER}@/{database}?host={quote(str(self.folder), safe='')}"
@@ -150,7 +159,7 @@ class Postgres:
         _wait_for_the_last(data)
         command = [str(self._bin / "postgres"), "-D", str(data), "-k", str(self.folder), "-c", "listen_addresses="]
         command += ["-c", "log_min_messages=fatal", "-c", "unix_socket_permissions=0700"]
-        with (self.folder.parent / "postgres.log").open("ab") as log:
+        with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - PostgreSQL's own
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=stop_with_parent, **self._as()
             )
