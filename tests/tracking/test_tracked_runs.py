@@ -23,8 +23,9 @@ from report_parts import invocation, leave_run, make_suite
 from tracking_parts import client, runs
 
 from medtest import tracking
+from medtest.cli.app import run_app
 from medtest.cli.team.track import track_folders
-from medtest.errors import ExitCode
+from medtest.errors import ExitCode, UserMistakes
 from medtest.records import KEY_COLUMNS
 from medtest.report.finish import finish
 from medtest.report.mlflow.metrics import child_of
@@ -328,3 +329,29 @@ def test_a_server_that_is_gone_costs_seconds_and_no_results(tmp_path, monkeypatc
 def test_metric_names_are_those_every_store_takes():
     assert tracking.metric_name("efr/dice/t0.25/s3/overall") == "efr/dice/t0.25/s3/overall"
     assert tracking.metric_name("größe:x") == "gr__e_x"
+
+
+def test_outputs_are_found_below_medtest_home_and_no_mended_command_is_the_one_that_failed(
+    home, tmp_path, monkeypatch, capsys
+):
+    cwd = tmp_path / "elsewhere"
+    cwd.mkdir()
+    monkeypatch.chdir(cwd)
+    monkeypatch.setenv("MEDTEST_HOME", str(home))
+    for words in (["track", "outputs"], ["tables", "outputs"], ["track", "outputs/nosuch"]):
+        assert _mended(words) == "medtest run suite=polyp_seg makes one"
+    leave_run(home, make_suite(), seeds=6)
+    (cwd / "outputs").mkdir()  # a folder of that name that holds no run
+    for words in (["track", "nosuch"], ["tables", "nosuch"], ["track", str(cwd)]):
+        mended = _mended(words)
+        assert mended == f"medtest {words[0]} {home / 'outputs'}"
+    assert run_app(["track", "outputs"]) == 0
+    assert "1 sent, 0 held" in capsys.readouterr().out
+
+
+def _mended(words):
+    """Return the command that a failed one offers in its place."""
+    with pytest.raises(UserMistakes) as caught:
+        run_app(words)
+    (line,) = [line.strip() for line in str(caught.value).splitlines() if "to mend:" in line]
+    return line.removeprefix("to mend: ")
