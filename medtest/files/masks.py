@@ -4,6 +4,9 @@
 - Lossless pictures of two levels, 0 and any other: the other is lesion. Labels are such pictures.
 - Palettes that are no grey ramp hold numbers of classes: 0 is background, 255 is void (as in PASCAL VOC), and one class
   is lesion. One colour on black likewise.
+- Black and white with other levels beside them, as CVC-ClinicDB's masks have 11 to 13: where 0 and white hold 95 % of
+  the pixels, levels 9 to 32 and 223 to 254 are noise within 3 pixels of white, of the picture's border or of another
+  such level (of 288 rows, more in larger pictures). A region of one level that stands on its own is a class, as are levels 1 to 8, which number classes.
 - Several levels, classes or colours are refused unless ``label_values`` names those that are lesion.
 - A picture without anything above 127 whose few values lie about as single pixels is empty: that is noise.
 
@@ -16,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import cv2
 import numpy as np
@@ -34,6 +37,20 @@ from medtest.files.images import (
     to_eight_bits,
     upright,
 )
+from medtest.files.mask_levels import (
+    BLACK,
+    CURE,
+    EVERY,
+    FEW,
+    MOST_SHOWN,
+    SHARE_FEW,
+    in_words,
+    is_drawn,
+    level_counts,
+    noise_beside,
+    plateaus,
+)
+from medtest.files.mask_levels import holds_together as _holds_together
 
 LabelValue: TypeAlias = "int | tuple[int, int, int]"
 """A grey level, an index of a palette, or a colour as RGB."""
@@ -44,27 +61,14 @@ MAX_LABEL = 20
 VOID = 255
 """Index of a palette for what nobody labelled."""
 
-BLACK, WHITE = 16, 239
-"""Levels up to the one and from the other on are black and white with noise of JPEG."""
-
-_FEW = 24
-"""So many levels or fewer are drawn, not measured: labels, with or without soft edges."""
-
 _MOST_LEVELS = 256
 """Dark pictures of more levels than this are measured (depths, probabilities): no level of theirs is looked at."""
 
-_SHARE_FEW, _SHARE_MANY = 0.005, 0.05
-"""Least part of what is not black that a level takes to count, in pictures of few levels and of many."""
-
-_COHERENT = 0.25
 _COLOURED = 40
 """Channels further apart than this make a colour; colours nearer than this are the same."""
 
 _TINT = 8
 """Entries of a palette whose channels are no further apart are grey."""
-
-_MOST_SHOWN = 6
-_CURE = "label_values=[…] says which are lesion"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +79,14 @@ class LesionMask:
         mask: bool H×W, upright.
         brightest: The brightest 8-bit value found.
         specks: Whether it was taken for empty although single pixels are not black.
+        near: Part of the pixels, 0 to 1, that are taken for noise on black or white and may look like a class.
         revised: Whether medtest read another mask of this file before masks were looked at for their levels.
     """
 
     mask: Mask
     brightest: int
     specks: bool = False
+    near: float = 0.0
     revised: bool = False
 
 
@@ -108,16 +114,18 @@ def decode_mask(content: bytes, *, max_pixels: int = MAX_PIXELS, values: Sequenc
         former = _bright(raw, light, palette=picture.mode == "P", lossless=lossless)
         grey = _is_grey(_used(raw, picture), _TINT) if picture.mode == "P" and raw is not None else rgb is None
         if picture.mode == "P" and raw is not None and (values or not grey):
-            found, specks = _of_palette(raw, _palette(picture), values), False
+            read = _Read(_of_palette(raw, _palette(picture), values))
         elif rgb is not None and not grey and not _is_grey(rgb):
-            found, specks = _of_colours(rgb, values), False
+            read = _Read(_of_colours(rgb, values))
         else:
             levels = light if raw is None or picture.mode == "P" else raw
-            found, specks = _of_levels(levels, light, values, lossless=lossless)
+            read = _of_levels(levels, light, values, lossless=lossless)
+    found = read.mask
     return LesionMask(
         mask=np.ascontiguousarray(found),
         brightest=int(light.max()),
-        specks=specks,
+        specks=read.specks,
+        near=read.near,
         revised=not np.array_equal(found, former),
     )
 
@@ -174,87 +182,62 @@ def _bright(raw: NDArray[np.generic] | None, light: NDArray[np.uint8], *, palett
 # ------------------------------------------------------------------------------------------------------- grey levels
 
 
+class _Read(NamedTuple):
+    """A mask, whether it is empty but for noise, and which part of its pixels is noise next to black or white."""
+
+    mask: Mask
+    specks: bool = False
+    near: float = 0.0
+
+
 def _of_levels(
     levels: NDArray[np.generic], light: NDArray[np.uint8], values: Sequence[LabelValue], *, lossless: bool
-) -> tuple[Mask, bool]:
-    """Return the mask of a grey picture, and whether it is empty but for noise."""
+) -> _Read:
+    """Return the mask of a grey picture."""
     if values:
         chosen = [value if isinstance(value, int) else round(sum(value) / 3) for value in values]
-        return _nearest(levels, light, chosen, lossless=lossless), False
+        return _Read(_nearest(levels, light, chosen, lossless=lossless))
     if int(light.max()) > 127:
-        found = _plateaus(light, lossless=lossless)
-        lit = [level for level in found if level > 0]
-        if len(lit) > 1 or (lit and lit[0] <= 127):
-            raise BadFileError(f"holds several levels ({_counted(found)}); {_CURE}")
-        return light > 127, False
+        return _Read(light > 127, near=noise_beside(light, level_counts(light), lossless=lossless))
     numbers, counts = np.unique(levels, return_counts=True)
     if not numbers.any():
-        return np.zeros(light.shape, np.bool_), False
+        return _Read(np.zeros(light.shape, np.bool_))
     if len(numbers) > _MOST_LEVELS:
-        raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {_CURE}")
+        raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {CURE}")
     coherent = [n for n, count in zip(numbers, counts, strict=True) if n != 0 and _holds_together(levels == n, count)]
     if not coherent:
         if int(light.max()) > MAX_LABEL or (lossless and float(numbers.max()) > MAX_LABEL):
-            raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {_CURE}")
-        return np.zeros(light.shape, np.bool_), True
+            raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {CURE}")
+        return _Read(np.zeros(light.shape, np.bool_), specks=True)
     if not lossless:
         # What JPEG makes of noise has no black that holds together; labels that were saved as JPEG do.
         if int(light.max()) <= MAX_LABEL and not _holds_together(levels == 0, int((levels == 0).sum())):
-            return np.zeros(light.shape, np.bool_), True
-        raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {_CURE}")
+            return _Read(np.zeros(light.shape, np.bool_), specks=True)
+        raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {CURE}")
     if len(coherent) == 1 and (float(numbers.max()) <= MAX_LABEL or len(numbers) == 2):
-        return np.asarray(levels != 0), False
+        return _Read(np.asarray(levels != 0))
     if len(coherent) == 1:
-        raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {_CURE}")
+        raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {CURE}")
     by_level = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
     shown = {level: by_level[level] for level in (0, *(n.item() for n in coherent)) if level in by_level}
-    raise BadFileError(f"holds several levels ({_counted(shown)}); {_CURE}")
+    raise BadFileError(f"holds several levels ({in_words(shown)}); {CURE}")
 
 
 def _brightest(numbers: NDArray[np.generic]) -> str:
     return f"{float(numbers.max()):g}"
 
 
-def _plateaus(light: NDArray[np.uint8], *, lossless: bool) -> dict[int, int]:
-    """Return levels that count, each with its pixels; black as 0 and white as 255 take the noise around them."""
-    counts = np.bincount(light.ravel(), minlength=256)
-    few = lossless and int((counts > 0).sum()) <= _FEW
-    low = 0 if few else BLACK
-    least = (_SHARE_FEW if few else _SHARE_MANY) * max(1, int(counts[low + 1 :].sum()))
-    middle = {
-        level: int(counts[level])
-        for level in range(low + 1, WHITE)
-        if counts[level] >= least and _holds_together(light == level, int(counts[level]))
-    }
-    white = light >= WHITE
-    area = int(counts[WHITE:].sum())
-    lit = {255: area} if area >= least and _holds_together(white, area) else {}
-    return {0: int(counts[: low + 1].sum()), **middle, **lit}
-
-
 def _nearest(levels: NDArray[np.generic], light: NDArray[np.uint8], values: Sequence[int], *, lossless: bool) -> Mask:
     """Return what has one of the values; where there is noise around levels, what is nearer to them than to others."""
     numbers = np.unique(levels)
-    if len(numbers) <= _FEW and lossless:
+    if len(numbers) <= FEW and lossless:
         return np.asarray(np.isin(levels, values))
-    others = [level for level in _plateaus(light, lossless=lossless) if min(abs(level - v) for v in values) > BLACK]
-    every = np.arange(256)
-    own = np.min([np.abs(every - value) for value in values], axis=0)
-    rest = np.min([np.abs(every - level) for level in others], axis=0) if others else np.full(256, 256)
+    counts = level_counts(light)
+    counted = plateaus(light, counts, few=lossless and is_drawn(counts))
+    others = [level for level in counted if min(abs(level - v) for v in values) > BLACK]
+    own = np.min([np.abs(EVERY - value) for value in values], axis=0)
+    rest = np.min([np.abs(EVERY - level) for level in others], axis=0) if others else np.full(256, 256)
     return np.asarray((own < rest)[light])
-
-
-def _holds_together(part: Mask, area: int) -> bool:
-    if area < 4:  # no square
-        return False
-    squares = part[:-1, :-1] & part[1:, :-1] & part[:-1, 1:] & part[1:, 1:]  # all inside: beyond the border is nothing
-    return int(np.count_nonzero(squares)) >= _COHERENT * area > 0
-
-
-def _counted(levels: dict[int, int]) -> str:
-    total = max(1, sum(levels.values()))
-    shown = [f"{level}: {100 * count / total:.2g} %" for level, count in sorted(levels.items())]
-    return ", ".join(shown[:_MOST_SHOWN]) + (f" and {len(shown) - _MOST_SHOWN} more" * (len(shown) > _MOST_SHOWN))
 
 
 # ------------------------------------------------------------------------------------------------ palettes and colours
@@ -281,17 +264,17 @@ def _of_palette(indices: NDArray[np.generic], palette: NDArray[np.uint8], values
     counts = np.bincount(indices.ravel(), minlength=256)
     present = [int(n) for n in np.flatnonzero(counts) if n not in (0, VOID)]
     if counts[0] > 0 and int(palette[0].max()) > 127:
-        raise BadFileError(f"has a palette whose background is no black ({_entries([0, *present], palette)}); {_CURE}")
+        raise BadFileError(f"has a palette whose background is no black ({_entries([0, *present], palette)}); {CURE}")
     if not present and counts[VOID]:
-        raise BadFileError(f"holds index {VOID} alone, which palettes have for void; {_CURE}")
+        raise BadFileError(f"holds index {VOID} alone, which palettes have for void; {CURE}")
     if len(present) > 1:
-        raise BadFileError(f"holds several classes ({_entries(present, palette)}); {_CURE}")
+        raise BadFileError(f"holds several classes ({_entries(present, palette)}); {CURE}")
     return np.asarray(indices == present[0] if present else np.zeros(indices.shape, np.bool_))
 
 
 def _entries(indices: Sequence[int], palette: NDArray[np.uint8]) -> str:
-    shown = [f"{n}: {_colour(palette[n])}" for n in indices[:_MOST_SHOWN]]
-    return ", ".join(shown) + (f" and {len(indices) - _MOST_SHOWN} more" * (len(indices) > _MOST_SHOWN))
+    shown = [f"{n}: {_colour(palette[n])}" for n in indices[:MOST_SHOWN]]
+    return ", ".join(shown) + (f" and {len(indices) - MOST_SHOWN} more" * (len(indices) > MOST_SHOWN))
 
 
 def _colour(channels: Sequence[int] | NDArray[np.generic]) -> str:
@@ -304,7 +287,7 @@ def _is_grey(rgb: Image, spread: int = _COLOURED) -> bool:
     top = cv2.max(cv2.max(red, green), blue)
     coloured = (top - cv2.min(cv2.min(red, green), blue)) > spread
     lit = int(np.count_nonzero(top > BLACK))
-    return int(np.count_nonzero(coloured)) <= _SHARE_FEW * max(1, lit)
+    return int(np.count_nonzero(coloured)) <= SHARE_FEW * max(1, lit)
 
 
 def _of_colours(rgb: Image, values: Sequence[LabelValue]) -> Mask:
@@ -314,8 +297,8 @@ def _of_colours(rgb: Image, values: Sequence[LabelValue]) -> Mask:
     if not wanted:
         lit = {colour: count for colour, count in centres.items() if max(colour) > _COLOURED}
         if len(lit) != 1:
-            shown = ", ".join(f"{_colour(c)}" for c in list(lit)[:_MOST_SHOWN]) or "none that holds together"
-            raise BadFileError(f"holds several colours ({shown}); {_CURE}")
+            shown = ", ".join(f"{_colour(c)}" for c in list(lit)[:MOST_SHOWN]) or "none that holds together"
+            raise BadFileError(f"holds several colours ({shown}); {CURE}")
         wanted = list(lit)
     others = [c for c in ((0, 0, 0), *centres) if min(_apart(c, w) for w in wanted) > _COLOURED]
     own = np.min([_distance(rgb, colour) for colour in wanted], axis=0)
@@ -326,14 +309,14 @@ def _of_colours(rgb: Image, values: Sequence[LabelValue]) -> Mask:
 def _colours(rgb: Image) -> dict[tuple[int, int, int], int]:
     """Return colours that hold together, each with its pixels, most first; those near one another are one."""
     packed, numbers, counts = _packed(rgb)
-    if len(numbers) > _FEW:
+    if len(numbers) > FEW:
         # JPEG makes hundreds of neighbours of every colour: they are put together before they are counted.
         packed, numbers, counts = _packed(rgb >> 4)
     lit = max(1, int(np.count_nonzero(rgb.max(axis=2) > _COLOURED)))
     found: dict[tuple[int, int, int], int] = {}
     for place in np.argsort(-counts, kind="stable"):
         count = int(counts[place])
-        if count < _SHARE_FEW * lit:
+        if count < SHARE_FEW * lit:
             break
         part = packed == numbers[place]
         red, green, blue = (round(float(channel)) for channel in rgb[part].mean(axis=0))

@@ -88,6 +88,120 @@ def test_several_levels_are_refused_until_one_is_named(levels):
     assert (decode_mask(encode(mask), values=levels).mask == (mask > 0)).all()
 
 
+def beside(mask, levels, *, width=3, inside=False):
+    """A mask with a ring of further levels around its lesion, or inside of it."""
+    kernel = np.ones((2 * width + 1, 2 * width + 1), np.uint8)
+    ring = (mask > 0) & (cv2.erode(mask, kernel) == 0) if inside else (mask == 0) & (cv2.dilate(mask, kernel) > 0)
+    found = mask.copy()
+    runs = np.array(levels, np.uint8)[(np.arange(mask.shape[1]) // 12) % len(levels)]
+    found[ring] = np.broadcast_to(runs, mask.shape)[ring]
+    return found
+
+
+def clinicdb(levels=(11, 12, 13), **options):
+    """A mask as some of CVC-ClinicDB's 612 are: black, white, and 0.1 to 1.4 % of the pixels at levels 11 to 13."""
+    mask = np.zeros((288, 384), np.uint8)
+    cv2.ellipse(mask, (200, 140), (70, 50), 20, 0, 360, 255, -1)
+    found = beside(mask, levels, **options)
+    assert 0.001 <= np.isin(found, levels).mean() <= 0.015
+    return mask > 0, found
+
+
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "16 bit", "RGB", "RGBA", "LA", "palette"])
+def test_levels_beside_black_and_white_are_read_with_them(kind):
+    mask, found = clinicdb()
+    form = {
+        "16 bit": lambda: Pillow.fromarray(found.astype(np.uint16) * 257),
+        "RGB": lambda: Pillow.fromarray(found).convert("RGB"),
+        "RGBA": lambda: Pillow.fromarray(found).convert("RGBA"),
+        "LA": lambda: Pillow.fromarray(found).convert("LA"),
+        "palette": lambda: Pillow.fromarray(found).convert("P"),
+    }.get(kind, lambda: found)
+    read = decode_mask(encode(form(), kind if kind in ("BMP", "TIFF") else "PNG"))
+    assert (read.mask == mask).all()
+    assert read.near == pytest.approx(np.isin(found, (11, 12, 13)).mean())
+    assert not read.revised
+
+
+@pytest.mark.parametrize("levels", [(12,), (9, 32), (30,), (20, 21, 22)])
+def test_noise_on_black_lies_along_white_or_the_border_or_among_other_levels(levels):
+    mask, found = clinicdb(levels)
+    framed = np.where(mask, np.uint8(255), np.uint8(0))
+    framed[:3] = levels[0]
+    mixed = np.where(mask, np.uint8(255), np.uint8(0))
+    mixed[20:32:4, 20:80], mixed[21:32:4, 20:80] = 11, 11
+    mixed[22:32:4, 20:80], mixed[23:32:4, 20:80] = 13, 13
+    for picture in (found, framed, mixed):
+        read = decode_mask(encode(picture))
+        assert (read.mask == mask).all() and read.near > 0
+
+
+@pytest.mark.parametrize("levels", [(223, 230), (235,)])
+def test_noise_on_white_is_white(levels):
+    mask, found = clinicdb(levels, inside=True)
+    read = decode_mask(encode(found))
+    assert (read.mask == mask).all() and read.near > 0
+
+
+@pytest.mark.parametrize("level", [1, 2, 8, 9, 12, 20, 32, 33, 100, 222])
+def test_a_region_of_one_level_is_a_class_however_near_to_black(level):
+    mask, _ = clinicdb()
+    found = np.where(mask, np.uint8(255), np.uint8(0))
+    found[20:45, 20:60] = level
+    with pytest.raises(BadFileError, match=rf"several levels .*\b{level}: .*label_values"):
+        decode_mask(encode(found))
+    assert (decode_mask(encode(found), values=[255]).mask == mask).all()
+    found = np.where(mask, np.uint8(0), np.uint8(0))
+    found[20:45, 20:60] = level
+    assert (decode_mask(encode(found)).mask == (found > 0)).all()
+
+
+@pytest.mark.parametrize("level", [1, 8])
+def test_numbers_of_classes_are_no_noise_beside_white(level):
+    _, found = clinicdb((level,))
+    with pytest.raises(BadFileError, match="several levels"):
+        decode_mask(encode(found))
+
+
+def test_neighbouring_classes_are_no_noise():
+    mask, _ = clinicdb()
+    found = np.where(mask, np.uint8(255), np.uint8(0))
+    found[20:40, 20:40], found[20:40, 40:60] = 11, 12
+    with pytest.raises(BadFileError, match="several levels"):
+        decode_mask(encode(found))
+
+
+def test_where_black_and_white_are_not_nearly_all_nothing_is_noise():
+    mask, found = clinicdb()
+    found[100:110, 20:100] = 128
+    found[150:250, 20:80] = 12
+    assert ((found == 0) | (found == 255)).mean() < 0.95
+    with pytest.raises(BadFileError, match="several levels"):
+        decode_mask(encode(found))
+
+
+@pytest.mark.parametrize("quality", [30, 60, 75, 90, 95, 100])
+def test_noise_survives_jpeg_of_any_quality(quality):
+    mask, found = clinicdb()
+    content = encode(found, "JPEG", quality=quality)
+    for again in (content, encode(np.asarray(Pillow.open(io.BytesIO(content))))):
+        assert (decode_mask(again).mask != mask).mean() < 0.002
+
+
+@pytest.mark.parametrize("how", [cv2.INTER_NEAREST, cv2.INTER_LINEAR, cv2.INTER_CUBIC, cv2.INTER_AREA])
+@pytest.mark.parametrize("factor", [0.4, 0.9, 2.3])
+def test_noise_survives_another_size(how, factor):
+    _, found = clinicdb()
+    resized = cv2.resize(found, None, fx=factor, fy=factor, interpolation=how)
+    assert (decode_mask(encode(resized)).mask == (resized > 127)).all()
+
+
+def test_one_bit_has_no_levels():
+    mask, _ = clinicdb()
+    read = decode_mask(encode(Pillow.fromarray(mask)))
+    assert (read.mask == mask).all() and read.near == 0
+
+
 def test_levels_with_jpeg_noise():
     mask = drawn(100, 200)
     for content in (

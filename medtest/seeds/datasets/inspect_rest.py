@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from medtest.files.images import BadFileError, read_rgb
-from medtest.files.masks import BLACK, WHITE
+from medtest.files.mask_levels import BLACK, WHITE
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.known import known_datasets
 from medtest.seeds.datasets.tree import Tree, is_archive

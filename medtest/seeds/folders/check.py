@@ -139,3 +139,5 @@ def _check_lesion(name: str, read: LesionMask, rules: Rules, problems: list[Seed
         traits.append("large")
     if read.specks:
         traits.append("specks")
+    if read.near:
+        traits.append("near")

@@ -32,7 +32,7 @@ class ImageMaskFolders(FolderSource):
     digest_name: ClassVar[str] = "medtest.seeds.image_mask_folders:ImageMaskFolders"
     Settings: ClassVar[type[PartSettings]] = ImageMaskFoldersSettings
     task: ClassVar[str] = "mask"
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     holds: ClassVar[str] = "your images and masks"
 
     def load(self, ref: SeedRef) -> Seed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
-Trait: TypeAlias = Literal["large", "specks", "turned"]
+Trait: TypeAlias = Literal["large", "specks", "near", "turned"]
 
 LARGE = 0.6
 """Larger parts of an image are seldom lesion: the mask may be inverted."""
@@ -18,6 +18,7 @@ _WORDS: dict[Trait, str] = {
         "label_values=[0] takes what is black."
     ),
     "specks": "{count} single pixels of low values and nothing else ({names}): taken for noise on an empty mask.",
+    "near": "{count} other levels within 32 of black or white ({names}): noise, read as black or white.",
     "turned": (
         "{count} an orientation in the file of image or mask alone ({names}): each is turned as its own file says; "
         "see that the two fit."
@@ -26,6 +27,7 @@ _WORDS: dict[Trait, str] = {
 _VERBS: dict[Trait, tuple[str, str]] = {
     "large": ("1 mask marks", "{} masks mark"),
     "specks": ("1 mask holds", "{} masks hold"),
+    "near": ("1 mask holds", "{} masks hold"),
     "turned": ("1 pair has", "{} pairs have"),
 }
 
