@@ -5,8 +5,9 @@
 - Palettes that are no grey ramp hold numbers of classes: 0 is background, 255 is void (as in PASCAL VOC), and one class
   is lesion. One colour on black likewise.
 - Black and white with other levels beside them, as CVC-ClinicDB's masks have 11 to 13: where 0 and white hold 95 % of
-  the pixels, levels 9 to 32 and 223 to 254 are noise within 3 pixels of white, of the picture's border or of another
-  such level (of 288 rows, more in larger pictures). A region of one level that stands on its own is a class, as are levels 1 to 8, which number classes.
+  the pixels, levels 9 to 32 and 223 to 254 are noise within 3 pixels (more where a side is over 288) of white, of the
+  picture's border or of another such level. A region of one level that stands on its own is a class, as are levels 1
+  to 8, which number classes.
 - Several levels, classes or colours are refused unless ``label_values`` names those that are lesion.
 - A picture without anything above 127 whose few values lie about as single pixels is empty: that is noise.
 
