@@ -43,22 +43,15 @@ def path_from_here(path: Path) -> str:
     return str(path) if relative.startswith("..") else relative
 
 
+def typed_folder(text: str | Path) -> Path:
+    """Return the absolute path of a folder as the user typed it: a link keeps its own name, ``~`` and ``..`` do not."""
+    path = Path(text).expanduser().absolute()
+    return path.resolve() if ".." in path.parts else path
+
+
 def is_inside(root: Path, path: Path) -> bool:
     """Whether a path, which may lead nowhere, stays in a folder when links are followed."""
     return path.resolve().is_relative_to(root.resolve())
-
-
-def is_there_inside(real_root: Path, path: Path) -> bool:
-    """Whether a path leads to something in a folder; links that lead nowhere or in circles do not.
-
-    Args:
-        real_root: The folder, resolved.
-        path: The path.
-    """
-    try:
-        return path.resolve(strict=True).is_relative_to(real_root)
-    except (OSError, RuntimeError):
-        return False
 
 
 def home() -> Path:

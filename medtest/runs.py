@@ -19,6 +19,7 @@ from medtest.arguments import WHERE, Systems, mistake, typed_option, typed_relat
 from medtest.data_url import fetched, is_url
 from medtest.errors import FolderInUse, MedtestError, NotTracked, UserMistakes
 from medtest.paths import home as default_home
+from medtest.paths import typed_folder
 from medtest.suite.compose import Loaded, load
 from medtest.suite.library import COMMAND_LINE
 from medtest.suite.model import ClusterSettings, Invocation, KeptFollowUps, Suite
@@ -258,7 +259,7 @@ def _cluster(options: RunBlock) -> ClusterSettings | None:
 def _data_folder(options: RunBlock, home: Path) -> Path | None:
     """Return where the user's data lie on this machine; those behind a URL are fetched first."""
     if options.data is None or not is_url(options.data):
-        return None if options.data is None else Path(options.data).expanduser().resolve()
+        return None if options.data is None else typed_folder(options.data)
     name = hashlib.sha256(options.data.encode()).hexdigest()[:16]
     return fetched(
         options.data, home.resolve() / "outputs" / ".data" / name, most=int(options.executor.cache_gb * 1024**3)

@@ -45,6 +45,7 @@ from PIL import (  # the plugins register the formats below and no others
 from PIL import Image as Pillow
 
 from medtest.cases import Image
+from medtest.files.links import unreadable
 from medtest.files.tiffheader import declared_rgb, described
 
 FORMATS = ("PNG", "JPEG", "BMP", "DIB", "TIFF", "WEBP")
@@ -67,6 +68,12 @@ LOSSY = ("JPEG", "MPO", "WEBP")
 """Formats that change values. MPO is what phones write as JPEG with a second picture; the first counts."""
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+_POINTERS = (
+    (b"/annex/objects/", "a pointer of git-annex", "run git annex get"),
+    (b"version https://git-lfs", "a pointer of Git LFS", "run git lfs pull"),
+)
+"""Beginnings of small files that stand where a picture is to be fetched."""
 
 _ORIENTATION = 274
 """EXIF tag; 5 to 8 exchange width and height."""
@@ -123,7 +130,7 @@ def opened_file(path: Path) -> Iterator[tuple[io.BufferedReader, int]]:
                 raise BadFileError("is not a regular file")
             yield file, status.st_size
     except OSError as error:
-        raise BadFileError(f"cannot be read ({error.strerror or type(error).__name__})") from error
+        raise BadFileError(unreadable(path, error)) from error
 
 
 def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileBytes:
@@ -223,6 +230,9 @@ def _what_instead(content: bytes) -> str:
             return f"is {name}, not one of {READABLE}"
     if content[128:132] == b"DICM":
         return f"is a DICOM file, not one of {READABLE}"
+    for start, name, mend in _POINTERS:
+        if content.startswith(start):
+            return f"is {name} and not the picture itself; {mend}"
     tiff = described(content)
     if tiff:
         return f"is a TIFF of {tiff}, which is not read; save it as RGB or grey of 8 bits"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from medtest.errors import MedtestError, Mistake, nearest_name
 from medtest.files import file_sha256
+from medtest.files.walk import files_below
 
 
 def user_path(text: str) -> Path:
@@ -77,7 +78,7 @@ def folder_sha256(folder: Path, suffixes: frozenset[str]) -> str:
         MedtestError: A file cannot be read.
     """
     digest = hashlib.sha256()
-    files = [p for p in folder.rglob("*") if p.suffix.lower() in suffixes and p.is_file()]
+    files = [path for path in files_below(folder) if path.suffix.lower() in suffixes]
     for path in sorted(files, key=lambda p: p.relative_to(folder).as_posix()):
         digest.update(path.relative_to(folder).as_posix().encode("utf-8", "surrogateescape"))
         digest.update(bytes.fromhex(cached_sha256(path)))

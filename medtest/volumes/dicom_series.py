@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.files.images import BadFileError, damage_is, opened_file
+from medtest.files.links import broken, is_broken
 from medtest.volumes.libraries import pydicom_library
 from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 
@@ -70,9 +71,16 @@ def is_dicom(path: Path) -> bool:
 
 
 def slices_of(folder: Path) -> list[Path]:
-    """Return the DICOM files of a folder, by name; not those of folders within."""
-    found = [p for p in sorted(folder.iterdir()) if p.is_file() and not p.name.startswith(".")]
-    found = [p for p in found if p.name.upper() != "DICOMDIR" and is_dicom(p)]
+    """Return the DICOM files of a folder, by name; not those of folders within.
+
+    Raises:
+        BadFileError: A link in it is broken, or there are too many.
+    """
+    listed = [p for p in sorted(folder.iterdir()) if not p.name.startswith(".")]
+    lost = next((p for p in listed if is_broken(p)), None)
+    if lost is not None:
+        raise BadFileError(f"holds {lost.name}, which {broken(lost)}")
+    found = [p for p in listed if p.name.upper() != "DICOMDIR" and p.is_file() and is_dicom(p)]
     if len(found) > MOST_SLICES:
         raise BadFileError(f"holds {len(found):,} slices; the bound is {MOST_SLICES:,}")
     return found

@@ -71,5 +71,3 @@ def _check_head(path: Path) -> None:
     plain = PurePosixPath(where).name == where == PureWindowsPath(where).name
     if not plain or "%" in where or where == "LIST" or not (path.parent / where).is_file():
         raise BadFileError("names a file of values that does not lie beside it")
-    if (path.parent / where).is_symlink():
-        raise BadFileError("names a file of values that is a link")

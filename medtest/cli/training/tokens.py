@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.paths import typed_folder
 from medtest.training.recipe_files import typed_value
 
 if TYPE_CHECKING:
@@ -123,13 +124,13 @@ def parse(tokens: Sequence[str]) -> FurtherRequest:
         mistakes.append(Mistake(where="command line", key="compare", found=own["compare"], allowed="true or false"))
     if mistakes:
         raise UserMistakes(mistakes)
-    data, found_test = _parted(Path(own["data"]).expanduser().resolve()) if own.get("data") else (None, None)
+    data, found_test = _parted(typed_folder(own["data"])) if own.get("data") else (None, None)
     return FurtherRequest(
         suite=name,
         overrides=tuple(overrides),
         model=own["model"],
         data=data,
-        test=Path(test).expanduser().resolve() if test else found_test,
+        test=typed_folder(test) if test else found_test,
         start=own.get("from") or "compact",
         recipe=own.get("recipe") or "compact",
         changes=changes,

@@ -18,6 +18,7 @@ from medtest.embeddings.hashes import HASH
 from medtest.embeddings.kept import FILE, FeatureFile, KeptFeatures, net_key
 from medtest.embeddings.work import EmbeddingJob, PictureJob, by_content
 from medtest.errors import MedtestError
+from medtest.files.walk import files_below
 from medtest.records import PICTURES
 from medtest.results.fidelity.cases import PICTURE, DrawnCases
 from medtest.results.fidelity.embedding import embed
@@ -191,9 +192,7 @@ def _files(folder: Path | None) -> list[Path]:
     if folder is None:
         return []
     found = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in _ENDINGS and path.is_file() and not path.name.startswith(".")
+        path for path in files_below(folder) if path.suffix.lower() in _ENDINGS and not path.name.startswith(".")
     )
     if not found:
         raise MedtestError(f"{folder.name} holds no pictures ({', '.join(_ENDINGS)})")

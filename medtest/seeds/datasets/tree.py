@@ -15,16 +15,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from medtest.files.images import BadFileError
-from medtest.paths import is_there_inside
-from medtest.seeds.folders.formats import has_no_suffix, is_ignored, is_unnamed_dicom
+from medtest.files.links import broken as said_of_broken
+from medtest.files.walk import HERE, walk
+from medtest.seeds.folders.formats import has_no_suffix, is_ignored, is_unnamed_dicom, kind_of_name
 
 DEEPEST = 10
-MOST_FILES = 1_000_000
 MOST_MEMBERS = 2_000_000
 MOST_UNPACKED = 100 * 2**30
 """A packed tar is read to its end for its names; more than this (or a hundred times its size) is no data set."""
@@ -54,7 +54,7 @@ class Tree:
         folders: Names of files in each folder, by the folder's path below the root; what systems leave is not there,
             nor what has no suffix and is no DICOM file.
         ignored: Paths of what was passed over, and how many files of each name or kind.
-        unreadable: Folders that cannot be read, and links that are not followed.
+        unreadable: Folders that cannot be read, broken links, and links to folders above.
     """
 
     name: str
@@ -108,7 +108,7 @@ def is_archive(name: str) -> bool:
 
 
 def tree_of_folder(root: Path) -> Tree:
-    """Return the names of the files below a folder; links are followed only as far as they stay inside.
+    """Return the names of the files below a folder; links are followed, and known by their own names.
 
     Raises:
         BadFileError: It holds too many files, or cannot be read.
@@ -116,43 +116,25 @@ def tree_of_folder(root: Path) -> Tree:
     folders: dict[PurePosixPath, tuple[str, ...]] = {}
     ignored: dict[str, int] = defaultdict(int)
     unreadable: list[str] = []
-    real = root.resolve()
-    waiting = [(PurePosixPath("."), 0)]
-    count = 0
-    while waiting:
-        here, depth = waiting.pop()
-        try:
-            with os.scandir(root / here) as entries:
-                listed = list(islice(entries, MOST_FILES + 1))
-        except OSError as error:
-            if here == PurePosixPath("."):
-                raise BadFileError(f"cannot be read ({error.strerror})") from error
-            unreadable.append(f"{here} ({error.strerror})")
-            continue
-        count += len(listed)
-        if count > MOST_FILES:
-            raise BadFileError(f"holds more than {MOST_FILES:,} files; give a smaller folder")
+    for folder in walk(root, deepest=DEEPEST, ignored=is_ignored):
+        here, broken = folder.path, set(folder.broken)
+        for trouble in folder.troubles:
+            if trouble.path == HERE:
+                raise BadFileError(trouble.reason.removeprefix("folder "))
+            unreadable.append(f"{trouble.path} ({trouble.reason})")
+        for name in folder.passed:
+            ignored[_junk(name)] += 1
         names = []
-        for entry in listed:
-            if is_ignored(entry.name):
-                ignored[_junk(entry.name)] += 1
-            elif entry.is_symlink() and not is_there_inside(real, Path(entry.path)):
-                unreadable.append(f"{here / entry.name} (a link that leads out of the folder)")
-            elif entry.is_dir(follow_symlinks=False):
-                if depth >= DEEPEST:
-                    unreadable.append(f"{here / entry.name} (too deep)")
-                else:
-                    waiting.append((here / entry.name, depth + 1))
-            elif entry.is_file():
-                if not has_no_suffix(entry.name) or is_unnamed_dicom(Path(entry.path)):  # LICENSE is no image
-                    names.append(entry.name)
-                else:
-                    ignored[entry.name if len(entry.name) < _LONG else "files without suffix"] += 1
-            elif entry.is_dir():
-                unreadable.append(f"{here / entry.name} (a linked folder)")
+        for name in folder.files:
+            if name in broken and kind_of_name(name) is None:  # an image's is listed, and looking at it says so
+                unreadable.append(f"{here / name} ({said_of_broken(root / here / name)})")
+            elif not has_no_suffix(name) or is_unnamed_dicom(root / here / name):  # LICENSE is no image
+                names.append(name)
+            else:
+                ignored[name if len(name) < _LONG else "files without suffix"] += 1
         if names:
-            folders[here] = tuple(sorted(names))
-    return Tree(real.name, folders, dict(ignored), tuple(unreadable))
+            folders[here] = tuple(names)
+    return Tree(Path(os.path.abspath(root)).name, folders, dict(ignored), tuple(unreadable))
 
 
 def _junk(name: str) -> str:

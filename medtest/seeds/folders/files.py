@@ -11,6 +11,8 @@ from pathlib import Path, PurePosixPath
 from medtest.cases import Mask
 from medtest.errors import Mistake, UserMistakes
 from medtest.files.images import BadFileError
+from medtest.files.links import broken, is_broken
+from medtest.files.walk import named_below
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.layout import shown
 from medtest.seeds.folders.metadata import Metadata, read_metadata
@@ -65,18 +67,18 @@ def data_root(root: Path | None, what: str) -> Path:
 
 
 def below(root: Path, relative: str) -> Path:
-    """Return a file's path, once more made sure of: a link may have been put there since.
+    """Return a file's path, once more made sure of.
 
     Raises:
-        BadFileError: It is gone, or leads out of the folder.
+        BadFileError: It is gone, or its name leads out of the folder.
     """
-    path = root / relative
-    try:
-        inside = path.resolve(strict=True).is_relative_to(root.resolve())
-    except (OSError, RuntimeError) as error:
-        raise BadFileError("is not there any more") from error
-    if not inside:
+    path = named_below(root, relative)
+    if path is None:
         raise BadFileError("leads out of the data folder")
+    if is_broken(path):
+        raise BadFileError(broken(path))
+    if not path.exists():
+        raise BadFileError("is not there any more")
     return path
 
 
@@ -115,7 +117,7 @@ def metadata_of(root: Path, name: str) -> Metadata | None:
     """Return the CSV of patients and strata that a suite names below the root; None where it names none.
 
     Raises:
-        UserMistakes: It is not there, leads out of the folder, or cannot be read.
+        UserMistakes: It is not there, or cannot be read.
     """
     if not name:
         return None
@@ -126,13 +128,13 @@ def table_below(root: Path, name: str, key: str) -> Path:
     """Return the path of a table that a suite names below the root.
 
     Raises:
-        UserMistakes: It is not there, or leads out of the folder.
+        UserMistakes: It is not there.
     """
     path = root / name
+    if is_broken(path):
+        raise Mistake(where=shown(name), key=key, found=broken(path)).as_error()
     if not path.exists():
         raise Mistake(where=shown(name), key=key, found="does not exist in the data folder").as_error()
-    if not path.resolve().is_relative_to(root.resolve()):
-        raise Mistake(where=shown(name), key=key, found="is a link that leads out of the data folder").as_error()
     return path
 
 

@@ -18,7 +18,15 @@ from medtest.seeds.folders.check import Rules
 from medtest.seeds.folders.files import distinct_ids, metadata_of
 from medtest.seeds.folders.formats import without_suffix
 from medtest.seeds.folders.label_values import label_values
-from medtest.seeds.folders.layout import DataSet, LayoutError, Pair, find_datasets, natural_key, shown
+from medtest.seeds.folders.layout import (
+    DataSet,
+    LayoutError,
+    Pair,
+    check_folder_links,
+    find_datasets,
+    natural_key,
+    shown,
+)
 from medtest.seeds.folders.pairing import list_files, pair_images, pair_with_masks
 from medtest.seeds.folders.settings import ImageMaskFoldersSettings
 from medtest.seeds.folders.source import FolderSource, Listing
@@ -109,6 +117,7 @@ class ImageMaskFolders(FolderSource):
         if settings.labels == "required":
             for dataset in found:
                 if dataset.masks is None:
+                    check_folder_links(root, dataset.images.parent)
                     raise LayoutError(
                         f"no masks folder beside {shown(dataset.images)}", "set labels: none to test without masks"
                     )

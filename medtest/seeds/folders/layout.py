@@ -12,7 +12,9 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
 from medtest.cases import ID_PATTERN
-from medtest.seeds.folders.formats import is_ignored, is_unnamed_dicom, kind_of_name
+from medtest.files.links import broken, broken_in
+from medtest.files.walk import is_folder
+from medtest.seeds.folders.formats import has_no_suffix, is_ignored, is_unnamed_dicom, kind_of_name
 
 Layout: TypeAlias = Literal["auto", "images_masks", "original_ground_truth", "sets", "images", "known"]
 
@@ -84,7 +86,7 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
 def _subfolders(root: Path, relative: PurePosixPath) -> list[str]:
     try:
         with os.scandir(root / relative) as entries:
-            names = [entry.name for entry in entries if not is_ignored(entry.name) and entry.is_dir()]
+            names = [entry.name for entry in entries if not is_ignored(entry.name) and is_folder(entry)]
     except OSError as error:
         raise LayoutError(
             f"folder {shown(relative)} cannot be read ({error.strerror})", "give yourself read permission"
@@ -204,11 +206,24 @@ def find_datasets(
         return sets
     if layout in ("auto", "images") and _has_pictures(root, here):
         return [DataSet(name=name, images=here, masks=here)]
+    check_folder_links(root, here)
     raise LayoutError(
         f"layout {layout}: no {' or '.join(image_names[:2])} folder{'' if layout == 'sets' else ' and no pictures'}",
         "give the folder that holds images/ and masks/ (or Original/ and 'Ground Truth/'), or folders of such pairs; "
         "medtest data inspect PATH says what is there",
     )
+
+
+def check_folder_links(root: Path, relative: PurePosixPath) -> None:
+    """See that no folder is missed because its link is broken.
+
+    Raises:
+        LayoutError: There is a broken link right below ``relative`` that may have been to a folder.
+    """
+    lost = broken_in(root / relative, lambda name: not is_ignored(name) and has_no_suffix(name))
+    if lost:
+        path = relative / lost[0]
+        raise LayoutError(f"{shown(path)} {broken(root / path)}", "see that what links lead to is there")
 
 
 def _is_folder(root: Path, relative: PurePosixPath) -> bool:

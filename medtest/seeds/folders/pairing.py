@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import unicodedata
 from collections import defaultdict
@@ -11,16 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
-from medtest.paths import is_there_inside
+from medtest.files.images import BadFileError
+from medtest.files.links import broken
+from medtest.files.walk import WalkedFolder, walk
 from medtest.seeds.base import Remarks, SeedProblem
-from medtest.seeds.folders.formats import UNREAD, is_ignored, is_unnamed_dicom, suffix_of, without_suffix
+from medtest.seeds.folders.formats import UNREAD, has_no_suffix, is_ignored, is_unnamed_dicom, suffix_of, without_suffix
 from medtest.seeds.folders.layout import DataSet, LayoutError, Pair, natural_key, shown
 
 DEEPEST = 6
 """Folders below an image folder are followed to this depth."""
-
-MOST_FILES = 1_000_000
-"""More files than this are not a data set but a wrong folder."""
 
 Rule: TypeAlias = tuple[str, re.Pattern[str]]
 
@@ -79,46 +77,36 @@ def list_files(root: Path, folder: PurePosixPath) -> Files:
     """Return the pictures, DICOM and NIfTI files below a folder by key, and what cannot be read there.
 
     The key is the path below the folder without suffix, in Unicode's composed form (macOS writes the decomposed one);
-    A and a are two names, as are ß and ss. A link that leads out of the root is a problem, as is a picture in a format
-    that is not read.
+    A and a are two names, as are ß and ss. A picture in a format that is not read is a problem; links are followed.
     """
-    found: dict[str, list[PurePosixPath]] = defaultdict(list)
-    problems: list[SeedProblem] = []
-    real_root = root.resolve()
-    if not is_there_inside(real_root, root / folder):
-        problem = SeedProblem(file=shown(folder), reason="is a link that leads out of the data folder")
-        return Files(problems=[problem])
-    waiting = [(folder, 0)]
-    count = ignored = 0
-    while waiting:
-        here, depth = waiting.pop()
-        try:
-            with os.scandir(root / here) as entries:
-                everything = sorted(entries, key=lambda e: e.name)
-        except OSError as error:
-            problems.append(SeedProblem(file=shown(here), reason=f"folder cannot be read ({error.strerror})"))
-            continue
-        listed = [entry for entry in everything if not is_ignored(entry.name)]
-        count += len(everything)
-        ignored += len(everything) - len(listed)
-        if count > MOST_FILES:
-            raise LayoutError(f"folder {shown(folder)} holds more than {MOST_FILES} files", "give a smaller folder")
-        for entry in listed:
-            path = here / entry.name
-            if entry.is_symlink() and not is_there_inside(real_root, root / path):
-                problems.append(SeedProblem(file=shown(path), reason="is a link that leads out of the data folder"))
-            elif entry.is_dir():
-                if entry.is_symlink() or depth == DEEPEST:
-                    why = "is a linked folder" if entry.is_symlink() else "is too deep a folder"
-                    problems.append(SeedProblem(file=shown(path), reason=f"{why}; its files are not read"))
-                else:
-                    waiting.append((path, depth + 1))
-            elif path.suffix.lower() in UNREAD:
-                problems.append(SeedProblem(file=shown(path), reason=f"{path.suffix} files are not read; convert it"))
-            elif suffix_of(entry.name) or is_unnamed_dicom(root / path):
-                below = without_suffix(path.relative_to(folder))
-                found[composed(str(below))].append(path)
-    return Files(dict(found), problems=problems, ignored=ignored)
+    listed = Files(by_key=defaultdict(list))
+    try:
+        for below in walk(root, folder, deepest=DEEPEST, ignored=is_ignored):
+            _take_folder(root, folder, below, listed)
+    except BadFileError as error:
+        raise LayoutError(f"folder {shown(folder)} {error}", "give a smaller folder") from error
+    listed.by_key = dict(listed.by_key)
+    return listed
+
+
+def _take_folder(root: Path, folder: PurePosixPath, below: WalkedFolder, listed: Files) -> None:
+    """Write down the files of one of the folders below an image folder."""
+    listed.ignored += len(below.passed)
+    for trouble in below.troubles:
+        if trouble.loses:
+            listed.problems.append(SeedProblem(file=shown(trouble.path), reason=trouble.reason))
+        else:
+            listed.notices.append(f"{shown(trouble.path)} {trouble.reason}.")
+    for name in below.files:
+        path = below.path / name
+        if path.suffix.lower() in UNREAD:
+            reason = f"{path.suffix} files are not read; convert it"
+            listed.problems.append(SeedProblem(file=shown(path), reason=reason))
+        elif suffix_of(name) or is_unnamed_dicom(root / path):
+            key = composed(str(without_suffix(path.relative_to(folder))))
+            listed.by_key[key].append(path)
+        elif name in below.broken and has_no_suffix(name):  # what it was cannot be told
+            listed.problems.append(SeedProblem(file=shown(path), reason=broken(root / path)))
 
 
 def composed(name: str) -> str:

@@ -20,6 +20,7 @@ from medtest.errors import Mistake, UserMistakes
 from medtest.files import file_sha256, json_sha256
 from medtest.files.images import BadFileError, read_bytes, read_size
 from medtest.files.masks import read_bright
+from medtest.files.walk import DEEPEST, walk
 from medtest.phantoms.films import REVISION, make_film
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedSource
@@ -132,16 +133,16 @@ class Films(SeedSource):
             return ()
         if not root.is_dir():
             raise _wrong(f"{root.name}, which is no folder")
-        names = [p.relative_to(root).as_posix() for p in root.rglob("*") if p.suffix.lower() in VIDEOS and p.is_file()]
-        for folder in (root, *(p for p in root.rglob("*") if p.is_dir())):
+        below = list(walk(root, deepest=DEEPEST, ignored=is_ignored))
+        names = [(one.path / n).as_posix() for one in below for n in one.files if Path(n).suffix.lower() in VIDEOS]
+        for folder in (root / one.path for one in below):
             inside = folder / INPUT if (folder / INPUT).is_dir() else folder
             if folder.name not in (INPUT, TRUTH) and _frames(inside):
                 names.append(folder.relative_to(root).as_posix())
-        kept = sorted(name for name in names if not any(is_ignored(part) for part in Path(name).parts if part != "."))
-        if not kept:
+        if not names:
             raise _wrong(f"{root.name}, which holds no film")
-        self._check(kept)
-        return tuple(kept)
+        self._check(sorted(names))
+        return tuple(sorted(names))
 
     def _check(self, names: Sequence[str]) -> None:
         """Look at every film's frames once: sizes, and a truth for each frame where there is truth."""
@@ -211,7 +212,7 @@ def _frames(folder: Path) -> list[Path]:
     """Return the pictures of a folder by the numbers in their names."""
     if not folder.is_dir():
         return []
-    files = [p for p in folder.iterdir() if p.suffix.lower() in PICTURES and p.is_file() and not is_ignored(p.name)]
+    files = [p for p in folder.iterdir() if p.suffix.lower() in PICTURES and not p.is_dir() and not is_ignored(p.name)]
     return sorted(files, key=lambda p: [int(t) if t.isdigit() else t for t in _DIGITS.split(p.name)])
 
 

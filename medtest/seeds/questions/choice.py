@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import os
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.paths import is_there_inside
+from medtest.files.walk import walk
 from medtest.seeds.base import Remarks, SeedProblem
 from medtest.seeds.folders.files import table_below
 from medtest.seeds.folders.formats import is_ignored
@@ -146,28 +145,16 @@ def files_of_questions(root: Path) -> list[PurePosixPath]:
     found: list[PurePosixPath] = []
     named: list[PurePosixPath] = []
     looked = 0
-    waiting = [(HERE, 0)]
-    real = root.resolve()
-    while waiting:
-        here, depth = waiting.pop(0)
-        try:
-            with os.scandir(root / here) as listing:
-                entries = sorted(listing, key=lambda entry: natural_key(entry.name))
-        except OSError:
-            continue  # folders of images are listed again, and one that cannot be read is said there
-        for entry in entries:
-            path = here / entry.name
-            if is_ignored(entry.name):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                if depth < DEEPEST:
-                    waiting.append((path, depth + 1))
-                continue
-            if _NAMED.fullmatch(entry.name) and is_there_inside(real, root / path):
+    # Folders of images are listed again, and one that cannot be read is said there.
+    folders = walk(root, deepest=DEEPEST, ignored=is_ignored)
+    for folder in sorted(folders, key=lambda one: (len(one.path.parts), *map(natural_key, one.path.parts))):
+        for name in sorted(set(folder.files) - set(folder.broken), key=natural_key):
+            path = folder.path / name
+            if _NAMED.fullmatch(name):
                 named.append(path)
-            if entry.name.lower().endswith(SUFFIXES) and looked < MOST_LOOKED_AT:
+            if name.lower().endswith(SUFFIXES) and looked < MOST_LOOKED_AT:
                 looked += 1
-                if is_there_inside(real, root / path) and _speaks_of_questions(root / path):
+                if _speaks_of_questions(root / path):
                     found.append(path)
     return found or named
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from medtest.files.walk import walk
 from medtest.volumes.dicom_series import slices_of
 from medtest.volumes.reading import SUFFIXES, kind_of
 
@@ -21,6 +22,7 @@ _SLIVER = re.compile(r"liver-orig(\d+)\.(mhd|mha|nii|nii\.gz)", re.I)
 _LITS = re.compile(r"volume-(\d+)\.(nii|nii\.gz)", re.I)
 _PAIRS = (("imagesTr", "labelsTr"), ("images", "masks"), ("images", "labels"))
 MOST_DEPTH = 5
+DEEPEST = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +61,13 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    for path in sorted(root.rglob("*")):
-        if path.is_file() and len(path.relative_to(root).parts) <= MOST_DEPTH and not path.name.startswith("."):
-            yield path
+    for folder in sorted(walk(root, deepest=MOST_DEPTH - 1, ignored=_is_hidden), key=lambda one: one.path):
+        # A broken link is listed, and looking at its header says so.
+        yield from (root / folder.path / name for name in folder.files if kind_of(Path(name)) is not None)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".")
 
 
 def _sliver(root: Path, organ: str) -> Iterator[VolumePair]:
@@ -75,7 +81,8 @@ def _sliver(root: Path, organ: str) -> Iterator[VolumePair]:
 
 
 def _ircad(root: Path, organ: str) -> Iterator[VolumePair]:
-    for patient in sorted(root.rglob("PATIENT_DICOM")):
+    folders = (root / one.path for one in walk(root, deepest=DEEPEST, ignored=_is_hidden))
+    for patient in sorted(path for path in folders if path.name == "PATIENT_DICOM"):
         masks = patient.parent / "MASKS_DICOM" / organ
         if not patient.is_dir() or not masks.is_dir():
             continue
@@ -126,7 +133,7 @@ def _is_volume(path: Path) -> bool:
 
 def _stem(path: Path) -> str:
     lower = path.name.lower()
-    suffix = next((s for s in SUFFIXES if lower.endswith(s)), "") if path.is_file() else ""
+    suffix = next((s for s in SUFFIXES if lower.endswith(s)), "") if not path.is_dir() else ""
     return path.name[: len(path.name) - len(suffix)]
 
 

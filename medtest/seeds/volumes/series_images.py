@@ -17,6 +17,7 @@ from medtest.cases import Image, ImageSpec, Seed, SeedRef
 from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.files import json_sha256
 from medtest.files.images import MOST_PIXELS, BadFileError, decode_size, read_bytes
+from medtest.files.walk import DEEPEST, walk
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem, SeedSource
 from medtest.seeds.folders.formats import PICTURES, is_ignored
@@ -133,7 +134,8 @@ class SeriesImages(SeedSource):
     def _folder(self, root: Path) -> tuple[list[tuple[SeedRef, str]], tuple[SeedProblem, ...]]:
         if not root.is_dir():
             raise _data_mistake(f"{root.name}, which is no folder")
-        files = sorted(path for path in root.rglob("*") if _is_picture(root, path))
+        below = walk(root, deepest=DEEPEST, ignored=is_ignored)
+        files = sorted(root / one.path / name for one in below for name in one.files if _is_picture(name))
         found: list[tuple[SeedRef, str]] = []
         problems: list[SeedProblem] = []
         seen: dict[str, str] = {}
@@ -165,9 +167,8 @@ class SeriesImages(SeedSource):
         return file.sha256
 
 
-def _is_picture(root: Path, path: Path) -> bool:
-    hidden = any(is_ignored(part) for part in path.relative_to(root).parts)
-    return not hidden and path.suffix.lower() in PICTURES and path.is_file()
+def _is_picture(name: str) -> bool:
+    return Path(name).suffix.lower() in PICTURES
 
 
 def _data_mistake(found: str) -> UserMistakes:

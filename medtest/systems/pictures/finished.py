@@ -15,7 +15,7 @@ from medtest.api.drawn.store import pixels_of
 from medtest.cases import Image, Json
 from medtest.errors import MedtestError, Mistake
 from medtest.files.images import BadFileError, read_bytes
-from medtest.paths import is_inside
+from medtest.files.walk import files_below, named_below
 from medtest.plugins import TRUSTED
 from medtest.systems.adapters.folders.predictions import file_of
 from medtest.systems.asking import Asking
@@ -81,7 +81,7 @@ class FinishedPictures(LocalDrawing):
             except MedtestError as error:
                 allowed = "a CSV file with a column file, and address or prompt"
                 return [Mistake(where=self.name, key="table", found=str(error), allowed=allowed)]
-        elif not any(path.suffix in _SUFFIXES for path in user_path(own.folder).rglob("*")):
+        elif not any(path.suffix in _SUFFIXES for path in files_below(user_path(own.folder))):
             what = f"{own.folder} (no picture lies in it)"
             return [Mistake(where=self.name, key="folder", found=what, allowed=", ".join(SUFFIXES))]
         return ()
@@ -139,8 +139,8 @@ class FinishedPictures(LocalDrawing):
         named = next((self._rows[key] for key in keys if key in self._rows), None)
         if named is None:
             return None
-        path = folder / named
-        return path if path.is_file() and is_inside(folder, path) else None
+        path = named_below(folder, named)
+        return path if path is not None and path.is_file() else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_rows"}

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from medtest.cases import Address, Image, Json
 from medtest.errors import Mistake
-from medtest.paths import is_inside
+from medtest.files.walk import files_below, named_below
 from medtest.plugins import TRUSTED
 from medtest.probes import Need
 from medtest.systems.adapters.folders import label_files
@@ -74,7 +74,7 @@ class Predictions(System):
         if not found and self.settings.values == "logits":
             allowed = "probability, labels (logits are for suites of labels)"
             return [Mistake(where=self.name, key="values", found="logits", allowed=allowed)]
-        if found or any(_is_map(path) for path in user_path(self.settings.folder).rglob("*")):
+        if found or any(_is_map(path) for path in files_below(user_path(self.settings.folder))):
             return found
         what = f"{self.settings.folder} (no map lies in it)"
         fix = "medtest export writes images under the names that maps shall have"
@@ -87,7 +87,11 @@ class Predictions(System):
             problem = table_problem(path, labels=self.settings.values == "labels")
             if problem:
                 found.append(Mistake(where=self.name, key="folder", found=f"{path.name}, which {problem}"))
-        if found or tables_in(folder) or any(path.suffix.lower() in label_files.SUFFIXES for path in folder.rglob("*")):
+        if (
+            found
+            or tables_in(folder)
+            or any(path.suffix.lower() in label_files.SUFFIXES for path in files_below(folder))
+        ):
             return found
         what = f"{self.settings.folder} (no table and no answer lies in it)"
         fix = "a table has a column address or file, and label or one column for each class"
@@ -131,7 +135,7 @@ class Predictions(System):
 
 
 def _is_map(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and path.is_file()
+    return path.suffix.lower() in SUFFIXES
 
 
 def candidates(address: Address) -> Iterator[str]:
@@ -142,6 +146,9 @@ def candidates(address: Address) -> Iterator[str]:
 
 
 def file_of(address: Address, folder: Path, suffixes: Sequence[str]) -> Path | None:
-    """Return the first file of an address in a folder, by these endings; None where there is none."""
-    paths = (folder / f"{name}{suffix}" for name in candidates(address) for suffix in suffixes)
-    return next((path for path in paths if path.is_file() and is_inside(folder, path)), None)
+    """Return the first file of an address in a folder, by these endings; None where there is none.
+
+    Links are followed; a name that leads out of the folder is that of no file.
+    """
+    paths = (named_below(folder, f"{name}{suffix}") for name in candidates(address) for suffix in suffixes)
+    return next((path for path in paths if path is not None and path.is_file()), None)

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from medtest.cases import Address, Image, ImageSpec, Json
 from medtest.errors import Mistake
+from medtest.files.walk import files_below
 from medtest.plugins import TRUSTED
 from medtest.probes import Need
 from medtest.systems.adapters.folders.predictions import NO_PREDICTION, file_of
@@ -48,7 +49,7 @@ class Results(System):
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the folder."""
         found = folder_mistakes(self.settings.folder, where=self.name, key="folder")
-        if found or any(_is_result(path) for path in user_path(self.settings.folder).rglob("*")):
+        if found or any(_is_result(path) for path in files_below(user_path(self.settings.folder))):
             return found
         what = f"{self.settings.folder} (no result lies in it)"
         fix = "medtest export writes images under the names that results shall have"
@@ -81,4 +82,4 @@ class Results(System):
 
 
 def _is_result(path: Path) -> bool:
-    return path.name.lower().endswith(READABLE) and path.is_file()
+    return path.name.lower().endswith(READABLE)
