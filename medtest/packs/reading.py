@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from medtest.errors import Mistake, UserMistakes
 from medtest.files import decoded, file_sha256, read_object
 from medtest.files.zips import BOUNDS, BoundedZip, RefusedZip, ZipBounds
-from medtest.packs.contents import HEAD, MOST_HEAD, PackHead, check_names, no_pack, read_head
+from medtest.packs.contents import DATA, HEAD, MOST_HEAD, PackHead, check_names, no_pack, printable, read_head
 from medtest.packs.writing import check_target, folder_beside
 from medtest.results.records.wanted import RUN_FILE, SUITE_FILE
 from medtest.runner.records.case_set import FILE as CASES
@@ -134,9 +134,25 @@ def reading(given: Path, bounds: ZipBounds = BOUNDS) -> Iterator[PackFolder]:
         raise no_pack(str(given), f"a folder without {HEAD}")
     head = read_head(path.read_bytes(), str(given))
     check_names(head, head.files, str(given))
+    _check_links(given, head, str(given))
     _check_content(given, head, str(given))
     changed = tuple(name for name, packed in head.files.items() if _sha256(given / name) != packed.sha256)
     yield PackFolder(folder=given, where=str(given), head=head, changed=changed)
+
+
+def _check_links(folder: Path, head: PackHead, where: str) -> None:
+    """Refuse a folder with links: no pack that was unpacked has any, and data of others' packs are read as they lie.
+
+    Raises:
+        UserMistakes: A file of the pack is a link, lies in one, or there is one among its data.
+    """
+    listed = {path for name in head.files for path in (PurePosixPath(name), *PurePosixPath(name).parents)}
+    found = sorted(str(path) for path in listed if (folder / path).is_symlink() and path != PurePosixPath("."))
+    for place, folders, files in os.walk(folder / DATA):
+        inside = (Path(place, name) for name in (*folders, *files))
+        found += [str(path.relative_to(folder)) for path in inside if path.is_symlink()]
+    if found:
+        raise no_pack(where, f"a link, {printable(found[0])}: what it leads to is not in the pack")
 
 
 def _sha256(path: Path) -> str:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from medtest.cases import Classes, Seed, SeedRef
+from medtest.errors import Mistake, UserMistakes
 from medtest.plugins import Part, PartSettings, renamed
+
+SeedKey: TypeAlias = tuple[str, str]
+"""Data set and seed id."""
+
+MOST_REPORTED = 1000
+"""More files that cannot be used are counted and not named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,10 +26,45 @@ class SeedProblem:
     Attributes:
         file: Path relative to the source's root.
         reason: What is wrong with it, in one phrase.
+        line: Line of a table; None for a whole file.
+        key: Setting or column that it is about, or "".
+        allowed: What may stand there.
+        skipped: Whether ``on_bad_seed: skip`` leaves it out.
     """
 
     file: str
     reason: str
+    line: int | None = None
+    key: str = ""
+    allowed: str = ""
+    skipped: bool = True
+
+    @property
+    def where(self) -> str:
+        """The file, with the line of a table."""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+    def as_mistake(self) -> Mistake:
+        """Return it as one of a report."""
+        return Mistake(where=self.file, line=self.line, key=self.key, found=self.reason, allowed=self.allowed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """What cannot be used, by the seeds whose places it keeps.
+
+    Attributes:
+        of_seeds: Problems by data set and seed id of each seed that cannot be used.
+        others: Problems of no seed: a mask without image, a folder that cannot be read.
+    """
+
+    of_seeds: Mapping[SeedKey, tuple[SeedProblem, ...]] = field(default_factory=dict)
+    others: tuple[SeedProblem, ...] = ()
+
+    def all(self) -> tuple[SeedProblem, ...]:
+        """Return every problem."""
+        every = (*self.others, *(problem for problems in self.of_seeds.values() for problem in problems))
+        return tuple(dict.fromkeys(every))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,6 +127,21 @@ class SeedSource(Part, ABC):
             UserMistakes: Files cannot be used and ``on_bad_seed`` is ``stop``; one report names every file.
         """
 
+    def places(self) -> Sequence[SeedRef]:
+        """Return every seed in its place, those that cannot be used among them.
+
+        ``limit`` counts places, and :meth:`faults` says which of them cannot be loaded. By default :meth:`refs`.
+        """
+        return self.refs()
+
+    def faults(self) -> Faults:
+        """Return what stops a call that needs it; known after :meth:`places`."""
+        return Faults()
+
+    def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
+        """Return the one report on files that cannot be used."""
+        return stop_at(problems)
+
     @abstractmethod
     def load(self, ref: SeedRef) -> Seed:
         """Load one seed. Thread- and process-safe."""
@@ -104,3 +161,16 @@ class SeedSource(Part, ABC):
     def notices(self) -> Sequence[str]:
         """Return what the user should know of the seeds beyond the files left out; known after :meth:`refs`."""
         return ()
+
+
+def stop_at(problems: Sequence[SeedProblem]) -> UserMistakes:
+    """Return the one report on files that cannot be used."""
+    count = len({problem.where for problem in problems})
+    files = "1 file" if count == 1 else f"{count:,} files"
+    how = " (on_bad_seed: skip leaves them out)" if any(problem.skipped for problem in problems) else ""
+    if len(problems) > MOST_REPORTED:
+        how += f", the first {MOST_REPORTED:,} problems shown"
+    return UserMistakes(
+        [problem.as_mistake() for problem in problems[:MOST_REPORTED]],
+        heading=f"{files} of the data cannot be used{how}",
+    )

@@ -247,7 +247,7 @@ def _look(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], No
         sizes=tuple(sizes.most_common()),
         rule=pairing.rule if pairing.rule != "<name>" else "",
         notes=(*count_notes(found), *size_notes(found, sizes), *frame_notes(frames, len(pairing.pairs))),
-        problems=(*pairing.problems, *problems),
+        problems=(*pairing.all_problems(), *problems),
         line=line,
         also=_also(found),
     )

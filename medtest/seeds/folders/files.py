@@ -29,7 +29,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 def id_of(parts: Sequence[str]) -> str:
     """Return a seed's id of the parts of a path: other characters than letters, digits and ``._-`` replaced by _."""
     text = _UNSAFE.sub("_", "_".join(parts)).lstrip(".") or "_"
-    return _hashed(text, text) if len(text) > LONGEST_ID else text
+    return hashed_id(text, text) if len(text) > LONGEST_ID else text
 
 
 def distinct_ids(names: Sequence[str]) -> list[str]:
@@ -39,10 +39,11 @@ def distinct_ids(names: Sequence[str]) -> list[str]:
     """
     ids = [id_of(PurePosixPath(name).parts) for name in names]
     often = Counter(ids)
-    return [one if often[one] == 1 else _hashed(one, name) for one, name in zip(ids, names, strict=True)]
+    return [one if often[one] == 1 else hashed_id(one, name) for one, name in zip(ids, names, strict=True)]
 
 
-def _hashed(seed_id: str, name: str) -> str:
+def hashed_id(seed_id: str, name: str) -> str:
+    """Return an id with a hash of a name at its end."""
     return f"{seed_id[: LONGEST_ID - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
@@ -94,16 +95,6 @@ def marked(mask: Mask | None) -> Mask | None:
     return frozen(mask) if mask is not None and mask.any() else None
 
 
-def stop_at(problems: Sequence[SeedProblem]) -> UserMistakes:
-    """Return the one report on files that cannot be used, for ``on_bad_seed: stop``."""
-    count = len({problem.file for problem in problems})
-    files = "1 file" if count == 1 else f"{count} files"
-    return UserMistakes(
-        [Mistake(where=p.file, found=p.reason) for p in problems],
-        heading=f"{files} of the data cannot be used (on_bad_seed: skip leaves them out)",
-    )
-
-
 def nothing_left(root: Path, problems: Sequence[SeedProblem], found: str = "no images at all") -> UserMistakes:
     """Return the report on a folder of which nothing can be used."""
     reasons = [Mistake(where=p.file, found=p.reason) for p in problems]
@@ -136,11 +127,3 @@ def table_below(root: Path, name: str, key: str) -> Path:
     if not path.exists():
         raise Mistake(where=shown(name), key=key, found="does not exist in the data folder").as_error()
     return path
-
-
-def without_row(metadata: Metadata, names: Sequence[str]) -> UserMistakes:
-    """Return the report on images that a metadata CSV has no row for: their intervals would be too narrow."""
-    return UserMistakes(
-        Mistake(where=metadata.where, key="metadata", found=f"no row for {name}", allowed="one row for each image")
-        for name in names
-    )

@@ -15,7 +15,7 @@ from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.known import coverage, known_datasets
 from medtest.seeds.folders.check import Rules
-from medtest.seeds.folders.files import distinct_ids, metadata_of
+from medtest.seeds.folders.files import distinct_ids, hashed_id, metadata_of
 from medtest.seeds.folders.formats import without_suffix
 from medtest.seeds.folders.label_values import label_values
 from medtest.seeds.folders.layout import (
@@ -27,9 +27,9 @@ from medtest.seeds.folders.layout import (
     natural_key,
     shown,
 )
-from medtest.seeds.folders.pairing import list_files, pair_images, pair_with_masks
+from medtest.seeds.folders.pairing import FaultyPair, list_files, pair_images, pair_with_masks
 from medtest.seeds.folders.settings import ImageMaskFoldersSettings
-from medtest.seeds.folders.source import FolderSource, Listing
+from medtest.seeds.folders.source import FolderSource, Listing, usable
 from medtest.seeds.volumes.check import Choose, Slice
 from medtest.seeds.volumes.frames import FrameReading
 
@@ -49,7 +49,7 @@ class ImageMaskFolders(FolderSource):
         Raises:
             UserMistakes: A file has changed since it was looked at and cannot be read any more.
         """
-        image, mask, avoid, *rest = json.loads(ref.locator)
+        image, mask, avoid, *rest = usable(ref)
         index, span = (int(rest[0]), (float(rest[1]), float(rest[2]))) if rest else (0, (0.0, 0.0))
         pixels = self._frame(image, index, span)
         expected = self._mask(mask, index, pixels)
@@ -135,24 +135,36 @@ class ImageMaskFolders(FolderSource):
         labelled = self.settings.labels == "required"
         pairing = pair_with_masks(root, dataset) if labelled else pair_images(root, dataset)
         listing.take(pairing)
-        ids = distinct_ids(["/".join(name_parts(pair)) for pair in pairing.pairs])
-        identifiers = {pair.key: seed_id for pair, seed_id in zip(pairing.pairs, ids, strict=True)}
+        listed = pairing.in_order() if listing.keeps else [FaultyPair(pair) for pair in pairing.pairs]
+        if not listing.keeps:
+            listing.problems += [problem for one in pairing.faulty for problem in one.problems]
+        ids = distinct_ids(["/".join(name_parts(one.pair)) for one in listed])
         rough = self._rough_masks(dataset, listing.problems)
-        pairs = [replace(pair, avoid=rough.get(pair.key)) for pair in pairing.pairs]
+        items = [
+            (seed_id, replace(one.pair, avoid=rough.get(one.pair.key)), one.problems)
+            for one, seed_id in zip(listed, ids, strict=True)
+        ]
         rules = Rules(
             reading=self._reading(),
             negatives=self.settings.negatives,
             avoid_root=self._avoid_root() if rough else None,
             choose=Choose(which=self.settings.slices, every=self.settings.every),
         )
-        for pair, checked in self._whole(root, [(pair, pair) for pair in pairs], rules, listing):
-            name = identifiers[pair.key]
+        for name, pair, checked in self._looked_at(root, items, rules, listing):
+            if checked.problems:
+                distinct = name if (dataset.name, name) not in taken else hashed_id(name, str(pair.image))
+                taken.add((dataset.name, distinct))
+                listing.fault(SeedRef(dataset=dataset.name, seed_id=distinct), checked)
+                continue
             facts = listing.facts(dataset.name, (name, str(pair.image.relative_to(dataset.images))), pair.image)
             for part in checked.slices:
                 seed_id = f"{name}{part.label}"
                 if (dataset.name, seed_id) in taken:
                     reason = f"gets the same seed id {seed_id!r} as another file; rename it"
-                    listing.problems.append(SeedProblem(file=shown(pair.image), reason=reason))
+                    distinct = hashed_id(seed_id, str(pair.image))
+                    problem = SeedProblem(file=shown(pair.image), reason=reason)
+                    ref = SeedRef(dataset=dataset.name, seed_id=distinct)
+                    listing.fault(ref, replace(checked, problems=(problem,)))
                     continue
                 taken.add((dataset.name, seed_id))
                 cluster = name if part.label else ""  # images of one file belong together

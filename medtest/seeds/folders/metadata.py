@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from medtest.errors import Mistake, UserMistakes
+from medtest.errors import UserMistakes
+from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.table import column_name, read_table, usual_columns
 
 ID_COLUMNS = usual_columns("image")
@@ -24,10 +25,17 @@ LONGEST_VALUE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageFacts:
-    """What the CSV says about one image."""
+    """What the CSV says about one image.
 
-    cluster: str
-    strata: tuple[tuple[str, str], ...]
+    Attributes:
+        cluster: Patient or video; "" where it has no such column.
+        strata: What stratifies tables.
+        wrong: Why its row cannot be used, or that there is none; "" for a good one.
+    """
+
+    cluster: str = ""
+    strata: tuple[tuple[str, str], ...] = ()
+    wrong: str = ""
 
 
 class Metadata:
@@ -36,10 +44,18 @@ class Metadata:
     Args:
         where: The file as people know it.
         rows: (data set or "", image's name without suffix, lower case) → facts.
+        problems: Rows that cannot be used and name no image.
+
+    Attributes:
+        where: The file as people know it.
+        problems: Rows that cannot be used and name no image.
     """
 
-    def __init__(self, where: str, rows: Mapping[tuple[str, str], ImageFacts]) -> None:
+    def __init__(
+        self, where: str, rows: Mapping[tuple[str, str], ImageFacts], problems: Sequence[SeedProblem] = ()
+    ) -> None:
         self.where = where
+        self.problems = tuple(problems)
         self._rows = rows
 
     def of(self, dataset: str, names: Iterable[str]) -> ImageFacts | None:
@@ -60,11 +76,12 @@ def _plain(name: str) -> str:
 def read_metadata(path: Path, where: str) -> Metadata:
     """Read the CSV (UTF-8; comma, semicolon or tab between values).
 
+    A row of another length, or on an image that has one already, is no mistake of a call that needs not its image.
+
     Raises:
-        UserMistakes: It cannot be read, lacks a column that names images, repeats an image, or is too large.
+        UserMistakes: It cannot be read, lacks a column that names images, or is too large.
     """
     sheet = read_table(path, where, key="metadata", lists=False)
-    mistakes: list[Mistake] = []
 
     def stop(found: str, allowed: str = "") -> UserMistakes:
         return sheet.mistake(found, line=1, key="metadata", allowed=allowed).as_error()
@@ -85,19 +102,22 @@ def read_metadata(path: Path, where: str) -> Metadata:
     if len(strata) > MOST_STRATA:
         raise stop(f"{len(strata)} columns to stratify by", f"at most {MOST_STRATA}")
     rows: dict[tuple[str, str], ImageFacts] = {}
+    problems: list[SeedProblem] = []
     for line in sheet.rows[1:]:
-        if len(line.cells) != len(columns):
-            allowed = f"{len(columns)} as in line 1"
-            mistakes.append(sheet.mistake(f"{len(line.cells)} values", line=line.line, allowed=allowed))
-            continue
-        row = {name: value[:LONGEST_VALUE] for name, value in zip(columns, line.cells, strict=True)}
-        key = (row.get(DATASET_COLUMN, ""), _plain(row[identifier]))
-        if key in rows:
-            mistakes.append(sheet.mistake(f"{row[identifier]!r} a second time", line=line.line, key=identifier))
-            continue
-        rows[key] = ImageFacts(
-            cluster=row[cluster] if cluster else "", strata=tuple((name, row[name]) for name in strata)
-        )
-    if mistakes:
-        raise UserMistakes(mistakes)
-    return Metadata(where, rows)
+        uneven = len(line.cells) != len(columns)
+        row = {name: value[:LONGEST_VALUE] for name, value in zip(columns, line.cells, strict=False)}
+        key = (row.get(DATASET_COLUMN, ""), _plain(row.get(identifier, "")))
+        wrong = ""
+        if uneven:
+            wrong = f"line {line.line} has {len(line.cells)} values, line 1 {len(columns)}"
+        elif key in rows:
+            wrong = f"line {line.line} names {row[identifier]!r} a second time"
+        if wrong and not row.get(identifier):
+            problems.append(SeedProblem(file=where, reason=wrong, skipped=False))
+        elif wrong:
+            rows[key] = ImageFacts(wrong=wrong)
+        else:
+            rows[key] = ImageFacts(
+                cluster=row[cluster] if cluster else "", strata=tuple((name, row[name]) for name in strata)
+            )
+    return Metadata(where, rows, problems)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from medtest.files.images import BadFileError
 from medtest.files.links import broken
@@ -41,17 +41,34 @@ rule holds for a whole data set."""
 _CHANNEL = RULES[-1]
 
 
+class FaultyPair(NamedTuple):
+    """An image and what is wrong with what belongs to it."""
+
+    pair: Pair
+    problems: tuple[SeedProblem, ...] = ()
+
+
 @dataclass(slots=True)
 class Pairing(Remarks):
     """What joining by names gave; files that are left over are problems.
 
     Attributes:
         pairs: What belongs together, in natural order.
+        faulty: Images that have no mask or no name of their own, in natural order.
         rule: How masks are named after their image.
     """
 
     pairs: list[Pair] = field(default_factory=list)
+    faulty: list[FaultyPair] = field(default_factory=list)
     rule: str = ""
+
+    def all_problems(self) -> list[SeedProblem]:
+        """Return what is wrong with images and with anything else."""
+        return [*self.problems, *(problem for one in self.faulty for problem in one.problems)]
+
+    def in_order(self) -> list[FaultyPair]:
+        """Return every image in its place, the good ones without problems."""
+        return sorted([*map(FaultyPair, self.pairs), *self.faulty], key=lambda one: _order(one.pair))
 
 
 @dataclass(slots=True)
@@ -128,16 +145,26 @@ def _base(rule: Rule, key: str) -> str | None:
     return f"{folder}{slash}{match['stem']}{'_0000' if rule is _CHANNEL else ''}"
 
 
-def _single(found: dict[str, list[PurePosixPath]], problems: list[SeedProblem]) -> dict[str, PurePosixPath]:
-    single = {}
-    for key, paths in found.items():
-        if len(paths) == 1:
-            single[key] = paths[0]
-            continue
-        for path in paths:
-            others = ", ".join(shown(other.name) for other in paths if other != path)
-            problems.append(SeedProblem(file=shown(path), reason=f"has the same name as {others}"))
-    return single
+def same_names(paths: Sequence[PurePosixPath]) -> tuple[SeedProblem, ...]:
+    """Return the problems of files that differ in their suffix alone; none of a single file."""
+    return tuple(
+        SeedProblem(
+            file=shown(path),
+            reason=f"has the same name as {', '.join(shown(other.name) for other in paths if other != path)}",
+        )
+        for path in (paths if len(paths) > 1 else ())
+    )
+
+
+def _single(found: dict[str, list[PurePosixPath]]) -> tuple[dict[str, PurePosixPath], dict[str, FaultyPair]]:
+    """Return the files with a name of their own, and for each other name its first file and what is wrong with all."""
+    single = {key: paths[0] for key, paths in found.items() if len(paths) == 1}
+    doubled = {
+        key: FaultyPair(Pair(key=key, image=paths[0]), same_names(paths))
+        for key, paths in found.items()
+        if len(paths) > 1
+    }
+    return single, doubled
 
 
 def pair_images(root: Path, dataset: DataSet) -> Pairing:
@@ -145,19 +172,23 @@ def pair_images(root: Path, dataset: DataSet) -> Pairing:
     files = list_files(root, dataset.images).named(dataset.image_names)
     pairing = Pairing()
     pairing.take(files)
-    images = _single(files.by_key, pairing.problems)
+    images, doubled = _single(files.by_key)
     masks: set[str] = set()
     if dataset.masks == dataset.images and not dataset.image_names:
         for rule in RULES[1:]:
             if rule[0] != "p<name>" and rule is not _CHANNEL:
                 masks |= {key for key in images if _base(rule, key) in images}
     pairs = [Pair(key=key, image=path) for key, path in images.items() if key not in masks]
-    pairing.pairs = sorted(pairs, key=_order)
+    pairing.pairs, pairing.faulty = sorted(pairs, key=_order), _in_order(doubled)
     return pairing
 
 
+def _in_order(faulty: Mapping[str, FaultyPair]) -> list[FaultyPair]:
+    return sorted(faulty.values(), key=lambda one: _order(one.pair))
+
+
 def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
-    """Join images and masks by name, and report every file that is left over.
+    """Join images and masks by name, and report every file that is left over: images in their places, others apart.
 
     One naming rule holds for the whole data set: the one that joins most masks. If two rules join equally many but
     differently, nothing is guessed.
@@ -175,16 +206,14 @@ def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
     else:
         mask_files = list_files(root, dataset.masks or dataset.images).named(dataset.mask_names)
         pairing.take(mask_files)
-    images = _single(files.by_key, problems)
-    masks = images if together else _single(mask_files.by_key, problems)
+    images, faulty = _single(files.by_key)
+    masks, doubled_masks = (images, {}) if together else _single(mask_files.by_key)
     best = _best_rule(images, masks, rules=RULES[1:] if together else RULES)
     if best is None:
-        problems.append(
-            SeedProblem(
-                file=shown(dataset.masks or dataset.images),
-                reason="names of masks fit those of images in two ways; rename the masks like their images",
-            )
-        )
+        reason = "names of masks fit those of images in two ways; rename the masks like their images"
+        problem = SeedProblem(file=shown(dataset.masks or dataset.images), reason=reason)
+        alike = {key: FaultyPair(Pair(key=key, image=path), (problem,)) for key, path in images.items()}
+        pairing.faulty = _in_order(alike | faulty)
         return pairing
     rule, joined = best
     if not joined and images:
@@ -196,23 +225,32 @@ def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
         )
     pairs = [Pair(key=base, image=images[base], mask=masks[key]) for key, base in joined.items()]
     if together:
-        alone = set(images) - set(joined.values()) - set(joined)
-        problems += [SeedProblem(file=shown(images[key]), reason="has no mask beside it") for key in sorted(alone)]
+        for key in set(images) - set(joined.values()) - set(joined):
+            faulty[key] = _faulty(images, key, "has no mask beside it")
     else:
-        # Files with a doubled name were reported as such; their partners are no mistakes of their own.
-        doubled = {key for key, paths in files.by_key.items() if len(paths) > 1}
-        doubled_masks = {key for key, paths in mask_files.by_key.items() if len(paths) > 1}
-        without = set(images) - set(joined.values()) - doubled_masks
-        for key in sorted(without):
-            problems.append(SeedProblem(file=shown(images[key]), reason="has no mask"))
+        # Files with a doubled name are reported as such; their partners are no mistakes of their own.
+        doubled = set(faulty)
+        for key, masks_of_one in doubled_masks.items():
+            base = next((base for one in RULES if one[0] == rule and (base := _base(one, key)) in images), None)
+            if base is None:
+                problems += masks_of_one.problems
+            else:
+                faulty[base] = FaultyPair(Pair(key=base, image=images[base]), masks_of_one.problems)
+        without = set(images) - set(joined.values()) - set(doubled_masks) - set(faulty)
+        faulty |= {key: _faulty(images, key, "has no mask") for key in without}
         others = {key.casefold(): images[key] for key in sorted(without)}
         for key in sorted(set(masks) - set(joined) - doubled):
             bases = (base for rule in RULES if (base := _base(rule, key)) is not None)
             other = next((others[base.casefold()] for base in bases if base.casefold() in others), None)
             hint = f"; {shown(other)} is another name: upper and lower case count" if other is not None else ""
             problems.append(SeedProblem(file=shown(masks[key]), reason=f"is a mask without image{hint}"))
-    pairing.pairs, pairing.rule = sorted(pairs, key=_order), rule
+    pairing.pairs, pairing.faulty, pairing.rule = sorted(pairs, key=_order), _in_order(faulty), rule
     return pairing
+
+
+def _faulty(images: Mapping[str, PurePosixPath], key: str, reason: str) -> FaultyPair:
+    path = images[key]
+    return FaultyPair(Pair(key=key, image=path), (SeedProblem(file=shown(path), reason=reason),))
 
 
 def _best_rule(

@@ -20,9 +20,9 @@ from medtest.cases import Classes, Image, Mask, SeedRef
 from medtest.errors import Mistake, UserMistakes
 from medtest.files.images import BadFileError
 from medtest.plugins import digest_name
-from medtest.seeds.base import Remarks, SeedProblem, SeedSource
+from medtest.seeds.base import Faults, Remarks, SeedKey, SeedProblem, SeedSource, stop_at
 from medtest.seeds.folders.check import Rules, check_pairs
-from medtest.seeds.folders.files import CHANGED, below, data_root, frozen, nothing_left, stop_at, without_row
+from medtest.seeds.folders.files import CHANGED, below, data_root, frozen, nothing_left
 from medtest.seeds.folders.label_values import label_values
 from medtest.seeds.folders.layout import LayoutError, Pair, shown
 from medtest.seeds.folders.metadata import ImageFacts, Metadata
@@ -32,33 +32,41 @@ from medtest.seeds.volumes.frames import FrameReading, opened_frames
 
 Item = TypeVar("Item")
 
+ONE_ROW = "one row for each image, as long as the first"
+"""What a CSV of patients and strata is to have."""
+
+UNUSABLE = "unusable"
+"""Key in the locator of a seed that only keeps a place."""
+
 
 @dataclass(slots=True)
 class Listing(Remarks):
     """What one look at the folder found.
 
     Attributes:
+        keeps: Whether seeds that cannot be used keep their places (``on_bad_seed: stop``) or are left out.
         refs: Seeds in order.
         digests: What determines each of them beside its reference, as JSON values.
+        faults: What is wrong with seeds that keep their places.
         contents: Image contents that were seen, and how often; empty where nobody counts them.
         metadata: The CSV of patients and strata; None where the suite names none.
-        unmatched: Images without a row in it.
         traits: What is odd about files that are used.
         classes: The classes of the labels; without names where seeds have no labels.
         nothing: Why there is no seed, should there be none.
     """
 
+    keeps: bool = True
     refs: list[SeedRef] = field(default_factory=list)
     digests: list[list[object]] = field(default_factory=list)
+    faults: dict[SeedKey, tuple[SeedProblem, ...]] = field(default_factory=dict)
     contents: Counter[str] = field(default_factory=Counter)
     metadata: Metadata | None = None
-    unmatched: list[str] = field(default_factory=list)
     traits: FolderTraits = field(default_factory=FolderTraits)
     classes: Classes = Classes(names=())
     nothing: str = "no images at all"
 
     def facts(self, dataset: str, names: Sequence[str], image: PurePosixPath) -> ImageFacts | None:
-        """Return what the metadata say of an image known under several names; an image without a row is noted.
+        """Return what the metadata say of an image known under several names, if only that there is no row for it.
 
         Args:
             dataset: Data set id.
@@ -68,9 +76,7 @@ class Listing(Remarks):
         if self.metadata is None:
             return None
         found = self.metadata.of(dataset, (names[0], str(image), *names[1:], image.name))
-        if found is None:
-            self.unmatched.append(shown(image))
-        return found
+        return ImageFacts(wrong=f"no row for {shown(image)}") if found is None else found
 
     def add(
         self,
@@ -80,15 +86,38 @@ class Listing(Remarks):
     ) -> None:
         """Write down one seed, its cluster and strata those of the metadata where they say any.
 
+        A seed whose row is missing or wrong cannot be used even where others are left out: its interval would be too
+        narrow.
+
         Args:
             ref: The seed as its source knows it.
             facts: What the metadata say of it.
             digests: What determines it beside its reference, as JSON values.
         """
-        if facts is not None:
+        if facts is not None and facts.wrong and self.metadata is not None:
+            problem = SeedProblem(
+                file=self.metadata.where, key="metadata", reason=facts.wrong, allowed=ONE_ROW, skipped=False
+            )
+            self.faults[ref.dataset, ref.seed_id] = (problem,)
+        elif facts is not None:
             ref = replace(ref, cluster=facts.cluster or ref.cluster, strata=facts.strata)
         self.refs.append(ref)
         self.digests.append(digests)
+
+    def fault(self, ref: SeedRef, checked: Checked) -> None:
+        """Write down a seed that cannot be used: in its place, or among what is left out.
+
+        Args:
+            ref: The seed, its locator still empty.
+            checked: What is wrong with it, and the digests of those of its files that can be read.
+        """
+        if not self.keeps:
+            self.problems += checked.problems
+            return
+        first = checked.problems[0]
+        self.refs.append(replace(ref, locator=json.dumps({UNUSABLE: [first.file, first.reason]})))
+        self.digests.append([UNUSABLE, *checked.digests])
+        self.faults[ref.dataset, ref.seed_id] = checked.problems
 
 
 class FolderSource(SeedSource):
@@ -116,11 +145,28 @@ class FolderSource(SeedSource):
             UserMistakes: ``data=`` is missing or no folder, its layout is not understood, it and the suite do not fit,
                 or files cannot be used and ``on_bad_seed`` is ``stop``: one report names every file.
         """
+        problems = self.faults().all()
+        if problems:
+            raise self.refusal(problems)
+        return self.places()
+
+    def places(self) -> Sequence[SeedRef]:
+        """Return every seed in its place, every file looked at, those that cannot be used among them.
+
+        Raises:
+            UserMistakes: As :meth:`refs`, but for files that cannot be used.
+        """
         return tuple(self._listed().refs)
+
+    def faults(self) -> Faults:
+        """Return what cannot be used and was not left out."""
+        listing = self._listed()
+        return Faults(of_seeds=listing.faults, others=tuple(listing.problems) if listing.keeps else ())
 
     def problems(self) -> Sequence[SeedProblem]:
         """Return the files and rows left out under ``on_bad_seed: skip``."""
-        return tuple(self._listed().problems)
+        listing = self._listed()
+        return () if listing.keeps else tuple(listing.problems)
 
     def notices(self) -> Sequence[str]:
         """Return what was left out, what is missing, and images that are there twice."""
@@ -185,17 +231,26 @@ class FolderSource(SeedSource):
             raise Mistake(where=shown(file), found="has another size than its image by now").as_error()
         return frozen(mask)
 
-    def _whole(
-        self, root: Path, items: Sequence[tuple[Item, Pair]], rules: Rules, listing: Listing
-    ) -> Iterator[tuple[Item, Checked]]:
-        """Look at the files of every item, and yield those that can be used; problems and traits are written down."""
-        pairs = [pair for _, pair in items]
-        for (item, pair), checked in zip(items, check_pairs(root, pairs, rules), strict=True):
-            if checked.problems:
-                listing.problems += checked.problems
-            else:
+    def _looked_at(
+        self, root: Path, items: Sequence[tuple[Item, Pair, tuple[SeedProblem, ...]]], rules: Rules, listing: Listing
+    ) -> Iterator[tuple[Item, Pair, Checked]]:
+        """Look at the files of every item in order, but for those with known problems; traits are written down.
+
+        Args:
+            root: The user's folder.
+            items: What the caller knows an image by, its files, and what is wrong with it before they are looked at.
+            rules: What settings demand.
+            listing: Takes the traits.
+
+        Yields:
+            Every item with its files, and what is to know of them: problems, where it cannot be used.
+        """
+        looks = check_pairs(root, [pair for _, pair, wrong in items if not wrong], rules)
+        for item, pair, wrong in items:
+            checked = Checked(digests=("", "", ""), problems=wrong) if wrong else next(looks)
+            if not checked.problems:
                 listing.traits.add(shown(pair.mask or pair.image), checked.traits)
-                yield item, checked
+            yield item, pair, checked
 
     # --------------------------------------------------------------------------------------------------- listing
 
@@ -205,22 +260,35 @@ class FolderSource(SeedSource):
         return self._listing
 
     def _list(self) -> Listing:
-        root, listing = self._root(), Listing()
+        root, listing = self._root(), Listing(keeps=self.settings.on_bad_seed == "stop")
         try:
             self._look(root, listing)
         except (LayoutError, BadFileError) as error:
             raise _layout_mistake(root, self.dataset, error) from error
-        if listing.problems and self.settings.on_bad_seed == "stop":
-            raise stop_at(listing.problems)
         if not listing.refs:
+            if listing.problems and listing.keeps:
+                raise stop_at(listing.problems)
             raise nothing_left(root, listing.problems, listing.nothing)
-        if listing.metadata is not None and listing.unmatched:
-            raise without_row(listing.metadata, listing.unmatched)
+        if listing.metadata is not None:
+            listing.problems += listing.metadata.problems
         listing.notices += listing.traits.notices()
         twice = sum(listing.contents.values()) - len(listing.contents)
         if twice:
             listing.notices.append(f"{twice:,} images have the very contents of another; intervals take them for two.")
         return listing
+
+
+def usable(ref: SeedRef) -> Any:
+    """Return what a seed's locator says.
+
+    Raises:
+        UserMistakes: The seed cannot be used and only keeps its place.
+    """
+    located = json.loads(ref.locator)
+    if isinstance(located, dict) and UNUSABLE in located:
+        file, reason = located[UNUSABLE]
+        raise Mistake(where=file, found=reason).as_error()
+    return located
 
 
 @contextmanager

@@ -142,7 +142,7 @@ def _pictures(root: Path, settings: LabelFolderSettings) -> LabelledFolder:
     laid = LabelledFolder(names=())
     laid.take(files)
     for paths in files.by_key.values():
-        path = single(paths, laid.problems)
+        path = single(paths, folder, laid)
         if path is not None:
             laid.entries.append(LabelEntry(image=path, name=entry_name(path, folder), labels=None))
     return laid

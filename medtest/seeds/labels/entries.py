@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from medtest.cases import Classes
@@ -35,6 +35,7 @@ class LabelEntry:
         strata: What stratifies tables.
         mask: File of the lesion's mask below the root, or None.
         index: Place in an array file; -1 for a file of its own.
+        wrong: Why it cannot be used and only keeps its place; None for a good one.
     """
 
     image: PurePosixPath
@@ -44,6 +45,12 @@ class LabelEntry:
     strata: tuple[tuple[str, str], ...] = ()
     mask: PurePosixPath | None = None
     index: int = -1
+    wrong: SeedProblem | None = None
+
+    @property
+    def problems(self) -> tuple[SeedProblem, ...]:
+        """What is wrong with it; nothing with a good one."""
+        return () if self.wrong is None else (self.wrong,)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,6 +73,17 @@ class LabelledFolder(Remarks):
     classes: tuple[str, ...] = ()
     missing: int = 0
 
+    def add_wrong(self, problem: SeedProblem, name: str, image: PurePosixPath | None = None) -> None:
+        """Add an image or row that cannot be used, in its place.
+
+        Args:
+            problem: What is wrong with it.
+            name: What its seed's id is made of.
+            image: Its file, where there is one.
+        """
+        path = PurePosixPath(name) if image is None else image
+        self.entries.append(LabelEntry(image=path, name=name, labels=None, wrong=problem))
+
 
 @dataclass(slots=True)
 class Mapped:
@@ -76,14 +94,12 @@ class Mapped:
         entries: Entries with their labels in the order of the classes; None where an entry is unlabelled.
         several: Whether the data set gives several labels to an image.
         left_out: How many images of each of the data set's names have no class.
-        problems: Entries whose labels contradict the classes.
     """
 
     classes: Classes
     several: bool = False
     entries: list[tuple[LabelEntry, tuple[str, ...] | None]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
-    problems: list[SeedProblem] = field(default_factory=list)
 
     def notices(self) -> tuple[str, ...]:
         """Say what was left out because no class stands for it."""
@@ -125,7 +141,8 @@ def map_entries(
             continue
         _map_one(entry, entry.labels, lead, mapped)
     if mapped.left_out and not any(labels for _, labels in mapped.entries):
-        mapped.entries.clear()  # films of other findings than the suite's are not healthy
+        # Films of other findings than the suite's are not healthy.
+        mapped.entries = [(entry, labels) for entry, labels in mapped.entries if entry.wrong is not None]
     return mapped
 
 
@@ -139,7 +156,7 @@ def _map_one(entry: LabelEntry, own: tuple[str, ...], lead: Mapping[str, str], m
         mapped.entries.append((entry, labels))
     elif len(labels) > 1:
         reason = f"{entry.name} is of {len(labels)} classes ({', '.join(labels)}); multi: true allows it"
-        mapped.problems.append(SeedProblem(file=str(entry.image), reason=reason))
+        mapped.entries.append((replace(entry, wrong=SeedProblem(file=str(entry.image), reason=reason)), None))
     else:
         mapped.left_out[" and ".join(without or own) or "no class"] += 1
 

@@ -15,12 +15,12 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.check import Rules
 from medtest.seeds.folders.files import below, distinct_ids, marked, metadata_of
 from medtest.seeds.folders.layout import Pair, shown
-from medtest.seeds.folders.source import FolderSource, Listing, still_there
+from medtest.seeds.folders.source import FolderSource, Listing, still_there, usable
 from medtest.seeds.labels.choice import read_folder
 from medtest.seeds.labels.entries import LabelEntry, Mapped, map_entries
 from medtest.seeds.labels.layouts.medmnist import read_image
 from medtest.seeds.labels.settings import LabelFolderSettings
-from medtest.seeds.volumes.check import Slice
+from medtest.seeds.volumes.check import Checked, Slice
 from medtest.seeds.volumes.npz_file import item_digests, npz_members
 
 
@@ -62,7 +62,7 @@ class LabelFolder(FolderSource):
         Raises:
             UserMistakes: A file has changed since it was looked at and cannot be read any more.
         """
-        given = json.loads(ref.locator)
+        given = usable(ref)
         file, index = given["image"], max(0, given["index"])
         labels = None if given["labels"] is None else tuple(given["labels"])
         if given["part"]:
@@ -93,7 +93,6 @@ class LabelFolder(FolderSource):
         listing.classes = mapped.classes
         listing.take(laid)
         listing.notices += mapped.notices()
-        listing.problems += mapped.problems
         listing.nothing = _why_nothing(mapped)
         listing.metadata = metadata_of(root, settings.metadata)
         self._add(root, self._chosen(mapped, listing), listing)
@@ -101,6 +100,9 @@ class LabelFolder(FolderSource):
     def _chosen(self, mapped: Mapped, listing: Listing) -> list[ChosenEntry]:
         """Return the entries that are taken: all, or so many of each set of labels, evenly spread; ids are distinct."""
         entries = mapped.entries
+        if not listing.keeps:
+            listing.problems += [entry.wrong for entry, _ in entries if entry.wrong is not None]
+            entries = [one for one in entries if one[0].wrong is None]
         if self.settings.per_class:
             entries = _spread(entries, self.settings.per_class)
             listing.notices.append(
@@ -115,12 +117,25 @@ class LabelFolder(FolderSource):
 
     def _add(self, root: Path, chosen: Sequence[ChosenEntry], listing: Listing) -> None:
         arrays = [one for one in chosen if one.entry.index >= 0]
-        files = [(one, Pair(image=one.entry.image, mask=one.entry.mask)) for one in chosen if one.entry.index < 0]
-        for one, checked in self._whole(root, files, Rules(reading=self._reading(), negatives=True), listing):
+        files = [
+            (one, Pair(image=one.entry.image, mask=one.entry.mask), one.entry.problems)
+            for one in chosen
+            if one.entry.index < 0
+        ]
+        rules = Rules(reading=self._reading(), negatives=True)
+        for one, _, checked in self._looked_at(root, files, rules, listing):
+            if checked.problems:
+                listing.fault(SeedRef(dataset=self.dataset, seed_id=one.seed_id), checked)
+                continue
             for part in checked.slices:
                 self._add_one(one, part, list(checked.digests[:2]), listing)
-        for one, digest in _array_digests(root, arrays, listing.problems):
-            self._add_one(one, Slice(index=one.entry.index), [digest, ""], listing)
+        for one, digest, problem in _array_digests(root, arrays, listing.problems):
+            wrong = one.entry.wrong or problem
+            if wrong is not None:
+                checked = Checked(digests=(digest, "", ""), problems=(wrong,))
+                listing.fault(SeedRef(dataset=self.dataset, seed_id=one.seed_id), checked)
+            else:
+                self._add_one(one, Slice(index=one.entry.index), [digest, ""], listing)
 
     def _add_one(self, chosen: ChosenEntry, part: Slice, digests: list[object], listing: Listing) -> None:
         entry, labels, name = chosen
@@ -164,8 +179,11 @@ def _spread(entries: Sequence[Labelled], most: int) -> list[Labelled]:
 
 def _array_digests(
     root: Path, chosen: Sequence[ChosenEntry], problems: list[SeedProblem]
-) -> Iterator[tuple[ChosenEntry, str]]:
-    """Yield entries of array files with the SHA-256 of their pixels; each member is read once."""
+) -> Iterator[tuple[ChosenEntry, str, SeedProblem | None]]:
+    """Yield entries of array files with the SHA-256 of their pixels, or why they cannot be read.
+
+    Each member is read once. One that is damaged at its end, or does not fit its checksum, is a problem of no entry.
+    """
     by_member: dict[tuple[PurePosixPath, str], dict[int, ChosenEntry]] = defaultdict(dict)
     for one in chosen:
         by_member[one.entry.image, PurePosixPath(one.entry.name).parts[0]][one.entry.index] = one
@@ -174,9 +192,12 @@ def _array_digests(
             path = below(root, str(file))
             for index, digest in enumerate(item_digests(path, npz_members(path)[f"{part}_images"])):
                 if index in wanted:
-                    yield wanted[index], digest
+                    yield wanted.pop(index), digest, None
         except (BadFileError, KeyError) as error:
-            problems.append(SeedProblem(file=shown(file), reason=str(error)))
+            problem = SeedProblem(file=shown(file), reason=str(error))
+            yield from ((one, "", problem) for _, one in sorted(wanted.items()))
+            if not wanted:
+                problems.append(problem)
 
 
 def _why_nothing(mapped: Mapped) -> str:

@@ -6,7 +6,7 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
@@ -18,7 +18,7 @@ from medtest.seeds.folders.formats import is_ignored
 from medtest.seeds.folders.layout import natural_key, shown
 from medtest.seeds.folders.pairing import Files
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
-from medtest.seeds.labels.layouts.common import Images, entry_name, images_folder, join_masks, pictures_below
+from medtest.seeds.labels.layouts.common import Images, entry_name, images_folder, join_masks, key_of, pictures_below
 from medtest.seeds.questions.settings import QuestionFolderSettings, among
 from medtest.seeds.questions.truths import contradicts, odd_truths, truths_notice
 from medtest.vqa.question_files import QuestionRow, read
@@ -67,10 +67,12 @@ class Gathered(Remarks):
     """Images with their questions as they lie below a folder.
 
     Attributes:
+        keeps: Whether images that cannot be used keep their places.
         askings: Images that are asked about, in natural order of names.
         file: The file of questions; None where there is none.
     """
 
+    keeps: bool = True
     askings: list[QuestionedImage] = field(default_factory=list)
     file: PurePosixPath | None = None
 
@@ -85,7 +87,7 @@ def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gat
     file = question_file(root, settings, dataset=dataset)
     folder = images_folder(root, settings.images)
     files = pictures_below(root, folder, settings.masks)
-    gathered = Gathered(file=file)
+    gathered = Gathered(file=file, keeps=settings.on_bad_seed == "stop")
     gathered.take(files)
     if file is None:
         entries = _every_image(files, folder, gathered)
@@ -183,10 +185,14 @@ def _speaks_of_questions(path: Path) -> bool:
 def _every_image(files: Files, folder: PurePosixPath, gathered: Gathered) -> list[LabelEntry]:
     entries = []
     for paths in files.by_key.values():
-        for path in paths[1:]:
-            reason = f"has the same name as {shown(paths[0].name)}"
-            gathered.problems.append(SeedProblem(file=shown(path), reason=reason))
-        entries.append(LabelEntry(image=paths[0], name=entry_name(paths[0], folder), labels=None))
+        entry = LabelEntry(image=paths[0], name=entry_name(paths[0], folder), labels=None)
+        doubled = [
+            SeedProblem(file=shown(path), reason=f"has the same name as {shown(paths[0].name)}") for path in paths[1:]
+        ]
+        gathered.problems += doubled[1:]
+        entries.append(replace(entry, wrong=doubled[0]) if doubled and gathered.keeps else entry)
+        if not gathered.keeps:
+            gathered.problems += doubled[:1]
     return entries
 
 
@@ -195,6 +201,7 @@ def _matched(
 ) -> list[tuple[LabelEntry, list[Answered]]]:
     """Give every row of a file of questions its image; what has none is a problem, images without a row are counted."""
     by_image: dict[PurePosixPath, dict[str, Answered]] = {}
+    without: dict[str, dict[str, Answered]] = {}
     wrong: Counter[str] = Counter()
     reasons: dict[str, str] = {}
     for row in rows:
@@ -204,20 +211,30 @@ def _matched(
             path, reasons[row.image] = None, f"of {shown(row.image)}, which {error.args[0]}"
         if path is None:
             wrong[row.image] += 1
+            without.setdefault(row.image, {})[row.question.name] = (row.question, row.answers)
             continue
         known = by_image.setdefault(path, {})
         before = known.get(row.question.name, (row.question, ()))[1]
         known[row.question.name] = (row.question, tuple(dict.fromkeys((*before, *row.answers))))
+    lost: list[tuple[LabelEntry, list[Answered]]] = []
     for name, count in wrong.items():
         questions = "1 question" if count == 1 else f"{count:,} questions"
         reason = reasons.get(name, f"of {shown(name)}, of which there is no image")
-        gathered.problems.append(SeedProblem(file=where, reason=f"{questions} {reason}"))
+        problem = SeedProblem(file=where, reason=f"{questions} {reason}")
+        if gathered.keeps:
+            entry = LabelEntry(image=PurePosixPath(name), name=key_of(name), labels=None, wrong=problem)
+            lost.append((entry, list(without[name].values())))
+        else:
+            gathered.problems.append(problem)
     left = images.count - len(by_image)
     if left:
         gathered.notices.append(f"{left:,} of {images.count:,} images have no question in {where} and are left out.")
     return [
-        (LabelEntry(image=path, name=entry_name(path, folder), labels=None), list(asked.values()))
-        for path, asked in by_image.items()
+        *(
+            (LabelEntry(image=path, name=entry_name(path, folder), labels=None), list(asked.values()))
+            for path, asked in by_image.items()
+        ),
+        *lost,
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.check import Rules
 from medtest.seeds.folders.files import distinct_ids, marked, metadata_of
 from medtest.seeds.folders.layout import Pair, shown
-from medtest.seeds.folders.source import FolderSource, Listing
+from medtest.seeds.folders.source import FolderSource, Listing, usable
 from medtest.seeds.questions.choice import QuestionedImage, gather
 from medtest.seeds.questions.settings import QuestionFolderSettings, ask_of
 from medtest.seeds.volumes.check import Checked
@@ -37,7 +38,7 @@ class QuestionFolder(FolderSource):
         Raises:
             UserMistakes: A file has changed since it was looked at and cannot be read any more.
         """
-        given = json.loads(ref.locator)
+        given = usable(ref)
         image = self._frame(given["image"], 0, tuple(given["span"]))
         return Seed(
             ref=ref,
@@ -59,16 +60,19 @@ class QuestionFolder(FolderSource):
         askings = gathered.askings
         ids = distinct_ids([one.entry.name for one in askings])
         files = [
-            ((one, seed_id), Pair(image=one.entry.image, mask=one.entry.mask))
+            ((one, seed_id), Pair(image=one.entry.image, mask=one.entry.mask), one.entry.problems)
             for one, seed_id in zip(askings, ids, strict=True)
         ]
         rules = Rules(reading=self._reading(), negatives=True)
-        for (one, seed_id), checked in self._whole(root, files, rules, listing):
-            if len(checked.slices) == 1:
-                self._add_one(one, seed_id, checked, listing)
-            else:
+        for (one, seed_id), _, checked in self._looked_at(root, files, rules, listing):
+            if len(checked.slices) != 1 and not checked.problems:
                 reason = f"holds {len(checked.slices)} images; questions are asked of files with one"
-                listing.problems.append(SeedProblem(file=shown(one.entry.image), reason=reason))
+                checked = replace(checked, problems=(SeedProblem(file=shown(one.entry.image), reason=reason),))
+            if checked.problems:
+                items = tuple(question.name for question, _ in one.asked)
+                listing.fault(SeedRef(dataset=self.dataset, seed_id=seed_id, items=items), checked)
+            else:
+                self._add_one(one, seed_id, checked, listing)
 
     def _add_one(self, one: QuestionedImage, seed_id: str, checked: Checked, listing: Listing) -> None:
         entry = one.entry

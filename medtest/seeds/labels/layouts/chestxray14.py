@@ -13,9 +13,9 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.files import table_below
 from medtest.seeds.folders.layout import LayoutError, natural_key, shown
-from medtest.seeds.folders.table import Sheet, column_name, read_table
+from medtest.seeds.folders.table import Sheet, SheetRow, column_name, read_table
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder, fold
-from medtest.seeds.labels.layouts.common import Images, list_images
+from medtest.seeds.labels.layouts.common import Images, key_of, list_images
 from medtest.seeds.labels.settings import LabelFolderSettings
 
 NO_FINDING = "no finding"
@@ -37,11 +37,13 @@ class Listed:
         labels: Findings by image, in the data set's words.
         views: View position (PA or AP) by image.
         parts: Images by part.
+        wrong: What is wrong with the row of an image that cannot be used.
     """
 
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     views: dict[str, str] = field(default_factory=dict)
     parts: dict[str, list[str]] = field(default_factory=dict)
+    wrong: dict[str, SeedProblem] = field(default_factory=dict)
 
 
 def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
@@ -54,7 +56,7 @@ def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) ->
     listed = Listed()
     for name in found.tables:
         _read(read_table(table_below(root, str(name), "table"), shown(name)), name, listed)
-    if not listed.labels:
+    if not listed.labels and not listed.wrong:
         raise LayoutError(
             "lists of images without findings",
             "put Data_Entry_2017.csv beside them, or take CheXNet's lists with 14 columns",
@@ -85,11 +87,10 @@ def _read(table: Sheet, name: PurePosixPath, listed: Listed) -> None:
     names = [row.cells[0] for row in table.rows]
     listed.parts.setdefault(_PARTS.get(name.name.lower(), ""), []).extend(names)
     if len(table.rows[0].cells) > 1:
-        table.even(table.rows, 1 + len(CHEST.names))
         for row in table.rows:
-            if set(row.cells[1:]) - {"0", "1"}:
-                found = " ".join(row.cells[1:])
-                raise UserMistakes([table.mistake(found, line=row.line, key="table", allowed="14 columns of 0 and 1")])
+            if len(row.cells) != 1 + len(CHEST.names) or set(row.cells[1:]) - {"0", "1"}:
+                listed.wrong[row.cells[0]] = _wrong(table, row, " ".join(row.cells[1:])[:80], "14 columns of 0 and 1")
+                continue
             flags = zip(CHEST.names, row.cells[1:], strict=True)
             listed.labels[row.cells[0]] = tuple(finding for finding, flag in flags if flag == "1")
 
@@ -103,16 +104,24 @@ def _read_entries(table: Sheet, listed: Listed) -> None:
     view = header.index("view_position") if "view_position" in header else -1
     for row in table.rows[1:]:
         if len(row.cells) <= max(image, findings, view):
-            raise UserMistakes([table.mistake(f"{len(row.cells)} values", line=row.line, key="table")])
+            if len(row.cells) > image:
+                found, allowed = f"{len(row.cells)} values", f"{len(header)} as in the first row"
+                listed.wrong[row.cells[image]] = _wrong(table, row, found, allowed)
+            continue
         own = (part.strip() for part in row.cells[findings].split("|"))
         listed.labels[row.cells[image]] = tuple(part for part in own if part and fold(part) != fold(NO_FINDING))
         if view >= 0:
             listed.views[row.cells[image]] = row.cells[view]
 
 
+def _wrong(table: Sheet, row: SheetRow, found: str, allowed: str) -> SeedProblem:
+    return SeedProblem(file=table.where, line=row.line, key="table", reason=found, allowed=allowed)
+
+
 def _chosen(listed: Listed, split: str) -> tuple[str, list[str]]:
     """Return the part that is taken, "" for everything, and the names of its images."""
-    everything = list(dict.fromkeys([*listed.labels, *(n for names in listed.parts.values() for n in names)]))
+    named = (*listed.labels, *listed.wrong, *(n for names in listed.parts.values() for n in names))
+    everything = list(dict.fromkeys(named))
     if split == "all" or (split == "auto" and "test" not in listed.parts):
         return "", everything
     part = "test" if split == "auto" else split
@@ -129,12 +138,15 @@ def _add(names: Iterable[str], listed: Listed, images: Images, laid: LabelledFol
         try:
             path = images.find(name)
         except KeyError as error:
-            laid.problems.append(SeedProblem(file=shown(name), reason=error.args[0]))
+            laid.add_wrong(SeedProblem(file=shown(name), reason=error.args[0]), key_of(name))
             continue
         if path is None:
             missing += 1
+        elif name in listed.wrong:
+            laid.add_wrong(listed.wrong[name], path.stem, path)
         elif name not in listed.labels:
-            laid.problems.append(SeedProblem(file=shown(path), reason="has no findings in any table"))
+            problem = SeedProblem(file=shown(path), reason="has no findings in any table")
+            laid.add_wrong(problem, path.stem, path)
         else:
             match = _PATIENT.fullmatch(path.stem)
             view = listed.views.get(name, "")

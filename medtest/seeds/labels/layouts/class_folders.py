@@ -90,7 +90,7 @@ def _add(
     video = re.compile(style.video) if style.video else None
     count = len(laid.entries)
     for key, paths in sorted(files.by_key.items(), key=lambda item: natural_key(item[0].casefold())):
-        path = single(paths, laid.problems)
+        path = single(paths, where, laid)
         if path is None:
             continue
         below = entry_name(path, where)

@@ -15,7 +15,7 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.formats import without_suffix
 from medtest.seeds.folders.layout import IMAGE_FOLDERS, MASK_FOLDERS, LayoutError, natural_key, shown
-from medtest.seeds.folders.pairing import Files, composed, list_files, mask_of
+from medtest.seeds.folders.pairing import Files, composed, list_files, mask_of, same_names
 from medtest.seeds.labels.entries import LabelledFolder
 from medtest.seeds.labels.settings import LabelFolderSettings
 
@@ -145,6 +145,8 @@ def join_masks(root: Path, folder: PurePosixPath, laid: LabelledFolder) -> None:
     laid.take(listed)
     by_key: dict[str, list[int]] = defaultdict(list)
     for place, entry in enumerate(laid.entries):
+        if entry.wrong is not None:
+            continue
         key = key_of(entry.name)
         by_key[key].append(place)
         if "/" in key:
@@ -155,7 +157,8 @@ def join_masks(root: Path, folder: PurePosixPath, laid: LabelledFolder) -> None:
         if number is None:
             continue
         if len(paths) > 1 or laid.entries[number].mask is not None:
-            laid.problems.append(SeedProblem(file=shown(paths[0]), reason="is a second mask of one image"))
+            problem = SeedProblem(file=shown(paths[0]), reason="is a second mask of one image")
+            laid.entries[number] = replace(laid.entries[number], wrong=problem)
             continue
         laid.entries[number] = replace(laid.entries[number], mask=paths[0])
         joined += 1
@@ -201,19 +204,19 @@ def rows_with_images(
     Args:
         rows: Place of each row, the name that it gives of its image, and the row.
         images: Where they are looked for.
-        laid: Takes the problems: a name of several files, an image a second time.
+        laid: Takes rows that cannot be used, in their places: a name of several files, an image a second time.
     """
     taken: set[PurePosixPath] = {entry.image for entry in laid.entries}
     for where, name, row in rows:
         try:
             path = images.find(name)
         except KeyError as error:
-            laid.problems.append(SeedProblem(file=where, reason=f"{shown(name)} {error.args[0]}"))
+            laid.add_wrong(SeedProblem(file=where, reason=f"{shown(name)} {error.args[0]}"), key_of(name))
             continue
         if path is None:
             laid.missing += 1
         elif path in taken:
-            laid.problems.append(SeedProblem(file=where, reason=f"{shown(path.name)} a second time"))
+            laid.add_wrong(SeedProblem(file=where, reason=f"{shown(path.name)} a second time"), key_of(name))
         else:
             taken.add(path)
             yield path, row
@@ -231,13 +234,13 @@ def note_missing(laid: LabelledFolder, named: str, folder: PurePosixPath, fix: s
         laid.notices.append(f"Partial: {laid.missing:,} {named} are not there.")
 
 
-def single(paths: Sequence[PurePosixPath], problems: list[SeedProblem]) -> PurePosixPath | None:
-    """Return the one path of a key; files that differ in their suffix alone are problems."""
+def single(paths: Sequence[PurePosixPath], folder: PurePosixPath, laid: LabelledFolder) -> PurePosixPath | None:
+    """Return the one path of a key; files that differ in their suffix alone keep one place and cannot be used."""
     if len(paths) == 1:
         return paths[0]
-    for path in paths:
-        others = ", ".join(shown(other.name) for other in paths if other != path)
-        problems.append(SeedProblem(file=shown(path), reason=f"has the same name as {others}"))
+    first, *others = same_names(paths)
+    laid.add_wrong(first, entry_name(paths[0], folder), paths[0])
+    laid.problems += others
     return None
 
 

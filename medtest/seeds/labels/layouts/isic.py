@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from medtest.classes import DERMOSCOPY
-from medtest.errors import UserMistakes
+from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.files import table_below
 from medtest.seeds.folders.layout import shown
@@ -16,6 +17,7 @@ from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
 from medtest.seeds.labels.layouts.common import (
     Images,
     join_masks,
+    key_of,
     list_images,
     masks_among,
     note_missing,
@@ -57,7 +59,7 @@ def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Labell
     images = Images(files)
     laid = LabelledFolder(names=NAMES, mapping=MAPPING, classes=DERMOSCOPY.names)
     laid.take(files)
-    rows = ((f"{table.where}:{row.line}", row.cells[0], label) for row, label in _labelled(table))
+    rows = ((f"{table.where}:{row.line}", row.cells[0], label) for row, label in _labelled(table, laid))
     for path, label in rows_with_images(rows, images, laid):
         mask = own.get(composed(path.stem))
         laid.entries.append(LabelEntry(image=path, name=path.stem, labels=(label,), mask=mask))
@@ -68,33 +70,47 @@ def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Labell
     return laid
 
 
-def _labelled(table: Sheet) -> list[tuple[SheetRow, str]]:
-    """Return rows with their labels, in 2017's form (a header, two columns of 0 and 1) or 2016's (two columns)."""
+def _labelled(table: Sheet, laid: LabelledFolder) -> Iterator[tuple[SheetRow, str]]:
+    """Yield rows with their labels, in 2017's form (a header, two columns of 0 and 1) or 2016's (two columns).
+
+    Rows that say something else keep their places and cannot be used.
+    """
     header = [column_name(cell) for cell in table.rows[0].cells]
-    if "melanoma" in header:
-        table.even(table.rows, len(header))
-        melanoma = header.index("melanoma")
-        keratosis = header.index("seborrheic_keratosis") if "seborrheic_keratosis" in header else -1
-        return [(row, _of_2017(table, row, melanoma, keratosis)) for row in table.rows[1:]]
-    table.even(table.rows, 2)
+    of_2017 = "melanoma" in header
+    melanoma = header.index("melanoma") if of_2017 else -1
+    keratosis = header.index("seborrheic_keratosis") if "seborrheic_keratosis" in header else -1
+    columns = len(header) if of_2017 else 2
+    for row in table.rows[of_2017:]:
+        try:
+            if len(row.cells) != columns:
+                raise _WrongRowError(f"{len(row.cells)} values", "", f"{columns} as in the first row")
+            label = _of_2017(row, melanoma, keratosis) if of_2017 else _of_2016(row)
+        except _WrongRowError as error:
+            found, key, allowed = error.args
+            problem = SeedProblem(file=table.where, line=row.line, key=key, reason=found, allowed=allowed)
+            laid.add_wrong(problem, key_of(row.cells[0]))
+            continue
+        yield row, label
+
+
+class _WrongRowError(Exception):
+    """A row that cannot be used: what was found, under which key, and what is allowed."""
+
+
+def _of_2016(row: SheetRow) -> str:
     known = {"benign": False, "malignant": True, **_FLAGS}
-    said = [(row, _value(table, row, row.cells[1].lower(), known)) for row in table.rows]
-    return [(row, "malignant" if true else "benign") for row, true in said]
+    return "malignant" if _value(row.cells[1].lower(), known) else "benign"
 
 
-def _of_2017(table: Sheet, row: SheetRow, melanoma: int, keratosis: int) -> str:
-    if _flag(table, row, melanoma):
+def _of_2017(row: SheetRow, melanoma: int, keratosis: int) -> str:
+    if _value(row.cells[melanoma], _FLAGS):
         return "melanoma"
     if keratosis >= 0:
-        return "seborrheic keratosis" if _flag(table, row, keratosis) else "nevus"
+        return "seborrheic keratosis" if _value(row.cells[keratosis], _FLAGS) else "nevus"
     return "benign"
 
 
-def _flag(table: Sheet, row: SheetRow, place: int) -> bool:
-    return _value(table, row, row.cells[place], _FLAGS)
-
-
-def _value(table: Sheet, row: SheetRow, text: str, known: dict[str, bool]) -> bool:
+def _value(text: str, known: dict[str, bool]) -> bool:
     if text not in known:
-        raise UserMistakes([table.mistake(repr(text), line=row.line, key="table", allowed=", ".join(known))])
+        raise _WrongRowError(repr(text), "table", ", ".join(known))
     return known[text]

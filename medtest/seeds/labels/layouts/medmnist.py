@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from medtest.cases import Image
 from medtest.files.images import BadFileError
+from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.facts import known
 from medtest.seeds.folders.files import table_below
@@ -59,8 +61,15 @@ def read_medmnist(root: Path, found: Found, settings: LabelFolderSettings) -> La
     for part, array in labels.items():
         digits = len(str(max(0, len(array) - 1)))
         for index, row in enumerate(array):
+            entry = LabelEntry(image=name, name=f"{part}/{index:0{digits}d}", labels=None, index=index)
+            if min(row) < 0 or (multi and max(row) > 1):
+                reason = f"{part}_labels, row {index}: {' '.join(map(str, row))[:80]}"
+                allowed = "columns of 0 and 1" if multi else "whole numbers from 0"
+                wrong = SeedProblem(file=shown(name), key="table", reason=reason, allowed=allowed)
+                laid.entries.append(replace(entry, wrong=wrong))
+                continue
             own = tuple(n for n, flag in zip(names, row, strict=False) if flag) if multi else (names[int(row[0])],)
-            laid.entries.append(LabelEntry(image=name, name=f"{part}/{index:0{digits}d}", labels=own, index=index))
+            laid.entries.append(replace(entry, labels=own))
     if len(taken) < len(parts):
         laid.notices.append(f"The {taken[0]} part is taken, {len(laid.entries):,} images; split: all takes every part.")
     return laid
@@ -84,9 +93,9 @@ def _labels(path: Path, members: dict[str, Member], part: str, settings: LabelFo
         array = array[:, None]
     if array.ndim != 2 or len(array) != images.shape[0]:
         raise BadFileError(f"holds {labels.name} of shape {labels.shape} for {images.shape[0]} images")
-    if array.dtype.kind not in "iub" or (array.size and int(array.min()) < 0):
+    if array.dtype.kind not in "iub" or (array.size and int(array.max()) < 0):
         raise BadFileError(f"holds {labels.name} as {array.dtype}; whole numbers from 0 are read")
-    if array.shape[1] > 1 and int(array.max(initial=0)) > 1:
+    if array.shape[1] > 1 and array.size and int(array.min()) > 1:
         raise BadFileError(f"holds {labels.name} in {array.shape[1]} columns with values above 1")
     return array
 

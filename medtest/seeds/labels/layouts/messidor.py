@@ -13,7 +13,7 @@ from medtest.seeds.folders.files import table_below
 from medtest.seeds.folders.layout import shown
 from medtest.seeds.folders.table import Sheet, column_name, read_table
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
-from medtest.seeds.labels.layouts.common import Images, list_images, note_missing, rows_with_images
+from medtest.seeds.labels.layouts.common import Images, key_of, list_images, note_missing, rows_with_images
 from medtest.seeds.labels.settings import LabelFolderSettings
 
 GRADES = ("0", "1", "2", "3")
@@ -63,7 +63,7 @@ def _add(table: Sheet, images: Images, laid: LabelledFolder) -> None:
                 yield where, cells[image], cells
             else:
                 reason = f"grade {cells[grade]!r} is none of {', '.join(GRADES)}"
-                laid.problems.append(SeedProblem(file=where, reason=reason))
+                laid.add_wrong(SeedProblem(file=where, reason=reason), key_of(cells[image]) or where)
 
     for path, cells in rows_with_images(graded(), images, laid):
         strata = (("department", cells[department]),) if department >= 0 else ()

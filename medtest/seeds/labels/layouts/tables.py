@@ -14,7 +14,7 @@ from medtest.seeds.folders.layout import LayoutError, shown
 from medtest.seeds.folders.metadata import CLUSTER_COLUMNS, ID_COLUMNS
 from medtest.seeds.folders.table import Sheet, SheetRow, column_name, read_table, usual_columns
 from medtest.seeds.labels.entries import LabelEntry, LabelledFolder, fold
-from medtest.seeds.labels.layouts.common import Images, entry_name, join_masks, list_images
+from medtest.seeds.labels.layouts.common import Images, entry_name, join_masks, key_of, list_images
 from medtest.seeds.labels.settings import LabelFolderSettings
 
 IMAGE_COLUMNS = (*ID_COLUMNS, *usual_columns("image_of_label"))
@@ -28,8 +28,6 @@ TRUE, FALSE = ("1", "1.0"), ("0", "0.0", "")
 
 NONE_TRUE = ("nofinding", "none", "nofindings")
 """What tables write in a column of several labels where none is true, in plain form."""
-
-MOST_PROBLEMS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +62,6 @@ def read_label_table(root: Path, found: Found, settings: LabelFolderSettings) ->
     table = read_table(table_below(root, str(name), "table"), shown(name))
     images = Images(list_images(root, [found.images]))
     columns, rows = _columns(table, images, settings)
-    table.even(rows, len(columns.names))
     laid = LabelledFolder(names=())
     laid.take(images.files)
     multi = _read_rows(table, columns, rows, settings, images, found.images, laid)
@@ -147,15 +144,26 @@ def _read_rows(
 ) -> bool:
     """Add an entry for each row, and say whether several labels may be true at once."""
     several = settings.multi is not False
-    own = [_labels(row, columns, settings.separator if several else "") for row in rows]
+    even = [len(row.cells) == len(columns.names) for row in rows]
+    own = [
+        _labels(row, columns, settings.separator if several else "") if fits else ()
+        for row, fits in zip(rows, even, strict=True)
+    ]
     flags = bool(columns.classes)
-    multi = any(len(labels) > 1 for labels in own) or (flags and any(not labels for labels in own))
+    said = [labels for labels, fits in zip(own, even, strict=True) if fits]
+    multi = any(len(labels) > 1 for labels in said) or (flags and any(not labels for labels in said))
     multi = multi if settings.multi is None else settings.multi
     if not flags and multi:
         own = [tuple(label for label in labels if fold(label) not in NONE_TRUE) for labels in own]
     seen: dict[PurePosixPath, int] = {}
     names = dict.fromkeys(columns.shown[place] for place in columns.classes)
-    for row, labels in zip(rows, own, strict=True):
+    for row, labels, fits in zip(rows, own, even, strict=True):
+        if not fits:
+            name = row.cells[columns.image] if len(row.cells) > columns.image else f"line {row.line}"
+            found, allowed = f"{len(row.cells)} values", f"{len(columns.names)} as in the first row"
+            problem = SeedProblem(file=table.where, line=row.line, reason=found, allowed=allowed)
+            laid.add_wrong(problem, key_of(name))
+            continue
         path = _image(table, row, row.cells[columns.image], images, seen, laid)
         names |= dict.fromkeys(labels)
         if path is None:
@@ -169,7 +177,9 @@ def _read_rows(
             )
         )
     laid.names = tuple(names if flags else sorted(names))
-    if not laid.entries:
+    if not any(even):
+        table.even(rows, len(columns.names))
+    if not seen and all(even):
         example = rows[0].cells[columns.image] if rows else "none"
         raise LayoutError(
             f"none of the images that {table.where} names is in {shown(folder)} (the first is {shown(example)})",
@@ -190,7 +200,7 @@ def _labels(row: SheetRow, columns: Columns, separator: str) -> tuple[str, ...]:
 def _image(
     table: Sheet, row: SheetRow, name: str, images: Images, seen: dict[PurePosixPath, int], laid: LabelledFolder
 ) -> PurePosixPath | None:
-    """Return the file that a row names; what is wrong with it becomes a problem."""
+    """Return the file that a row names; a row that names none keeps its place and cannot be used."""
     reason = ""
     path = None
     try:
@@ -204,6 +214,6 @@ def _image(
     else:
         seen[path] = row.line
         return path
-    if len(laid.problems) < MOST_PROBLEMS:
-        laid.problems.append(SeedProblem(file=f"{table.where}:{row.line}", reason=reason))
+    problem = SeedProblem(file=f"{table.where}:{row.line}", reason=reason)
+    laid.add_wrong(problem, key_of(name) or f"line {row.line}")
     return None

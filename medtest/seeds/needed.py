@@ -1,0 +1,78 @@
+"""Only files that a call needs can stop it; what is wrong with others is said in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from medtest.cases import SeedRef
+from medtest.errors import UserMistakes
+from medtest.seeds.base import SeedKey, SeedProblem, SeedSource
+
+MOST_LISTED = 10
+"""Files outside of a call that are named; more are counted."""
+
+
+def check_needed(sources: Iterable[SeedSource], needed: Collection[SeedKey], *, named: bool = True) -> list[str]:
+    """See that every seed that a call needs can be used.
+
+    What belongs to no seed (a mask without image, a file that is not read) stops a call that needs all seeds of its
+    source, for the folder is then not what it seems; any other call goes on without it.
+
+    Args:
+        sources: Sources, each listed already.
+        needed: Data sets and ids of the seeds that the call executes.
+        named: Whether files may be named: their names may be names of patients.
+
+    Returns:
+        Lines for the user on what cannot be used and is not needed.
+
+    Raises:
+        UserMistakes: A seed that is needed cannot be used; one report names every such file of all sources.
+    """
+    stops: list[UserMistakes] = []
+    lines: list[str] = []
+    for source in sources:
+        faults = source.faults()
+        stopping, rest = [], []
+        for key, problems in faults.of_seeds.items():
+            (stopping if key in needed else rest).extend(problems)
+        if faults.others:
+            whole = all((ref.dataset, ref.seed_id) in needed for ref in source.places())
+            stopping, rest = ([*faults.others, *stopping], rest) if whole else (stopping, [*faults.others, *rest])
+        if stopping:
+            stops.append(source.refusal([*dict.fromkeys(stopping)]))
+        lines += _in_lines(source, [*dict.fromkeys(rest)], named=named)
+    if len(stops) > 1:
+        heading = "; ".join(stop.heading for stop in stops)
+        raise UserMistakes([mistake for stop in stops for mistake in stop.mistakes], heading=heading)
+    if stops:
+        raise stops[0]
+    return lines
+
+
+def first_places(source: SeedSource, limit: int | None) -> list[SeedRef]:
+    """Return the first seeds of a source, all of which can be used.
+
+    Args:
+        source: The source.
+        limit: How many; None for all.
+
+    Raises:
+        UserMistakes: One of them cannot be used.
+    """
+    found = list(source.places()[:limit])
+    check_needed([source], {(ref.dataset, ref.seed_id) for ref in found})
+    return found
+
+
+def _in_lines(source: SeedSource, problems: Sequence[SeedProblem], *, named: bool) -> list[str]:
+    if not problems:
+        return []
+    count = len({problem.where for problem in problems})
+    what = "1 file" if count == 1 else f"{count:,} files"
+    lines = [f"{what} of {source.dataset} cannot be used; this call needs none of them."]
+    if named:
+        lines += [f"Not needed: {problem.where} {problem.reason}" for problem in problems[:MOST_LISTED]]
+        if len(problems) > MOST_LISTED:
+            lines.append(f"… and {len(problems) - MOST_LISTED:,} more; a call on all seeds names them.")
+    return lines
