@@ -293,7 +293,7 @@ def _check_items(suite: Suite, invocation: Invocation) -> None:
     Raises:
         UserMistakes: The oracle of a view speaks of such a question.
     """
-    items = {item for source in suite.build_seeds(invocation.data) for ref in source.refs() for item in ref.items}
+    items = {item for source in suite.build_seeds(invocation.data) for ref in source.places() for item in ref.items}
     mistakes = suite.build_oracle().unknown_items(items)
     if mistakes:
         raise UserMistakes(mistakes)

@@ -24,6 +24,7 @@ from medtest.runner.export import check_privacy
 from medtest.runner.folder import output_problems, writing_text
 from medtest.runner.records.spreadsheets import text_cell
 from medtest.runs import invocation_of
+from medtest.seeds.needed import first_places
 from medtest.suite.compose import Loaded, load
 from medtest.systems.adapters.image_files import write_image
 from medtest.vqa.answer_files import OTHER, REFUSED, RIGHT, RULES, UNPARSED, TableAnswer, beside, read_answers
@@ -86,7 +87,7 @@ def _seeds(loaded: Loaded) -> Iterator[tuple[str, Seed]]:
     sources = loaded.suite.build_seeds(invocation.data)
     several = len(sources) > 1
     for source in sources:
-        for ref in source.refs()[: invocation.limit]:
+        for ref in first_places(source, invocation.limit):
             yield (f"{ref.dataset}_{ref.seed_id}" if several else ref.seed_id), source.load(ref)
 
 

@@ -61,7 +61,7 @@ class Making:
         read_from_runs(suite, invocation, parts, wanted)
         self._runs = parts.crafted
         self._left_out = tuple(sorted(crafted_of(parts) - wanted))
-        owned = parts.refs()
+        owned = parts.needed_refs(limit=invocation.limit, only=invocation.only)
         self._owners = [number for number, _ in owned]
         self._plan = parts.plan(owned)
         names = ShownNames.of(suite.privacy, invocation.home)

@@ -121,7 +121,7 @@ class Surveyor:
         self.parts = Parts(suite, invocation.data, invocation.batch_size)
         self.names = ShownNames.of(suite.privacy, invocation.home)
         self.words = HiddenWords.of(suite, self.names.word_key)
-        refs = self.parts.refs()
+        refs = self.parts.needed_refs(limit=invocation.limit, only=invocation.only)
         plan = Plan([ref for _, ref in refs], self.parts.relations, invocation.batch_size)
         chosen = [seed.unit for seed in plan.chosen_seeds(limit=invocation.limit, only=invocation.only)]
         self.places = [SeedPlace(number, len(chosen), *refs[unit]) for number, unit in enumerate(chosen)]

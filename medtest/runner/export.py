@@ -56,7 +56,7 @@ def export_followups(suite: Suite, invocation: Invocation, to: Path) -> int:
     check_privacy(suite)
     parts = Parts(suite, invocation.data, invocation.batch_size)
     read_from_runs(suite, invocation, parts, invocation.only.relations or None)
-    refs = parts.refs()
+    refs = parts.needed_refs(limit=invocation.limit, only=invocation.only)
     plan = parts.plan(refs)
     with output_problems(to / MANIFEST):
         to.mkdir(parents=True, exist_ok=True)

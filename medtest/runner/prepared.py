@@ -19,6 +19,7 @@ from medtest.runner.privacy import ShownNames, key_fingerprint
 from medtest.runner.records.ledger import seeds_twice
 from medtest.runner.records.rows import records_schema, strata_of
 from medtest.seeds.base import SeedSource
+from medtest.seeds.needed import check_needed
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.digest import Digest, digest_of, run_digest
 from medtest.suite.misfits.altering import altering_mistakes
@@ -78,7 +79,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     owners: list[int] = []
     notices: list[str] = []
     for number, source in enumerate(sources):
-        found = source.refs()
+        found = source.places()
         refs += found
         owners += [number] * len(found)
         notices += source.notices()
@@ -106,6 +107,10 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     if mistakes:
         raise UserMistakes(mistakes)
     names = ShownNames.of(suite.privacy, invocation.home)
+    plan = Plan(refs, relations, invocation.batch_size)
+    # Parts of a run end in one folder: what one of them needs stops all, for once it is mended all are run again.
+    needed = plan.needed(limit=invocation.limit, only=_plain_seeds(plan, invocation.only, names))
+    notices += check_needed(sources, needed, named=suite.privacy.seed_ids != "hashed")
     suite, begun = (suite, []) if invocation.fresh else _as_begun(suite, invocation, sources, relations, names)
     if begun:
         systems, notices = suite.build_systems(), [*notices, *begun]
@@ -114,7 +119,6 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     notices += said
     _check_folders(list(systems), folders)
     strata = strata_of(refs)
-    plan = Plan(refs, relations, invocation.batch_size)
     chosen = _chosen_places(plan, invocation, names)
     if not chosen.any():
         notices.append(f"Shard {invocation.shard} holds none of the chosen cases: {len(refs):,} seeds in all.")

@@ -158,7 +158,7 @@ def find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Addr
     names = _names(suite, invocation)
     dataset, seed_id, key = _parsed(address)
     shown: list[str] = []
-    for number, ref in parts.refs():
+    for number, ref in parts.needed_refs(needed=()):
         known = {ref.seed_id, names.seed_id(ref.dataset, ref.seed_id)}
         if ref.dataset == dataset and seed_id in known:
             return CasePlace(source=number, ref=ref, case=_case(parts, ref, key))

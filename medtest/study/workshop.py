@@ -68,7 +68,7 @@ class Workshop:
         read_from_runs(suite, invocation, self._making, names)
         self._names = ShownNames.of(suite.privacy, invocation.home)
         self._refs: dict[tuple[str, str], tuple[int, SeedRef]] = {}
-        for number, ref in self._making.refs():
+        for number, ref in self._making.needed_refs(limit=invocation.limit, only=invocation.only):
             self._refs[ref.dataset, ref.seed_id] = (number, ref)
         self._prepared: OrderedDict[tuple[str, str], LoadedSeed] = OrderedDict()
         self._recipe = SuiteKeys(suite, self._making.relations, self._names)

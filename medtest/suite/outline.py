@@ -14,6 +14,7 @@ from medtest.preparation import prepare
 from medtest.probes import Need
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.seeds.base import SeedSource
+from medtest.seeds.needed import check_needed
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.misfits.altering import altering_mistakes
 from medtest.suite.misfits.classes import fitting_mistakes
@@ -133,7 +134,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     """
     relations = suite.build_relations()
     sources_of_seeds = suite.build_seeds(invocation.data)
-    refs = [ref for source in sources_of_seeds for ref in source.refs()]
+    refs = [ref for source in sources_of_seeds for ref in source.places()]
     systems_of_suite = suite.build_systems()
     mistakes = fitting_mistakes(sources_of_seeds, systems_of_suite)
     mistakes += missing_mistakes(suite, relations, systems_of_suite)
@@ -147,8 +148,11 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     mistakes = oracle.unknown_items({item for ref in refs for item in ref.items})
     if mistakes:
         raise UserMistakes(mistakes)
-    if suite.privacy.seed_ids == "plain":  # else seeds may be named as reports show them
+    plain = suite.privacy.seed_ids == "plain"  # else seeds may be named as reports show them
+    if plain:
         check_selection(invocation.only, refs)
+    needed = plan.needed(limit=invocation.limit, only=invocation.only)
+    unneeded = check_needed(sources_of_seeds, needed, named=suite.privacy.seed_ids != "hashed")
     seeds: dict[str, int] = {}
     cells: dict[tuple[str, str, int], int] = {}
     clusters: dict[tuple[str, str, int], set[str]] = {}
@@ -218,7 +222,11 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         follow_ups=follow_ups,
         planned=plan.total,
         seconds=sum(s.ms_per_case for s in systems) * (sources + follow_ups + _as_cases(shares)) / 1000.0,
-        notices=(*(notice for source in sources_of_seeds for notice in source.notices()), *oracle.notices()),
+        notices=(
+            *(notice for source in sources_of_seeds for notice in source.notices()),
+            *unneeded,
+            *oracle.notices(),
+        ),
         clusters=sum(map(len, of_seeds.values())),
         questions=len({item for _, item in asked if item}),
         disk=crafting.bytes_at_most(suite),
@@ -291,7 +299,10 @@ def _example_calls(
 ) -> Iterator[tuple[Asking, int]]:
     """Yield a call for every question of a data set's seeds, and how many such calls there are."""
     wanted = {(dataset, item) for dataset, item in asked if dataset == source.dataset}
-    for ref in source.refs():
+    unusable = source.faults().of_seeds
+    for ref in source.places():
+        if (ref.dataset, ref.seed_id) in unusable:
+            continue
         fresh = [item for item in ref.items if (ref.dataset, item) in wanted]
         if not fresh:
             continue

@@ -135,6 +135,10 @@ class Plan:
         """Return which cases of one question of one seed ``only`` chooses, the source first: the same for all."""
         return [True, *(_step_chosen(step.relation, step.severity, only) for step in self.shape)]
 
+    def needed(self, *, limit: int | None, only: Selection) -> set[tuple[str, str]]:
+        """Return data set and id of the seeds that a call chooses cases of."""
+        return {(seed.ref.dataset, seed.ref.seed_id) for seed in self.chosen_seeds(limit=limit, only=only)}
+
     def chosen_seeds(self, *, limit: int | None, only: Selection, shard: Shard | None = None) -> Iterator[ChosenSeed]:
         """Yield the seeds that a call chooses cases of, in order, without making their cases.
 

@@ -26,6 +26,7 @@ from medtest.relations.base import Relation
 from medtest.runner.folder import output_problems
 from medtest.runs import invocation_of
 from medtest.seeds.base import SeedSource
+from medtest.seeds.needed import check_needed
 from medtest.suite.compose import Loaded, load
 from medtest.suite.misfits.inputs import check_images
 from medtest.suite.model import Invocation, Suite
@@ -98,11 +99,11 @@ def _sources(loaded: Loaded) -> tuple[SeedSource, ...]:
 
 
 def _find(sources: Sequence[SeedSource], wanted: str, index: int) -> tuple[SeedSource, SeedRef]:
-    listed = [(source, ref) for source in sources for ref in source.refs()]
+    listed = [(source, ref) for source in sources for ref in source.places()]
     if wanted:
         by_name = {f"{ref.dataset}/{ref.seed_id}": (source, ref) for source, ref in listed}
         if wanted in by_name:
-            return by_name[wanted]
+            return _usable(*by_name[wanted])
         raise mistake(
             "--seed",
             found=wanted,
@@ -110,8 +111,13 @@ def _find(sources: Sequence[SeedSource], wanted: str, index: int) -> tuple[SeedS
             nearest=nearest_name(wanted, by_name),
         )
     if index < len(listed):
-        return listed[index]
+        return _usable(*listed[index])
     raise mistake("--index", found=str(index), allowed=f"0 to {len(listed) - 1}")
+
+
+def _usable(source: SeedSource, ref: SeedRef) -> tuple[SeedSource, SeedRef]:
+    check_needed([source], {(ref.dataset, ref.seed_id)})
+    return source, ref
 
 
 def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,8 +36,9 @@ from medtest.relations.base import CraftedRelation, Relation
 from medtest.relations.series import follow_up
 from medtest.runner.records.crafted import CraftedCases
 from medtest.runner.records.rows import params_text
-from medtest.seeds.base import SeedSource
-from medtest.suite.model import KeptFollowUps, Suite
+from medtest.seeds.base import SeedKey, SeedSource
+from medtest.seeds.needed import check_needed
+from medtest.suite.model import KeptFollowUps, Selection, Suite
 from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
 from medtest.tasks.base import SystemInput, Task, task_of
@@ -169,8 +170,31 @@ class Parts:
         return Plan((ref,), self.relations, self.batch_size).unit(0, 0)
 
     def refs(self) -> list[tuple[int, SeedRef]]:
-        """Return all seeds, each with the number of its seed source."""
+        """Return all seeds, each with the number of its seed source.
+
+        Raises:
+            UserMistakes: One of them cannot be used.
+        """
         return [(number, ref) for number, source in enumerate(self.sources) for ref in source.refs()]
+
+    def needed_refs(
+        self, *, limit: int | None = None, only: Selection | None = None, needed: Collection[SeedKey] | None = None
+    ) -> list[tuple[int, SeedRef]]:
+        """Return all seeds in their places, as :meth:`refs` does where all of them can be used.
+
+        Args:
+            limit: First N seeds of each data set that the caller needs.
+            only: Part of the plan that the caller needs.
+            needed: Data sets and ids of the seeds that the caller needs, instead of ``limit`` and ``only``.
+
+        Raises:
+            UserMistakes: One that the caller needs cannot be used.
+        """
+        found = [(number, ref) for number, source in enumerate(self.sources) for ref in source.places()]
+        if needed is None:
+            needed = self.plan(found).needed(limit=limit, only=only or Selection())
+        check_needed(self.sources, needed)
+        return found
 
     def plan(self, refs: Sequence[tuple[int, SeedRef]]) -> Plan:
         """Return the plan of seeds as :meth:`refs` lists them."""

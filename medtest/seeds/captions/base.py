@@ -20,12 +20,14 @@ from medtest.cases import Prompt, Seed, SeedRef
 from medtest.errors import Mistake
 from medtest.plugins import PartSettings, digest_name, wrong_at
 from medtest.scenes import Pool
-from medtest.seeds.base import Remarks, SeedProblem, SeedSource
+from medtest.seeds.base import Faults, Remarks, SeedProblem, SeedSource
 
 DENSITY = "density"
 """Stratum of every prompt: its level, 1 to 5."""
 WEIGHT = "weight"
 """Stratum of prompts drawn by density: for how much of the population each stands, 1 on average."""
+UNUSABLE = "unusable"
+"""Key in the locator of a row that only keeps its place."""
 OTHER_SCRIPT = "words in another script; prompts are read as English"
 
 
@@ -66,6 +68,7 @@ class Candidate:
         pool: What they say.
         cluster: What intervals resample; the id where "".
         strata: Columns that stratify tables.
+        wrong: Why its row cannot be used and only keeps its place; None for a good one.
     """
 
     seed_id: str
@@ -73,6 +76,7 @@ class Candidate:
     pool: Pool
     cluster: str = ""
     strata: tuple[tuple[str, str], ...] = ()
+    wrong: SeedProblem | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,9 +85,11 @@ class Prompts(Remarks):
 
     Attributes:
         candidates: Prompts in order.
+        loose: Rows that cannot be used and have no place.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
+    loose: list[SeedProblem] = field(default_factory=list)
 
 
 class PromptSource(SeedSource):
@@ -108,13 +114,39 @@ class PromptSource(SeedSource):
         """Return the seeds that were drawn, in the source's order.
 
         Raises:
+            UserMistakes: The source cannot be read, or has no prompt that can be used, or a row that cannot.
+        """
+        problems = self.faults().all()
+        if problems:
+            raise self.refusal(problems)
+        return self.places()
+
+    def places(self) -> Sequence[SeedRef]:
+        """Return the seeds that were drawn in their places, rows that cannot be used among them.
+
+        Raises:
             UserMistakes: The source cannot be read, or has no prompt that can be used.
         """
         return self._listed()[0]
 
+    def faults(self) -> Faults:
+        """Return the rows that cannot be used and were not left out."""
+        refs, found = self._listed()
+        there = {ref.seed_id for ref in refs}
+        wrong = [one for one in found.candidates if one.wrong is not None]
+        of_seeds = {(self.dataset, one.seed_id): (one.wrong,) for one in wrong if one.seed_id in there and one.wrong}
+        others = [one.wrong for one in wrong if one.seed_id not in there and one.wrong]
+        return Faults(of_seeds=of_seeds, others=(*others, *found.loose))
+
     def load(self, ref: SeedRef) -> Seed:
-        """Return a seed's prompt."""
+        """Return a seed's prompt.
+
+        Raises:
+            UserMistakes: Its row cannot be used and only keeps its place.
+        """
         given = json.loads(ref.locator)
+        if UNUSABLE in given:
+            raise Mistake(where=ref.seed_id, found=given[UNUSABLE]).as_error()
         prompt = Prompt(text=given["text"], pool=Pool.of_json(given["pool"]))
         return Seed(ref=ref, kind=self.task, prompt=prompt)
 
@@ -122,7 +154,7 @@ class PromptSource(SeedSource):
         """Return a SHA-256 over the seeds in order: ids, clusters, strata, words and pools."""
         head = [digest_name(type(self)).rpartition(":")[2], self.revision]
         total = hashlib.sha256(json.dumps(head, ensure_ascii=True).encode())
-        for ref in self.refs():
+        for ref in self.places():
             line = [ref.dataset, ref.seed_id, ref.cluster, list(ref.strata), ref.locator]
             total.update(json.dumps(line, ensure_ascii=True).encode() + b"\n")
         return total.hexdigest()
@@ -156,7 +188,11 @@ class PromptSource(SeedSource):
         left_out: Counter[str] = Counter()
         kept: list[tuple[Candidate, str]] = []
         for one in found.candidates:
-            if not one.pool.entities:
+            if one.wrong is not None:
+                # Of a sample nobody knows whether the row would be in it: then it has no place.
+                if settings.sample is None:
+                    kept.append((one, ""))
+            elif not one.pool.entities:
                 left_out[OTHER_SCRIPT if in_other_script(one.text) else "nothing named"] += 1
             elif len(one.pool.triples) < settings.min_triples:
                 left_out[f"fewer relations than min_triples, {settings.min_triples}"] += 1
@@ -167,9 +203,10 @@ class PromptSource(SeedSource):
         found.notices += [
             f"{count:,} of {len(found.candidates):,} prompts are left out: {why}." for why, count in left_out.items()
         ]
-        if not kept:
-            raise self._nothing(left_out)
-        levels = [level(one.pool) for one, _ in kept]
+        if not any(one.wrong is None for one, _ in kept):
+            wrong = [one.wrong for one in found.candidates if one.wrong is not None]
+            raise self.refusal([*wrong, *found.loose]) if wrong or found.loose else self._nothing(left_out)
+        levels = [0 if one.wrong is not None else level(one.pool) for one, _ in kept]
         drawn = self._draw([one.seed_id for one, _ in kept], levels)
         if settings.sample is not None:
             found.notices.append(f"{len(drawn.chosen):,} of {len(kept):,} prompts are drawn ({settings.sampling}).")
@@ -210,6 +247,9 @@ class PromptSource(SeedSource):
         return drawn
 
     def _ref(self, one: Candidate, text: str, density: int, weight: float | None) -> SeedRef:
+        if one.wrong is not None:
+            locator = json.dumps({UNUSABLE: f"{one.wrong.where}: {one.wrong.reason}"}, ensure_ascii=False)
+            return SeedRef(dataset=self.dataset, seed_id=one.seed_id, cluster=one.cluster, locator=locator)
         strata = (*one.strata, (DENSITY, str(density)))
         if weight is not None:
             strata = (*strata, (WEIGHT, repr(round(weight, 12))))

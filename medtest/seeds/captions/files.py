@@ -46,10 +46,12 @@ class CaptionRow:
     Attributes:
         image: What it is a caption of; "" where that is not said.
         text: The caption.
+        number: Which row of the file it is, from 1.
     """
 
     image: str
     text: str
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +61,14 @@ class BadRow:
     Attributes:
         place: Where it stands ("annotation 12", "line 3").
         reason: What is wrong with it.
+        image: What it is a caption of; "" where that is not said.
+        number: Which row of the file it is, from 1.
     """
 
     place: str
     reason: str
+    image: str = ""
+    number: int = 0
 
 
 def read(path: Path, where: str) -> tuple[list[CaptionRow], list[BadRow]]:
@@ -214,13 +220,20 @@ def _checked(found: Iterable[Found], where: str) -> tuple[list[CaptionRow], list
             raise stop(where, f"more than {MOST_CAPTIONS:,} captions", f"at most {MOST_CAPTIONS:,}")
         reason = _wrong(image, caption)
         if reason:
-            bad.append(BadRow(place=place, reason=reason))
+            bad.append(BadRow(place=place, reason=reason, image=_name(image), number=len(rows) + len(bad) + 1))
         else:
-            name = "" if image is None else str(image).strip()
-            rows.append(CaptionRow(image=name, text=" ".join(caption.split())))
+            number = len(rows) + len(bad) + 1
+            rows.append(CaptionRow(image=_name(image), text=" ".join(caption.split()), number=number))
     if not rows and not bad:
         raise stop(where, "no caption", LAYOUTS)
     return rows, bad
+
+
+def _name(image: Any) -> str:
+    """Return an image's name; "" where a row names none, or one that is none."""
+    if image is None or isinstance(image, bool) or not isinstance(image, str | int):
+        return ""
+    return str(image).strip() if len(str(image)) <= LONGEST_NAME else ""
 
 
 def _wrong(image: Any, caption: Any) -> str:

@@ -58,9 +58,9 @@ class GenEval(FiledPrompts):
                 found.candidates.append(_candidate(row, number - 1))
             except ValueError as error:
                 bad.append(BadRow(place=f"line {number}", reason=str(error)))
-        if not found.candidates:
+                self._keep_place(f"{number - 1:05d}", bad[-1], where, found)
+        if len(bad) == len(rows):
             raise stop(where, bad[0].reason if bad else "no prompt", _ALLOWED)
-        self._bad(bad, where, found)
 
 
 def _candidate(row: Any, index: int) -> Candidate:

@@ -81,7 +81,7 @@ class FiledPrompts(PromptSource):
         """Return the file that the suite names, or the only one there is.
 
         Raises:
-            UserMistakes: It is not there, leads out of the folder, or there are none or several.
+            UserMistakes: It is not there, or there are none or several.
         """
         root, key = data_root(self.root, self.holds), f"seeds.{self.dataset}.file"
         if self.settings.file:
@@ -98,21 +98,22 @@ class FiledPrompts(PromptSource):
             fix=f"seeds.{self.dataset}.file={found[0] if found else 'NAME'}",
         ).as_error()
 
-    def _bad(self, rows: Sequence[BadRow], where: str, found: Prompts) -> None:
-        """Write down rows that cannot be used.
+    def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
+        """Return the one report on rows that cannot be used."""
+        where = problems[0].file
+        more = f", the first {MOST_SHOWN} shown" if len(problems) > MOST_SHOWN else ""
+        heading = f"{len(problems):,} rows of {where} cannot be used{more} (on_bad_seed: skip leaves them out)"
+        if len(problems) == 1:
+            heading = f"1 row of {where} cannot be used (on_bad_seed: skip leaves it out)"
+        return UserMistakes([problem.as_mistake() for problem in problems[:MOST_SHOWN]], heading=heading)
 
-        Raises:
-            UserMistakes: There are some, and ``on_bad_seed`` is ``stop``.
-        """
-        if rows and self.settings.on_bad_seed == "stop":
-            more = f", the first {MOST_SHOWN} shown" if len(rows) > MOST_SHOWN else ""
-            heading = f"{len(rows):,} rows of {where} cannot be used{more} (on_bad_seed: skip leaves them out)"
-            if len(rows) == 1:
-                heading = f"1 row of {where} cannot be used (on_bad_seed: skip leaves it out)"
-            raise UserMistakes(
-                [Mistake(where=where, key=one.place, found=one.reason) for one in rows[:MOST_SHOWN]], heading=heading
-            )
-        found.problems += [SeedProblem(file=f"{where}, {one.place}", reason=one.reason) for one in rows]
+    def _keep_place(self, seed_id: str, row: BadRow, where: str, found: Prompts) -> None:
+        """Write down a row that cannot be used: in its place, or among those left out."""
+        if self.settings.on_bad_seed == "skip":
+            found.problems.append(SeedProblem(file=f"{where}, {row.place}", reason=row.reason))
+            return
+        wrong = SeedProblem(file=where, key=row.place, reason=row.reason)
+        found.candidates.append(Candidate(seed_id=seed_id, text="", pool=Pool(), wrong=wrong))
 
 
 class Captions(FiledPrompts):
@@ -127,16 +128,25 @@ class Captions(FiledPrompts):
         path = self._file()
         where = shown(PurePosixPath(path.name))
         rows, bad = read(path, where)
-        self._bad(bad, where, found)
         by_image: dict[str, list[CaptionRow]] = {}
-        for number, one in enumerate(rows, 1):
-            by_image.setdefault(one.image or f"line-{number:06d}", []).append(one)
-        images = sorted(by_image, key=natural_key)
-        ids = dict(zip(images, distinct_ids(images), strict=True))
+        for one in rows:
+            by_image.setdefault(_image_of(one), []).append(one)
         unread: list[BadRow] = []
         chosen = self._chosen(by_image, unread)
-        self._bad(unread, where, found)
+        wrong: dict[str, list[BadRow]] = {}
+        for row in (*bad, *unread):
+            wrong.setdefault(_image_of(row), []).append(row)
+        skip = self.settings.on_bad_seed == "skip"
+        images = sorted({**by_image, **({} if skip else wrong)}, key=natural_key)
+        ids = dict(zip(images, distinct_ids(images), strict=True))
+        for row in (*bad, *unread) if skip else ():
+            self._keep_place("", row, where, found)
         for image in images:
+            if image in wrong and not skip:  # which of its captions is asked may hang on the broken one
+                first, *others = wrong[image]
+                self._keep_place(ids[image], first, where, found)
+                found.loose += [SeedProblem(file=where, key=row.place, reason=row.reason) for row in others]
+                continue
             several = len(chosen[image]) > 1
             for number, (row, pool) in enumerate(chosen[image], 1):
                 seed_id = f"{ids[image]}-{number}" if several else ids[image]
@@ -204,8 +214,13 @@ class Captions(FiledPrompts):
             raise
         except Exception as error:  # noqa: BLE001 - as above
             why = f"the parser {self.settings.parser} broke: {type(error).__name__}: {error}"
-            unread.append(BadRow(place=short(row.text), reason=why))
+            unread.append(BadRow(place=short(row.text), reason=why, image=row.image, number=row.number))
             return None
+
+
+def _image_of(row: CaptionRow | BadRow) -> str:
+    """Return what a row is a caption of; its own place in the file where that is not said."""
+    return row.image or f"line-{row.number:06d}"
 
 
 def _relations(one: Parsed) -> int:

@@ -17,9 +17,10 @@ from medtest.cases import ImageSpec, Seed, SeedRef
 from medtest.errors import Mistake, UserMistakes
 from medtest.files import file_sha256
 from medtest.files.images import BadFileError
+from medtest.files.links import is_broken
 from medtest.phantoms.abdomen.variability import StandardBox, liver_variability, mean_box
 from medtest.plugins import PartSettings
-from medtest.seeds.base import SeedProblem, SeedSource
+from medtest.seeds.base import Faults, SeedKey, SeedProblem, SeedSource
 from medtest.seeds.volumes.layouts import VolumePair, find_pairs
 from medtest.volumes import read_labels, read_volume, volume_info
 
@@ -68,10 +69,43 @@ class LiverVolumes(SeedSource):
     def __init__(self, *, dataset: str, settings: Any, root: Path | None, suite_seed: int) -> None:
         super().__init__(dataset=dataset, settings=settings, root=root, suite_seed=suite_seed)
         self._problems: list[SeedProblem] = []
+        self._wrong: dict[SeedKey, tuple[SeedProblem, ...]] = {}
+        self._found = 0
         self._layout = ""
 
     def refs(self) -> Sequence[SeedRef]:
-        """Return every volume whose header and labels' header fit, by name."""
+        """Return every volume whose header and labels' header fit, by name.
+
+        Raises:
+            UserMistakes: There is none, or one cannot be used and ``on_bad_seed`` is ``stop``.
+        """
+        refs = self.places()
+        if self._problems and self.settings.on_bad_seed == "stop":
+            raise self.refusal(self._problems)
+        return refs
+
+    def faults(self) -> Faults:
+        """Return what cannot be used: each volume stops every call where the standard box is that of all organs."""
+        if self.settings.on_bad_seed == "skip" or not self._problems:
+            return Faults()
+        of_seeds = {key: problems for key, problems in self._wrong.items() if problems}
+        if self.settings.box is None:
+            everything = tuple(self._problems)
+            return Faults(of_seeds={(self.dataset, ref.seed_id): everything for ref in self.places()})
+        return Faults(of_seeds=of_seeds)
+
+    def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
+        """Return the one report on volumes that cannot be used."""
+        fix = "mend or remove them, or set on_bad_seed: skip"
+        wrong = [Mistake(where=problem.file, found=problem.reason, fix=fix) for problem in problems]
+        return UserMistakes(wrong, heading=f"{len(wrong)} of {self._found} volumes cannot be used")
+
+    def places(self) -> Sequence[SeedRef]:
+        """Return every volume in its place, those that cannot be used among them.
+
+        Raises:
+            UserMistakes: There is none.
+        """
         root = self._root()
         pairs = find_pairs(root, self.settings.organ)
         if not pairs:
@@ -79,13 +113,12 @@ class LiverVolumes(SeedSource):
                 where=f"data={root}", key=self.dataset, found="no volume with its labels", allowed=_KNOWN
             ).as_error()
         self._layout = pairs[0].layout
-        self._problems = [p for pair in pairs if (p := _problem(root, pair)) is not None]
-        if self._problems and self.settings.on_bad_seed == "stop":
-            fix = "mend or remove them, or set on_bad_seed: skip"
-            wrong = [Mistake(where=p.file, found=p.reason, fix=fix) for p in self._problems]
-            raise UserMistakes(wrong, heading=f"{len(wrong)} of {len(pairs)} volumes cannot be used")
-        bad = {problem.file for problem in self._problems}
-        kept = [pair for pair in pairs if not {_name(root, pair.volume), _name(root, pair.labels)} & bad]
+        self._found = len(pairs)
+        problems = {pair.name: _problem(root, pair) for pair in pairs}
+        self._wrong = {(self.dataset, name): (one,) for name, one in problems.items() if one is not None}
+        self._problems = [one for one in problems.values() if one is not None]
+        keeps = self.settings.on_bad_seed == "stop"
+        kept = [pair for pair in pairs if keeps or problems[pair.name] is None]
         if not kept:
             raise Mistake(where=f"data={root}", key=self.dataset, found="no volume that can be used").as_error()
         return tuple(
@@ -137,16 +170,16 @@ class LiverVolumes(SeedSource):
         """Return a SHA-256 over names and contents of all files, and the settings."""
         root = self._root()
         total = hashlib.sha256(json.dumps(self.settings.counted(), sort_keys=True).encode())
-        for ref in self.refs():
+        for ref in self.places():
             for name in json.loads(ref.locator):
                 for path in _contents(root / name):
                     total.update(_name(root, path).encode())
-                    total.update(bytes.fromhex(file_sha256(path)))
+                    total.update(b"" if is_broken(path) else bytes.fromhex(file_sha256(path)))
         return total.hexdigest()
 
     def problems(self) -> Sequence[SeedProblem]:
         """Return what was left out."""
-        return tuple(self._problems)
+        return tuple(self._problems) if self.settings.on_bad_seed == "skip" else ()
 
     def notices(self) -> Sequence[str]:
         """Say what was recognised and how variability is measured."""

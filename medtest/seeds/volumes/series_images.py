@@ -19,7 +19,7 @@ from medtest.files import json_sha256
 from medtest.files.images import MOST_PIXELS, BadFileError, decode_size, read_bytes
 from medtest.files.walk import DEEPEST, walk
 from medtest.plugins import PartSettings
-from medtest.seeds.base import SeedProblem, SeedSource
+from medtest.seeds.base import Faults, SeedProblem, SeedSource
 from medtest.seeds.folders.formats import PICTURES, is_ignored
 from medtest.seeds.volumes.scikit_images import NAMES, load_image
 
@@ -67,11 +67,36 @@ class SeriesImages(SeedSource):
         Raises:
             UserMistakes: A name is not known, the folder holds no picture, or one cannot be used.
         """
+        problems = self.faults().all()
+        if problems:
+            raise self.refusal(problems)
+        return self.places()
+
+    def places(self) -> Sequence[SeedRef]:
+        """Return every picture in its place, those that cannot be used among them.
+
+        Raises:
+            UserMistakes: A name is not known, or the folder holds no picture.
+        """
         return tuple(ref for ref, _ in self._listed[0])
+
+    def faults(self) -> Faults:
+        """Return what cannot be used and was not left out."""
+        if self.settings.on_bad_seed == "skip":
+            return Faults()
+        refs, problems = self._listed
+        wrong = {problem.file: problem for problem in problems}
+        found = {(ref.dataset, ref.seed_id): (wrong[ref.locator],) for ref, _ in refs if ref.locator in wrong}
+        return Faults(of_seeds=found)
+
+    def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
+        """Return the one report on files that cannot be used."""
+        fix = "mend or remove them, or set on_bad_seed: skip"
+        return UserMistakes([Mistake(where=one.file, found=one.reason, fix=fix) for one in problems[:50]])
 
     def problems(self) -> Sequence[SeedProblem]:
         """Return the files left out under ``on_bad_seed: skip``."""
-        return self._listed[1]
+        return self._listed[1] if self.settings.on_bad_seed == "skip" else ()
 
     def digest(self) -> str:
         """Return a SHA-256 over ids and contents, in order, and over the settings that change pixels."""
@@ -148,12 +173,11 @@ class SeriesImages(SeedSource):
                 digest = self._checked(path)
             except BadFileError as error:
                 problems.append(SeedProblem(file=name, reason=str(error)))
-                continue
+                if self.settings.on_bad_seed == "skip":
+                    continue
+                seed_id, digest = (name if seed_id in seen else seed_id), ""
             seen[seed_id] = name
             found.append((SeedRef(dataset=self.dataset, seed_id=seed_id, locator=name), digest))
-        if problems and self.settings.on_bad_seed == "stop":
-            fix = "mend or remove them, or set on_bad_seed: skip"
-            raise UserMistakes([Mistake(where=one.file, found=one.reason, fix=fix) for one in problems[:50]])
         if not found:
             raise _data_mistake(f"{root.name}, which holds no picture that can be used")
         return found, tuple(problems)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from medtest.errors import MedtestError
 from medtest.seeds.base import SeedSource
+from medtest.seeds.needed import first_places
 from medtest.systems.checkpoints.inputs import IMAGENET, InputKind
 from medtest.training.order import case_at
 from medtest.training.segmentation.augment import Augmentation, augment
@@ -113,7 +114,7 @@ def pairs_from_source(
         UserMistakes: Files cannot be used.
         MedtestError: The source holds no labelled image.
     """
-    refs = list(source.refs())[:limit]
+    refs = first_places(source, limit)
     loaded: list[tuple[str, NDArray[np.uint8], NDArray[np.uint8]]] = []
     for done, ref in enumerate(refs, start=1):
         seed = source.load(ref)
