@@ -15,6 +15,7 @@ from medtest.seeds.folders.layout import shown
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from medtest.cli.proof import Proof
     from medtest.seeds.datasets.inspect import Inspection
     from medtest.seeds.datasets.looked import Looked, SuiteLine
 
@@ -38,15 +39,17 @@ def inspect(
     from rich.console import Console
     from rich.progress import Progress
 
-    from medtest.seeds.datasets.inspect import inspect_path
+    from medtest.seeds.datasets.inspect import PIXEL_SECONDS, inspect_path
+    from medtest.seeds.folders.check import kept_looks
 
     console = Console(highlight=False, markup=False)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("reading sizes", total=None)
-        found = inspect_path(
-            path.expanduser(), progress=lambda done, total: bar.update(task, completed=done, total=total)
-        )
-    _tell(console, str(path), found)
+    with kept_looks(PIXEL_SECONDS):  # commands are proven on what was looked at
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+            task = bar.add_task("looking at files", total=None)
+            found = inspect_path(
+                path.expanduser(), progress=lambda done, total: bar.update(task, completed=done, total=total)
+            )
+        _tell(console, str(path), found)
     if found.empty or not found.usable:
         raise typer.Exit(int(ExitCode.MISTAKE))
 
@@ -110,13 +113,14 @@ def list_known() -> None:
 
 
 def _tell(console: Console, typed: str, found: Inspection) -> None:
+    proofs: list[Proof] = []
     for looked in found.looked:
         _tell_set(console, looked)
         if looked.line is not None:
             without = " (without the refused files)" if looked.problems else ""
-            console.print(f"  run{without}:     {_command(looked.line, typed)}", soft_wrap=True)
+            proofs.append(_tell_line(console, looked.line, typed, f"run{without}:"))
         for what, line in looked.also:
-            console.print(f"  or:      {_command(line, typed)}  ({what})", soft_wrap=True)
+            proofs.append(_tell_line(console, line, typed, "or:", f"({what})"))
         console.print()
     for name, inside in (found.archives or {}).items():
         _tell_archive(console, typed, name, inside)
@@ -125,7 +129,8 @@ def _tell(console: Console, typed: str, found: Inspection) -> None:
     if found.together is not None:
         sets = found.together.sets
         console.print(f"{len(sets)} data sets in one run: {', '.join(sets)}", style="bold", soft_wrap=True)
-        console.print(f"  run:     {_command(found.together, typed)}\n", soft_wrap=True)
+        proofs.insert(0, _tell_line(console, found.together, typed, "run:"))
+        console.print()
     if found.rest:
         console.print("No data set takes these files, and no run reads them:")
         for rest in found.rest:
@@ -138,6 +143,22 @@ def _tell(console: Console, typed: str, found: Inspection) -> None:
     if found.empty:
         formats = "PNG, JPEG, BMP, TIFF, WebP, DICOM, NIfTI"
         console.print(f"No images were found that medtest can read ({formats}).", soft_wrap=True)
+    started = next((proof for proof in proofs if proof.tokens), None)
+    if started is not None:
+        console.print(f"Looked at as a run does, this starts:\n  {started.command}", soft_wrap=True)
+
+
+def _tell_line(console: Console, line: SuiteLine, typed: str, label: str, what: str = "") -> Proof:
+    """Print a line that was proven to start, or why there is none, and return the proof."""
+    from medtest.cli.proof import prove
+
+    proof = prove(line, typed)
+    if proof.tokens:
+        notes = "  ".join(text for text in (what, f"({proof.note})" if proof.note else "") if text)
+        console.print(f"  {label:<8} {proof.command}" + (f"  {notes}" if notes else ""), soft_wrap=True)
+    else:
+        console.print(shown(f"  note:    no command for suite={line.suite}: {proof.note}"), soft_wrap=True)
+    return proof
 
 
 def _tell_set(console: Console, looked: Looked) -> None:
@@ -229,9 +250,5 @@ def _tell_suite(console: Console, typed: str, line: SuiteLine, counts: dict[str,
     if isinstance(counts, dict):
         for text in coverage(list(counts), counts):
             console.print(f"  {text}", soft_wrap=True)
-    console.print(f"  run:     {_command(line, typed)}\n", soft_wrap=True)
-
-
-def _command(line: SuiteLine, typed: str) -> str:
-    start = "python run.py" if Path("run.py").is_file() else "medtest run"
-    return shown(f"{start} {shlex.join(line.tokens(typed))}")
+    _tell_line(console, line, typed, "run:")
+    console.print()

@@ -138,6 +138,10 @@ class SeedSource(Part, ABC):
         """Return what stops a call that needs it; known after :meth:`places`."""
         return Faults()
 
+    def unread(self) -> frozenset[SeedKey]:
+        """Return the seeds of whose files headers alone were read, in a command that has little time."""
+        return frozenset()
+
     def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
         """Return the one report on files that cannot be used."""
         return stop_at(problems)

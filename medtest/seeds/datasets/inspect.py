@@ -13,7 +13,7 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found, recognise
 from medtest.seeds.datasets.facts import known, suites
 from medtest.seeds.datasets.inspect_labels import look_at_labels
-from medtest.seeds.datasets.inspect_notes import Pixels, count_notes, frame_notes, size_notes, sizes_of
+from medtest.seeds.datasets.inspect_notes import count_notes, frame_notes, look_at, size_notes, unread_notes
 from medtest.seeds.datasets.inspect_questions import (
     MODEL,
     is_taken_for_questions,
@@ -24,8 +24,10 @@ from medtest.seeds.datasets.inspect_rest import in_words, look_like_maps, set_of
 from medtest.seeds.datasets.known import chosen
 from medtest.seeds.datasets.looked import Looked, SuiteLine
 from medtest.seeds.datasets.tree import UNREAD_ARCHIVES, Tree, is_archive, tree_of_archive, tree_of_folder
+from medtest.seeds.folders.check import Rules, kept_looks
 from medtest.seeds.folders.layout import DataSet, LayoutError, shown
 from medtest.seeds.folders.pairing import pair_images, pair_with_masks
+from medtest.seeds.volumes.frames import FrameReading
 
 PIXEL_SECONDS = 30.0
 """How long pictures are decoded; what is left then is seen by its header."""
@@ -74,7 +76,7 @@ def inspect_path(path: Path, *, progress: Progress | None = None, pixel_seconds:
     Args:
         path: A folder or an archive (.zip, .tar, .tar.gz …).
         progress: Told how many of how many files' sizes were read.
-        pixel_seconds: How long pictures are read to their end, to find truncated ones.
+        pixel_seconds: How long files are read to their end; of what is left then headers alone are.
 
     Raises:
         UserMistakes: There is nothing at the path, or it can be neither read nor looked into.
@@ -84,7 +86,9 @@ def inspect_path(path: Path, *, progress: Progress | None = None, pixel_seconds:
             return _inspect_archive(path)
         if not path.is_dir():
             raise BadFileError("does not exist")
-        return _inspect_folder(path, progress or (lambda _done, _total: None), Pixels(pixel_seconds))
+        with kept_looks(pixel_seconds) as looks:
+            found = _inspect_folder(path, progress or (lambda _done, _total: None))
+            return replace(found, notes=(*found.notes, *unread_notes(looks)))
     except (BadFileError, LayoutError, OSError) as error:
         found = f"{shown(path)} {error.strerror if isinstance(error, OSError) else error}"
         allowed = "a folder with images, or an archive (.zip, .tar, .tar.gz …)"
@@ -116,7 +120,7 @@ def _sums(found: Sequence[Found]) -> list[str]:
     ]
 
 
-def _inspect_folder(root: Path, progress: Progress, pixels: Pixels) -> Inspection:
+def _inspect_folder(root: Path, progress: Progress) -> Inspection:
     tree = tree_of_folder(root)
     found = recognise(tree)
     found = questions_by_content(root, tree, found)
@@ -124,7 +128,7 @@ def _inspect_folder(root: Path, progress: Progress, pixels: Pixels) -> Inspectio
     looked, done = [], 0
     for one in found:
         maps = _look_maps(root, tree, one, found)
-        told = maps or _look(root, one, pixels, lambda number, before=done: progress(before + number, total))  # type: ignore[misc]
+        told = maps or _look(root, one, lambda number, before=done: progress(before + number, total))  # type: ignore[misc]
         looked.append(_without_refused(told))
         done += one.count
     archives, notes = _archives_in(root, tree)
@@ -135,7 +139,6 @@ def _inspect_folder(root: Path, progress: Progress, pixels: Pixels) -> Inspectio
             *_sums(found),
             *(f"{shown(text)} is not looked into" for text in tree.unreadable),
             *notes,
-            *pixels.notes(),
         ),
         archives=archives,
         suites=_suites_for(looked),
@@ -201,11 +204,11 @@ def _archives_in(root: Path, tree: Tree) -> tuple[dict[str, tuple[Looked, ...]],
 # --------------------------------------------------------------------------------------------------------- one set
 
 
-def _look_tables(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
+def _look_tables(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
     """Look at a data set whose files say what its images hold: labels or questions."""
     labels = found.holds == "labels"
     try:
-        looked = (look_at_labels if labels else look_at_questions)(root, found, pixels, progress)
+        looked = (look_at_labels if labels else look_at_questions)(root, found, progress)
     except (LayoutError, UserMistakes) as error:
         reason = f"{error.found}; {error.fix}" if isinstance(error, LayoutError) else _first_mistake(error)
         meant = found.reader != "table" if labels else found.dataset or is_taken_for_questions(root, found)
@@ -223,9 +226,9 @@ def _first_mistake(error: UserMistakes) -> str:
     return f"{mistake.found}" + (f"; {mistake.fix}" if mistake.fix else "")
 
 
-def _look(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
+def _look(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
     if found.holds in ("labels", "questions"):
-        return _look_tables(root, found, pixels, progress)
+        return _look_tables(root, found, progress)
     line = _line(found)
     dataset = DataSet(
         name=found.dataset or "set",
@@ -239,15 +242,20 @@ def _look(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], No
     except LayoutError as error:
         problem = SeedProblem(file=shown(found.where), reason=f"{error.found}; {error.fix}")
         return Looked(found=found, pairs=0, notes=count_notes(found), problems=(problem,), line=None)
-    sizes, problems = sizes_of(root, [(pair.image, pair.mask) for pair in pairing.pairs], pixels, progress)
-    frames = sum(sizes.values())
+    own = look_at(root, pairing.pairs, Rules(reading=FrameReading(), negatives=False), progress)
+    frames = sum(own.sizes.values())
     return Looked(
         found=found,
         pairs=len(pairing.pairs),
-        sizes=tuple(sizes.most_common()),
+        sizes=tuple(own.sizes.most_common()),
         rule=pairing.rule if pairing.rule != "<name>" else "",
-        notes=(*count_notes(found), *size_notes(found, sizes), *frame_notes(frames, len(pairing.pairs))),
-        problems=(*pairing.all_problems(), *problems),
+        notes=(
+            *count_notes(found),
+            *size_notes(found, own.sizes),
+            *frame_notes(frames, len(pairing.pairs)),
+            *(notice.rstrip(".") for notice in own.notices),
+        ),
+        problems=(*pairing.all_problems(), *own.problems),
         line=line,
         also=_also(found),
     )

@@ -8,25 +8,26 @@ from pathlib import Path, PurePosixPath
 
 from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.seeds.datasets.base import Found
-from medtest.seeds.datasets.inspect_notes import Pixels, size_notes, sizes_of
+from medtest.seeds.datasets.inspect_notes import look_at, size_notes
 from medtest.seeds.datasets.looked import Looked, SuiteLine
-from medtest.seeds.folders.layout import shown
+from medtest.seeds.folders.check import Rules
+from medtest.seeds.folders.layout import Pair, shown
 from medtest.seeds.labels.entries import LabelledFolder, fold
 from medtest.seeds.labels.layouts import READERS
 from medtest.seeds.labels.settings import LabelFolderSettings
+from medtest.seeds.volumes.frames import FrameReading
 from medtest.seeds.volumes.npz_file import npz_members
 
 SUITES = {"wce_folder": CAPSULE, "skin_folder": DERMOSCOPY, "fundus_folder": FUNDUS, "chest_folder": CHEST}
 """Suites for the user's labelled images, by the classes they ask for."""
 
 
-def look_at_labels(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
+def look_at_labels(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
     """Read a data set's labels and the sizes of its images.
 
     Args:
         root: The inspected folder.
         found: What a recogniser found there.
-        pixels: Reads pictures to their end.
         progress: Told how many images' sizes were read.
 
     Raises:
@@ -34,9 +35,10 @@ def look_at_labels(root: Path, found: Found, pixels: Pixels, progress: Callable[
         UserMistakes: A table cannot be read.
     """
     laid = READERS[found.reader](root, found, LabelFolderSettings(split="all"))
-    files = [(entry.image, entry.mask) for entry in laid.entries if entry.index < 0]
-    own, problems = sizes_of(root, files, pixels, progress)
-    sizes = _array_sizes(root, laid) + own
+    files = [Pair(image=one.image, mask=one.mask) for one in laid.entries if one.index < 0 and one.wrong is None]
+    own = look_at(root, files, Rules(reading=FrameReading(), negatives=True), progress)
+    sizes = _array_sizes(root, laid) + own.sizes
+    wrong = [entry.wrong for entry in laid.entries if entry.wrong is not None]
     counts = Counter(label for entry in laid.entries for label in entry.labels or ())
     none = sum(entry.labels == () for entry in laid.entries)
     suite = _suite(laid, counts)
@@ -53,8 +55,8 @@ def look_at_labels(root: Path, found: Found, pixels: Pixels, progress: Callable[
         pairs=len(laid.entries),
         classes=_classes(found, laid, counts),
         sizes=tuple(sizes.most_common()),
-        problems=(*laid.problems, *problems),
-        notes=(*size_notes(found, sizes), *(note.rstrip(".") for note in notes)),
+        problems=(*laid.problems, *wrong, *own.problems),
+        notes=(*size_notes(found, sizes), *(note.rstrip(".") for note in (*notes, *own.notices))),
         line=SuiteLine(suite=suite, data=found.where, settings=_settings(found)) if suite else None,
     )
 

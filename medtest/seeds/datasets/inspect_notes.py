@@ -2,97 +2,68 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from dataclasses import dataclass
+from pathlib import Path
 
-from medtest.files.images import BadFileError, check_decodes, read_bytes
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.facts import Facts
-from medtest.seeds.folders.formats import kind_of
-from medtest.seeds.folders.layout import shown
-from medtest.seeds.volumes.frames import FrameReading, opened_frames
-
-Files: TypeAlias = "tuple[PurePosixPath, PurePosixPath | None]"
-"""An image and its mask."""
+from medtest.seeds.folders.check import Looks, Rules, check_pairs
+from medtest.seeds.folders.layout import Pair, shown
+from medtest.seeds.folders.traits import FolderTraits
 
 MOST_SIZES = 4
 """More sizes that nobody published are not named one by one."""
 
 
-class Pixels:
-    """Decodes pictures while there is time: a truncated one may have a whole header.
+def unread_notes(looks: Looks) -> tuple[str, ...]:
+    """Return of how many files headers alone were read."""
+    if not looks.headers:
+        return ()
+    return (
+        f"pixels of {looks.read:,} of {looks.read + looks.headers:,} files were read, the others' headers alone "
+        f"(for {looks.seconds:g} s); a run reads all of them before it begins",
+    )
 
-    Args:
-        seconds: Time from the first picture on; what comes later is seen by its header alone.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesLooked:
+    """What a look at the files of a data set gave.
 
     Attributes:
-        read: Pictures whose pixels were read.
-        left: Files whose pixels were not: later pictures, volumes and DICOM files.
+        sizes: How many images of each size, ``width x height``.
+        problems: What a run would refuse.
+        notices: What is odd and stops nothing.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._end: float | None = None
-        self.read = self.left = 0
-
-    def check(self, path: Path) -> None:
-        """Decode a picture, if there is time.
-
-        Raises:
-            BadFileError: It is not whole.
-        """
-        now = time.monotonic()
-        self._end = now + self._seconds if self._end is None else self._end
-        if now >= self._end or kind_of(path.name) != "picture":
-            self.left += 1
-            return
-        self.read += 1
-        check_decodes(read_bytes(path).content)
-
-    def notes(self) -> tuple[str, ...]:
-        """Return which files' pixels were not read."""
-        if not self.left:
-            return ()
-        return (
-            f"pixels of {self.read:,} of {self.read + self.left:,} files were read, the others' headers alone "
-            f"(pictures for {self._seconds:g} s, no DICOM files and volumes); a run reads all of them before it begins",
-        )
+    sizes: Counter[str]
+    problems: tuple[SeedProblem, ...]
+    notices: tuple[str, ...]
 
 
-def sizes_of(
-    root: Path, files: Sequence[Files], pixels: Pixels, progress: Callable[[int], None]
-) -> tuple[Counter[str], list[SeedProblem]]:
-    """Return sizes of images, and which files are not whole or differ from their image.
+def look_at(root: Path, pairs: Sequence[Pair], rules: Rules, progress: Callable[[int], None]) -> FilesLooked:
+    """Look at files as a run does.
 
     Args:
         root: Where they lie.
-        files: Each image with its mask, if it has one.
-        pixels: Reads pictures to their end.
+        pairs: Each image with its mask, if it has one.
+        rules: What a run demands of them.
         progress: Told how many images were looked at.
     """
     sizes: Counter[str] = Counter()
     problems: list[SeedProblem] = []
-    reading = FrameReading()
-    for number, (now, mask) in enumerate(files, start=1):
-        try:
-            with opened_frames(root / now, reading) as image:
-                sizes[f"{image.width}x{image.height}"] += image.count
-                pixels.check(root / now)
-                if mask is not None:
-                    now = mask
-                    with opened_frames(root / now, reading) as found:
-                        reason = image.fits(found)
-                    if reason:
-                        problems.append(SeedProblem(file=shown(now), reason=reason))
-                    pixels.check(root / now)
-        except BadFileError as error:
-            problems.append(SeedProblem(file=shown(now), reason=str(error)))
+    traits = FolderTraits()
+    for number, (pair, checked) in enumerate(zip(pairs, check_pairs(root, pairs, rules), strict=True), start=1):
+        if checked.size is not None:
+            sizes[f"{checked.size[1]}x{checked.size[0]}"] += checked.count
+        if checked.problems:
+            problems += checked.problems
+        else:
+            traits.add(shown(pair.mask or pair.image), checked.traits)
         progress(number)
-    return sizes, problems
+    return FilesLooked(sizes=sizes, problems=tuple(problems), notices=tuple(traits.notices()))
 
 
 def count_notes(found: Found) -> tuple[str, ...]:

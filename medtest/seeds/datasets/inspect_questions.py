@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
-from medtest.seeds.datasets.inspect_notes import Pixels, sizes_of
+from medtest.seeds.datasets.inspect_notes import look_at
 from medtest.seeds.datasets.looked import Looked, SuiteLine
 from medtest.seeds.datasets.recognisers.question_files import questions_at
 from medtest.seeds.datasets.tree import Tree
-from medtest.seeds.folders.layout import shown
+from medtest.seeds.folders.check import Rules
+from medtest.seeds.folders.layout import Pair, shown
 from medtest.seeds.questions.choice import Gathered, files_of_questions, gather
 from medtest.seeds.questions.settings import QuestionFolderSettings
+from medtest.seeds.volumes.frames import FrameReading
 from medtest.vqa.questions import official
 
 MODEL = "model=openai_compatible"
 """A suite on real images names no model of its own; this is the one that a line begins with."""
 
 
-def look_at_questions(root: Path, found: Found, pixels: Pixels, progress: Callable[[int], None]) -> Looked:
+def look_at_questions(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
     """Read a file of questions and the sizes of its images.
 
     Args:
         root: The inspected folder.
         found: What a recogniser found there.
-        pixels: Reads pictures to their end.
         progress: Told how many images' sizes were read.
 
     Raises:
@@ -38,13 +40,16 @@ def look_at_questions(root: Path, found: Found, pixels: Pixels, progress: Callab
     file = found.tables[0].relative_to(found.where)
     settings = QuestionFolderSettings(file=str(file), images=_images_setting(found))
     gathered = gather(here, settings, dataset="folder")
-    sizes, problems = sizes_of(here, [(one.entry.image, None) for one in gathered.askings], pixels, progress)
+    entries = [one.entry for one in gathered.askings]
+    files = [Pair(image=entry.image) for entry in entries if entry.wrong is None]
+    own = look_at(here, files, Rules(reading=FrameReading(), negatives=True), progress)
+    wrong = [entry.wrong for entry in entries if entry.wrong is not None]
     return Looked(
         found=found,
-        pairs=len(gathered.askings),
+        pairs=len(files),
         questions=_in_words(gathered, found),
-        sizes=tuple(sizes.most_common()),
-        problems=tuple(_below(found.where, one) for one in (*gathered.problems, *problems)),
+        sizes=tuple(own.sizes.most_common()),
+        problems=tuple(_below(found.where, one) for one in (*gathered.problems, *wrong, *own.problems)),
         notes=tuple(notice.rstrip(".") for notice in gathered.notices),
         line=SuiteLine(suite="medvqa_clef", data=found.where, settings=_settings(here, file, settings)),
     )
@@ -80,7 +85,8 @@ def _settings(here: Path, file: PurePosixPath, settings: QuestionFolderSettings)
 
 
 def _in_words(gathered: Gathered, found: Found) -> tuple[str, ...]:
-    asked = [(question, answers) for one in gathered.askings for question, answers in one.asked]
+    whole = [one for one in gathered.askings if one.entry.wrong is None]
+    asked = [(question, answers) for one in whole for question, answers in one.asked]
     kinds = Counter(question.name for question, _ in asked)
     ours = sum(name in kinds for name in (one.name for one in official()))
     others = len(kinds) - ours
@@ -97,4 +103,4 @@ def _in_words(gathered: Gathered, found: Found) -> tuple[str, ...]:
 
 
 def _below(where: PurePosixPath, problem: SeedProblem) -> SeedProblem:
-    return SeedProblem(file=shown(where / problem.file), reason=problem.reason)
+    return replace(problem, file=shown(where / problem.file))

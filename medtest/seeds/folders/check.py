@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,7 +19,7 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.formats import kind_of
 from medtest.seeds.folders.layout import Pair, shown
 from medtest.seeds.folders.traits import LARGE, Trait
-from medtest.seeds.volumes.check import Checked, Choose, Named, check_volume
+from medtest.seeds.volumes.check import Checked, Choose, Named, check_headers, check_volume
 from medtest.seeds.volumes.frames import FrameReading
 
 THREADS = 4
@@ -52,25 +55,82 @@ Look: TypeAlias = "tuple[tuple[int, int] | None, bool]"
 """Height and width of an image, None where it cannot be read, and whether its file says that it is to be turned."""
 
 
+class Looks:
+    """What looks at files gave, kept while one command needs them twice; after some time headers alone are read.
+
+    Args:
+        seconds: Time from the first file on.
+
+    Attributes:
+        read: Files that were read to their end.
+        headers: Files of which headers alone were.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.read = self.headers = 0
+        self._end: float | None = None
+        self._kept: dict[tuple[Path, Path | None, Path | None, Rules], Checked] = {}
+
+    def look(self, root: Path, pair: Pair, rules: Rules) -> Checked:
+        """Return what is to know of a pair, looked at or remembered; safe to call from several threads."""
+        avoid = None if pair.avoid is None else Path(pair.avoid)
+        key = (root / pair.image, None if pair.mask is None else root / pair.mask, avoid, rules)
+        if key not in self._kept:
+            now = time.monotonic()
+            self._end = now + self.seconds if self._end is None else self._end
+            late = now >= self._end
+            named = _named(root, pair, rules)
+            self._kept[key] = check_headers(named, rules.reading) if late else check_pair(root, pair, rules)
+            count = sum(one is not None for one in named)
+            self.headers += count * late
+            self.read += count * (not late)
+        return self._kept[key]
+
+
+LOOKS: ContextVar[Looks | None] = ContextVar("LOOKS", default=None)
+"""Where looks are kept; None where each file is looked at whenever it is asked for, to its end."""
+
+
+@contextmanager
+def kept_looks(seconds: float) -> Iterator[Looks]:
+    """Keep what looks at files give inside; within another such block, go on with that."""
+    known = LOOKS.get()
+    looks = Looks(seconds) if known is None else known
+    token = LOOKS.set(looks)
+    try:
+        yield looks
+    finally:
+        LOOKS.reset(token)
+
+
 def check_pairs(root: Path, pairs: Sequence[Pair], rules: Rules) -> Iterator[Checked]:
     """Look at the files of images (rough masks lie below ``rules.avoid_root``), in order, streaming."""
+    looks = LOOKS.get()
+    look = check_pair if looks is None else looks.look
     threads = min(THREADS, os.cpu_count() or 1)
     if len(pairs) < 4 or threads == 1:
-        yield from (check_pair(root, pair, rules) for pair in pairs)
+        yield from (look(root, pair, rules) for pair in pairs)
         return
     waiting = iter(pairs)
     with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="check") as pool:
         while chunk := list(islice(waiting, CHUNK)):
-            yield from pool.map(lambda pair: check_pair(root, pair, rules), chunk)
+            yield from pool.map(lambda pair: look(root, pair, rules), chunk)
 
 
-def check_pair(root: Path, pair: Pair, rules: Rules) -> Checked:
-    """Look at one image, its mask and its rough mask."""
+def _named(root: Path, pair: Pair, rules: Rules) -> tuple[Named, Named | None, Named | None]:
+    """Return image, mask and rough mask, each with the name that people know it by."""
     image = (shown(pair.image), root / pair.image)
     mask = (shown(pair.mask), root / pair.mask) if pair.mask is not None else None
     rough = None
     if pair.avoid is not None and rules.avoid_root is not None:
         rough = (f"avoid: {shown(pair.avoid)}", rules.avoid_root / pair.avoid)
+    return image, mask, rough
+
+
+def check_pair(root: Path, pair: Pair, rules: Rules) -> Checked:
+    """Look at one image, its mask and its rough mask."""
+    image, mask, rough = _named(root, pair, rules)
     if any(named is not None and kind_of(named[1].name) != "picture" for named in (image, mask, rough)):
         return check_volume((image, mask, rough), rules.reading, rules.choose, negatives=rules.negatives)
     problems: list[SeedProblem] = []
@@ -84,7 +144,7 @@ def check_pair(root: Path, pair: Pair, rules: Rules) -> Checked:
     if rough is not None:
         rough_digest, _ = _mask(rough, look, rules, problems, [])
     digests = (image_digest, mask_digest, rough_digest)
-    return Checked(digests=digests, problems=tuple(problems), traits=tuple(traits))
+    return Checked(digests=digests, problems=tuple(problems), traits=tuple(traits), size=look[0])
 
 
 def _image(named: Named, rules: Rules, problems: list[SeedProblem]) -> tuple[Look, str]:

@@ -51,6 +51,7 @@ class Listing(Remarks):
         contents: Image contents that were seen, and how often; empty where nobody counts them.
         metadata: The CSV of patients and strata; None where the suite names none.
         traits: What is odd about files that are used.
+        unread: Places of seeds of whose files headers alone were read.
         classes: The classes of the labels; without names where seeds have no labels.
         nothing: Why there is no seed, should there be none.
     """
@@ -62,6 +63,7 @@ class Listing(Remarks):
     contents: Counter[str] = field(default_factory=Counter)
     metadata: Metadata | None = None
     traits: FolderTraits = field(default_factory=FolderTraits)
+    unread: list[int] = field(default_factory=list)
     classes: Classes = Classes(names=())
     nothing: str = "no images at all"
 
@@ -163,6 +165,11 @@ class FolderSource(SeedSource):
         listing = self._listed()
         return Faults(of_seeds=listing.faults, others=tuple(listing.problems) if listing.keeps else ())
 
+    def unread(self) -> frozenset[SeedKey]:
+        """Return the seeds of whose files headers alone were read, in a command that has little time."""
+        refs = self.places()
+        return frozenset((refs[at].dataset, refs[at].seed_id) for at in self._listed().unread if at < len(refs))
+
     def problems(self) -> Sequence[SeedProblem]:
         """Return the files and rows left out under ``on_bad_seed: skip``."""
         listing = self._listed()
@@ -248,6 +255,8 @@ class FolderSource(SeedSource):
         looks = check_pairs(root, [pair for _, pair, wrong in items if not wrong], rules)
         for item, pair, wrong in items:
             checked = Checked(digests=("", "", ""), problems=wrong) if wrong else next(looks)
+            if checked.headers:
+                listing.unread.append(len(listing.refs))
             if not checked.problems:
                 listing.traits.add(shown(pair.mask or pair.image), checked.traits)
             yield item, pair, checked

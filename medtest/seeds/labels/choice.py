@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from medtest.files.links import broken, is_broken
 from medtest.seeds.datasets.base import Found, recognise
 from medtest.seeds.datasets.tree import tree_of_folder
 from medtest.seeds.folders.layout import LayoutError, shown
@@ -54,7 +55,8 @@ def _explicit(root: Path, settings: LabelFolderSettings) -> list[Found]:
     if settings.table:
         table = HERE / settings.table
         if not (root / table).exists():
-            raise LayoutError(f"no file {shown(table)}", "name a table below data=PATH", key="table")
+            found = f"{shown(table)} {broken(root / table)}" if is_broken(root / table) else f"no file {shown(table)}"
+            raise LayoutError(found, "name a table below data=PATH", key="table")
         reader = "medmnist" if table.suffix.lower() == ".npz" else settings.layout
         reader = "table" if reader in ("auto", *STYLES) else reader
         if not settings.images and reader == "table":

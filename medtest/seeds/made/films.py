@@ -19,11 +19,12 @@ from medtest.cases import ImageSpec, Seed, SeedRef
 from medtest.errors import Mistake, UserMistakes
 from medtest.files import file_sha256, json_sha256
 from medtest.files.images import BadFileError, read_bytes, read_size
+from medtest.files.links import broken, is_broken
 from medtest.files.masks import read_bright
 from medtest.files.walk import DEEPEST, walk
 from medtest.phantoms.films import REVISION, make_film
 from medtest.plugins import PartSettings
-from medtest.seeds.base import SeedSource
+from medtest.seeds.base import Faults, SeedProblem, SeedSource
 from medtest.seeds.folders.formats import PICTURES, is_ignored
 
 VIDEOS = (".avi", ".mp4", ".mkv", ".mov", ".mpg", ".mpeg", ".webm")
@@ -77,6 +78,27 @@ class Films(SeedSource):
         Raises:
             UserMistakes: The folder holds no film, or frames cannot be used.
         """
+        problems = self.faults().all()
+        if problems:
+            raise self.refusal(problems)
+        return self.places()
+
+    def faults(self) -> Faults:
+        """Return the films that cannot be used."""
+        if self.root is None:
+            return Faults()
+        return Faults(of_seeds={(self.dataset, name): (one,) for name, one in self._wrong.items()})
+
+    def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
+        """Return the one report on films that cannot be used."""
+        return UserMistakes([problem.as_mistake() for problem in problems[:50]])
+
+    def places(self) -> Sequence[SeedRef]:
+        """Return every film in its place, those that cannot be used among them.
+
+        Raises:
+            UserMistakes: The folder holds no film.
+        """
         if self.root is None:
             return tuple(
                 SeedRef(dataset=self.dataset, seed_id=f"film-{index:03d}", locator=str(index))
@@ -108,7 +130,10 @@ class Films(SeedSource):
             settings = {name: value for name, value in self.settings.counted().items() if name != "count"}
             content |= {"settings": settings, "suite_seed": self.suite_seed}
         else:
-            content |= {"frames": self.settings.frames, "films": [[name, self._sha256(name)] for name in self._found]}
+            content |= {
+                "frames": self.settings.frames,
+                "films": [[name, self._sha256(name)] for name in self._found if name not in self._wrong],
+            }
         return json_sha256(content)
 
     def _made(self, index: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
@@ -141,25 +166,34 @@ class Films(SeedSource):
                 names.append(folder.relative_to(root).as_posix())
         if not names:
             raise _wrong(f"{root.name}, which holds no film")
-        self._check(sorted(names))
         return tuple(sorted(names))
 
-    def _check(self, names: Sequence[str]) -> None:
-        """Look at every film's frames once: sizes, and a truth for each frame where there is truth."""
-        mistakes: list[Mistake] = []
-        for name in names:
-            path = (self.root or Path()) / name
+    @cached_property
+    def _wrong(self) -> dict[str, SeedProblem]:
+        """What is wrong with films: sizes of frames, and a truth for each frame where there is truth."""
+        return {name: problem for name in self._found if (problem := self._problem(name)) is not None}
+
+    @property
+    def _whole(self) -> list[str]:
+        """Names of the films that can be used."""
+        return [name for name in self._found if name not in self._wrong]
+
+    def _problem(self, name: str) -> SeedProblem | None:
+        path = (self.root or Path()) / name
+        try:
+            if is_broken(path):
+                raise BadFileError(broken(path))
             if path.is_file():
-                continue
-            try:
-                frames, truths = self._files(path)
-                sizes = {read_size(frame, max_pixels=self.settings.max_pixels) for frame in (*frames, *truths)}
-                if len(sizes) > 1:
-                    raise BadFileError(f"holds frames of {len(sizes)} sizes")
-            except BadFileError as error:
-                mistakes.append(Mistake(where=name, found=str(error), allowed="frames of one size, a truth for each"))
-        if mistakes:
-            raise UserMistakes(mistakes[:50])
+                return None
+            frames, truths = self._files(path)
+            sizes = {read_size(frame, max_pixels=self.settings.max_pixels) for frame in (*frames, *truths)}
+            if len(sizes) > 1:
+                raise BadFileError(f"holds frames of {len(sizes)} sizes")
+        except BadFileError as error:
+            return SeedProblem(
+                file=name, reason=str(error), allowed="frames of one size, a truth for each", skipped=False
+            )
+        return None
 
     def _files(self, path: Path) -> tuple[list[Path], list[Path]]:
         inside = path / INPUT if (path / INPUT).is_dir() else path

@@ -55,12 +55,18 @@ class Checked:
         problems: What is wrong with its files.
         slices: Its images: one for a picture, as many as are taken of a DICOM file's frames or a volume's slices.
         traits: What is odd about them and stops nothing.
+        size: Height and width of the image or of each of its images; None where it cannot be read.
+        count: How many images the file holds, taken or not.
+        headers: Whether headers alone were read, so that more may be wrong.
     """
 
     digests: tuple[str, str, str]
     problems: tuple[SeedProblem, ...] = ()
     slices: tuple[Slice, ...] = (Slice(),)
     traits: tuple[Trait, ...] = ()
+    size: tuple[int, int] | None = None
+    count: int = 1
+    headers: bool = False
 
 
 Named: TypeAlias = tuple[str, Path]
@@ -86,10 +92,36 @@ def check_volume(
     """
     try:
         image, mask, rough = ("" if named is None else _digest(named) for named in paths)
-        slices = _slices(paths, reading, choose, negatives=negatives)
+        slices, frames = _slices(paths, reading, choose, negatives=negatives)
     except _Problem as stop:
         return Checked(digests=("", "", ""), problems=(stop.problem,))
-    return Checked(digests=(image, mask, rough), slices=tuple(slices))
+    size = frames.height, frames.width
+    return Checked(digests=(image, mask, rough), slices=tuple(slices), size=size, count=frames.count)
+
+
+def check_headers(paths: tuple[Named, Named | None, Named | None], reading: FrameReading) -> Checked:
+    """Look at the headers of a file and of its masks alone; arguments as of :func:`check_volume`."""
+    try:
+        with ExitStack() as stack:
+            frames, _ = _opened(stack, paths, reading)
+            size = frames.height, frames.width
+            return Checked(digests=("", "", ""), size=size, count=frames.count, headers=True)
+    except _Problem as stop:
+        return Checked(digests=("", "", ""), problems=(stop.problem,), headers=True)
+
+
+def _opened(
+    stack: ExitStack, paths: tuple[Named, Named | None, Named | None], reading: FrameReading
+) -> tuple[Frames, list[tuple[Named, Frames]]]:
+    """Open a file and its masks, and see that they fit."""
+    image, *masks = paths
+    frames = _open(stack, image, reading)
+    others = [(named, _open(stack, named, reading)) for named in masks if named is not None]
+    for named, other in others:
+        reason = frames.fits(other)
+        if reason:
+            raise _Problem(named[0], reason)
+    return frames, others
 
 
 def _digest(named: Named) -> str:
@@ -116,21 +148,16 @@ def _problem_of(named: Named) -> Iterator[None]:
 
 def _slices(
     paths: tuple[Named, Named | None, Named | None], reading: FrameReading, choose: Choose, *, negatives: bool
-) -> list[Slice]:
-    image, mask, avoid = paths
+) -> tuple[list[Slice], Frames]:
+    image, mask, _ = paths
     with ExitStack() as stack:
-        frames = _open(stack, image, reading)
-        others = [(named, _open(stack, named, reading)) for named in (mask, avoid) if named is not None]
-        for named, other in others:
-            reason = frames.fits(other)
-            if reason:
-                raise _Problem(named[0], reason)
+        frames, others = _opened(stack, paths, reading)
         chosen: Sequence[int] = range(0, frames.count, choose.every)
         if mask is not None:
             chosen = _with_lesion(mask, others[0][1], chosen, choose, negatives=negatives)
         elif choose.which != "all":
             chosen = [chosen[len(chosen) // 2]]
-        return _readable(image, frames, chosen)
+        return _readable(image, frames, chosen), frames
 
 
 def _readable(image: Named, frames: Frames, chosen: Sequence[int]) -> list[Slice]:

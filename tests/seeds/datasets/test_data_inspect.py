@@ -256,10 +256,11 @@ def test_every_kind_of_tar_is_looked_into(kind, tmp_path):
 def test_nothing_found_is_exit_code_2_and_says_why(tmp_path, capsys):
     kvasir_archive(tmp_path / "elsewhere")
     (tmp_path / "linked").mkdir()
-    (tmp_path / "linked" / "images").symlink_to(tmp_path / "elsewhere" / "images")
+    (tmp_path / "linked" / "images").symlink_to(tmp_path / "nowhere" / "images")
     assert run_app(["data", "inspect", str(tmp_path / "linked")]) == 2
     said = capsys.readouterr().out
-    assert "images (a link that leads out of the folder) is not looked into" in said
+    assert "images (is a broken link; bring back the file that it leads to) is not looked into" in said
+    assert "nowhere" not in said
     assert "No images were found" in said
 
 

@@ -154,12 +154,15 @@ def test_large_tables_are_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["labels.csv", "pneumoniamnist.npz"])
-def test_tables_that_lead_out_of_the_folder(tmp_path, name):
-    class_folders(tmp_path / "data", {"a": 1})
-    (tmp_path / name).write_text("file,label\na/0,x\n")
+def test_tables_that_lead_out_of_the_folder_are_read_and_broken_ones_said(tmp_path, name):
+    class_folders(tmp_path / "data", {"a": 2})
+    (tmp_path / name).write_text("file,label\na/0,x\na/1,y\n")
     (tmp_path / "data" / name).symlink_to(tmp_path / name)
+    if name.endswith(".csv"):
+        assert len(source(tmp_path / "data", table=name).refs()) == 2
+    (tmp_path / name).unlink()
     (mistake,) = mistakes_of(source(tmp_path / "data", table=name))
-    assert "leads out of the data folder" in mistake.found
+    assert f"{name} is a broken link" in mistake.found
 
 
 def test_a_label_for_each_image_is_no_class(tmp_path):

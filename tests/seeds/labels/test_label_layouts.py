@@ -248,8 +248,8 @@ def test_lists_alone_and_lists_that_are_wrong(tmp_path):
     chexnet_lists(tmp_path / "b")
     path = tmp_path / "b" / "labels" / "test_list.txt"
     path.write_text(path.read_text().replace(" 1", " 2"))
-    mistake = mistake_of(source(tmp_path / "b"))
-    assert (mistake.line, mistake.allowed) == (1, "14 columns of 0 and 1")
+    mistakes = mistakes_of(source(tmp_path / "b"))
+    assert (mistakes[0].line, mistakes[0].allowed) == (1, "14 columns of 0 and 1")
 
 
 # --------------------------------------------------------------------------------------------------------- MedMNIST

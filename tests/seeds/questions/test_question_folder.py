@@ -222,15 +222,20 @@ def test_damaged_images_are_reported_or_left_out(tmp_path: Path) -> None:
     assert len(mistakes_of(source(tmp_path, max_pixels=10))) == 3
 
 
-def test_links_do_not_lead_out(tmp_path: Path) -> None:
+def test_links_are_followed_and_broken_ones_are_no_file_of_questions(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     clef(outside)
     root = tmp_path / "data"
-    picture(root / "images" / "a.png", 1)
-    (root / "gt.json").symlink_to(outside / "gt.json")
+    root.mkdir()
+    (root / "images").symlink_to(outside / "images")
+    (outside / "gt.json").rename(outside / "5d41402a")
+    (root / "gt.json").symlink_to(outside / "5d41402a")
+    for seeds in (source(root), source(root, file="gt.json")):
+        assert [ref.seed_id for ref in seeds.refs()] == list(CLEF_IDS)
+    (outside / "5d41402a").unlink()
     assert source(root).refs()[0].items == tuple(one.name for one in in_slide_order())
     (mistake,) = mistakes_of(source(root, file="gt.json"))
-    assert "leads out" in mistake.found
+    assert "is a broken link" in mistake.found and "5d41402a" not in mistake.found
 
 
 def test_a_file_that_goes_while_a_run_lasts(tmp_path: Path) -> None:

@@ -1,0 +1,116 @@
+"""Commands that are proven to start before they are printed: composed, their seeds listed, their systems checked."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtest.errors import MedtestError, UserMistakes
+from medtest.seeds.folders.layout import shown
+
+if TYPE_CHECKING:
+    from medtest.seeds.base import SeedSource
+    from medtest.seeds.datasets.looked import SuiteLine
+    from medtest.suite.compose import Loaded
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What became of a line for the command line.
+
+    Attributes:
+        tokens: The line that starts; empty where none does.
+        note: What is to know of it, or why there is none.
+    """
+
+    tokens: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def command(self) -> str:
+        """The line as one types it."""
+        start = "python run.py" if Path("run.py").is_file() else "medtest run"
+        return shown(f"{start} {shlex.join(self.tokens)}")
+
+
+def prove(line: SuiteLine, typed: str) -> Proof:
+    """Do what a run does before it loads anything heavy, and return the line that gets through.
+
+    A model that needs an address, which nobody knows here, is planned; where not every file was read to its end,
+    the line takes the first images, which were.
+
+    Args:
+        line: How to run on a data set.
+        typed: The inspected path as it was typed.
+    """
+    tokens = line.tokens(typed)
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        return _proof(tokens)
+    except UserMistakes as error:
+        return Proof(note="; ".join(_in_words(error)))
+    except (MedtestError, OSError) as error:
+        return Proof(note=str(error))
+    finally:
+        logging.disable(before)
+
+
+def _proof(tokens: tuple[str, ...]) -> Proof:
+    from medtest.runner.prepared import prepare_run
+    from medtest.runs import invocation_of
+    from medtest.suite.compose import load
+    from medtest.suite.outline import outline
+
+    name, *overrides = (token.removeprefix("suite=") if at == 0 else token for at, token in enumerate(tokens))
+    loaded = load(name, [*overrides, "plan=true"])
+    invocation = invocation_of(loaded)
+    sources = loaded.suite.build_seeds(invocation.data)
+    first = _first_read(sources)
+    limit: tuple[str, ...] = ()
+    note = ""
+    if first is not None:
+        limit, note = (f"limit={first}",), "the first images, whose files were read to their end"
+        invocation = replace(invocation, limit=first)
+    try:
+        load(name, overrides, for_run=True)
+        prepare_run(loaded.suite, invocation)
+    except UserMistakes as error:
+        if not _of_systems(error, loaded):
+            raise
+        outline(loaded.suite, invocation)
+        needs = "; ".join(mistake.fix or mistake.allowed for mistake in error.mistakes)
+        return Proof(tokens=(*tokens, *limit, "plan=true"), note=f"to ask the model: {needs}, without plan=true")
+    return Proof(tokens=(*tokens, *limit), note=note)
+
+
+def _first_read(sources: Sequence[SeedSource]) -> int | None:
+    """Return how many of the first seeds of every data set were read to their end; None for all of them."""
+    found: list[int] = []
+    for source in sources:
+        unread = source.unread()
+        counts: dict[str, int] = {}
+        ended: set[str] = set()
+        for ref in source.places() if unread else ():
+            if (ref.dataset, ref.seed_id) in unread:
+                ended.add(ref.dataset)
+            counts[ref.dataset] = counts.get(ref.dataset, 0) + (ref.dataset not in ended)
+        found += [count for dataset, count in counts.items() if dataset in ended]
+    return max(1, min(found)) if found else None
+
+
+def _of_systems(error: UserMistakes, loaded: Loaded) -> bool:
+    """Say whether all mistakes are of systems: of an address or a name that only the user knows."""
+    names = {name for key, system in loaded.suite.build_systems().items() for name in (key, system.record_name)}
+    return all(mistake.where in names for mistake in error.mistakes)
+
+
+def _in_words(error: UserMistakes) -> list[str]:
+    return [
+        f"{mistake.where}: {mistake.found}" + (f"; {mistake.fix}" if mistake.fix else "")
+        for mistake in error.mistakes[:3]
+    ]
