@@ -15,7 +15,12 @@ from medtest.seeds.folders.layout import shown
 if TYPE_CHECKING:
     from medtest.seeds.base import SeedSource
     from medtest.seeds.datasets.looked import SuiteLine
-    from medtest.suite.compose import Loaded
+
+MODEL = "model=openai_compatible"
+"""A model that no suite knows the address of."""
+
+EXAMPLE = ("base_url=http://127.0.0.1:8000/v1", "model_name=NAME")
+"""An address as it may be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +45,8 @@ class Proof:
 def prove(line: SuiteLine, typed: str) -> Proof:
     """Do what a run does before it loads anything heavy, and return the line that gets through.
 
-    A model that needs an address, which nobody knows here, is planned; where not every file was read to its end,
-    the line takes the first images, which were.
+    A model whose address only the user knows is planned with an example of one; where not every file was read to its
+    end, the line takes the first images, which were.
 
     Args:
         line: How to run on a data set.
@@ -64,28 +69,20 @@ def _proof(tokens: tuple[str, ...]) -> Proof:
     from medtest.runner.prepared import prepare_run
     from medtest.runs import invocation_of
     from medtest.suite.compose import load
-    from medtest.suite.outline import outline
 
+    notes: list[str] = []
+    if MODEL in tokens:
+        tokens = (*tokens, *EXAMPLE, "plan=true")
+        notes.append("with your server's address and its model, without plan=true, it is asked")
     name, *overrides = (token.removeprefix("suite=") if at == 0 else token for at, token in enumerate(tokens))
-    loaded = load(name, [*overrides, "plan=true"])
+    loaded = load(name, overrides, for_run=True)
     invocation = invocation_of(loaded)
-    sources = loaded.suite.build_seeds(invocation.data)
-    first = _first_read(sources)
-    limit: tuple[str, ...] = ()
-    note = ""
+    first = _first_read(loaded.suite.build_seeds(invocation.data))
     if first is not None:
-        limit, note = (f"limit={first}",), "the first images, whose files were read to their end"
-        invocation = replace(invocation, limit=first)
-    try:
-        load(name, overrides, for_run=True)
-        prepare_run(loaded.suite, invocation)
-    except UserMistakes as error:
-        if not _of_systems(error, loaded):
-            raise
-        outline(loaded.suite, invocation)
-        needs = "; ".join(mistake.fix or mistake.allowed for mistake in error.mistakes)
-        return Proof(tokens=(*tokens, *limit, "plan=true"), note=f"to ask the model: {needs}, without plan=true")
-    return Proof(tokens=(*tokens, *limit), note=note)
+        tokens, invocation = (*tokens, f"limit={first}"), replace(invocation, limit=first)
+        notes.append("the first images, whose files were read to their end")
+    prepare_run(loaded.suite, invocation)
+    return Proof(tokens=tokens, note="; ".join(notes))
 
 
 def _first_read(sources: Sequence[SeedSource]) -> int | None:
@@ -101,12 +98,6 @@ def _first_read(sources: Sequence[SeedSource]) -> int | None:
             counts[ref.dataset] = counts.get(ref.dataset, 0) + (ref.dataset not in ended)
         found += [count for dataset, count in counts.items() if dataset in ended]
     return max(1, min(found)) if found else None
-
-
-def _of_systems(error: UserMistakes, loaded: Loaded) -> bool:
-    """Say whether all mistakes are of systems: of an address or a name that only the user knows."""
-    names = {name for key, system in loaded.suite.build_systems().items() for name in (key, system.record_name)}
-    return all(mistake.where in names for mistake in error.mistakes)
 
 
 def _in_words(error: UserMistakes) -> list[str]:

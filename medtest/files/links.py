@@ -18,9 +18,7 @@ _MENDS = (
 
 def unreadable(path: Path, error: OSError) -> str:
     """Return why a path cannot be read, in one phrase that goes on from its name; where a link leads is not in it."""
-    if error.errno == errno.ELOOP:
-        return "is a link that leads to itself"
-    if error.errno == errno.ENOENT and path.is_symlink():
+    if error.errno in (errno.ELOOP, errno.ENOENT) and path.is_symlink():
         return broken(path)
     return f"cannot be read ({error.strerror or type(error).__name__})"
 
@@ -28,9 +26,11 @@ def unreadable(path: Path, error: OSError) -> str:
 def broken(path: Path) -> str:
     """Return what to say of a link that leads nowhere: what brings its file, as far as where it leads shows that."""
     try:
-        leads = path.readlink().as_posix()
-    except OSError:
-        leads = ""
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return "is a link that leads to itself"
+    leads = path.readlink().as_posix() if path.is_symlink() else ""
     mend = next((how for part, how in _MENDS if part in leads), "bring back the file that it leads to")
     return f"is a broken link; {mend}"
 

@@ -65,6 +65,10 @@ def first_places(source: SeedSource, limit: int | None) -> list[SeedRef]:
     return found
 
 
+def _in_words(problem: SeedProblem) -> str:
+    return f"{problem.where} {problem.reason}" + (f" (allowed: {problem.allowed})" if problem.allowed else "")
+
+
 def _in_lines(source: SeedSource, problems: Sequence[SeedProblem], *, named: bool) -> list[str]:
     if not problems:
         return []
@@ -72,7 +76,7 @@ def _in_lines(source: SeedSource, problems: Sequence[SeedProblem], *, named: boo
     what = "1 file" if count == 1 else f"{count:,} files"
     lines = [f"{what} of {source.dataset} cannot be used; this call needs none of them."]
     if named:
-        lines += [f"Not needed: {problem.where} {problem.reason}" for problem in problems[:MOST_LISTED]]
+        lines += [f"Not needed: {_in_words(problem)}" for problem in problems[:MOST_LISTED]]
         if len(problems) > MOST_LISTED:
             lines.append(f"… and {len(problems) - MOST_LISTED:,} more; a call on all seeds names them.")
     return lines

@@ -42,6 +42,27 @@ def distinct_ids(names: Sequence[str]) -> list[str]:
     return [one if often[one] == 1 else hashed_id(one, name) for one, name in zip(ids, names, strict=True)]
 
 
+def ids_in_place(names: Sequence[str], good: Sequence[bool]) -> list[str]:
+    """Return an id for each image or row; those that cannot be used never change the id of one that can.
+
+    Args:
+        names: As of :func:`distinct_ids`; those that cannot be used may repeat one.
+        good: Which can be used.
+    """
+    own = iter(distinct_ids([name for name, fits in zip(names, good, strict=True) if fits]))
+    ids = [next(own) if fits else "" for fits in good]
+    taken = set(ids)
+    for place, name in enumerate(names):
+        if good[place]:
+            continue
+        seed_id = id_of(PurePosixPath(name).parts)
+        if seed_id in taken:
+            seed_id = hashed_id(seed_id, f"{name} {place}")
+        ids[place] = seed_id
+        taken.add(seed_id)
+    return ids
+
+
 def hashed_id(seed_id: str, name: str) -> str:
     """Return an id with a hash of a name at its end."""
     return f"{seed_id[: LONGEST_ID - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -13,7 +13,7 @@ from medtest.files.images import BadFileError
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.check import Rules
-from medtest.seeds.folders.files import below, distinct_ids, marked, metadata_of
+from medtest.seeds.folders.files import below, ids_in_place, marked, metadata_of
 from medtest.seeds.folders.layout import Pair, shown
 from medtest.seeds.folders.source import FolderSource, Listing, still_there, usable
 from medtest.seeds.labels.choice import read_folder
@@ -109,7 +109,7 @@ class LabelFolder(FolderSource):
                 f"At most {self.settings.per_class:,} images of each class are taken, {len(entries):,} of "
                 f"{len(mapped.entries):,}."
             )
-        ids = distinct_ids([entry.name for entry, _ in entries])
+        ids = ids_in_place([entry.name for entry, _ in entries], [entry.wrong is None for entry, _ in entries])
         return [
             ChosenEntry(entry=entry, labels=labels, seed_id=seed_id)
             for (entry, labels), seed_id in zip(entries, ids, strict=True)

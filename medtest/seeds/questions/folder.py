@@ -12,7 +12,7 @@ from medtest.cases import Ask, Seed, SeedRef
 from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.check import Rules
-from medtest.seeds.folders.files import distinct_ids, marked, metadata_of
+from medtest.seeds.folders.files import ids_in_place, marked, metadata_of
 from medtest.seeds.folders.layout import Pair, shown
 from medtest.seeds.folders.source import FolderSource, Listing, usable
 from medtest.seeds.questions.choice import QuestionedImage, gather
@@ -58,7 +58,7 @@ class QuestionFolder(FolderSource):
         listing.nothing = "no image with a question"
         listing.metadata = metadata_of(root, self.settings.metadata)
         askings = gathered.askings
-        ids = distinct_ids([one.entry.name for one in askings])
+        ids = ids_in_place([one.entry.name for one in askings], [one.entry.wrong is None for one in askings])
         files = [
             ((one, seed_id), Pair(image=one.entry.image, mask=one.entry.mask), one.entry.problems)
             for one, seed_id in zip(askings, ids, strict=True)
