@@ -212,6 +212,27 @@ def test_each_seed_is_the_same_changed_missing_or_new(
     assert "have the same bits" in said and "not compared: their seeds are not the same here" in said
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need rights that not every user of Windows has")
+def test_data_of_a_pack_do_not_lead_out_of_it(tmp_path: Path) -> None:
+    """The user's own folder is trusted, that of a pack which came as a folder is not."""
+    data, suite = pictures(tmp_path / "data", 2), team(tmp_path / "suites")
+    file = packed(tmp_path / "p.zip", f"suite={suite}", f"data={data}", "images=true")
+    for what in ("file", "further file", "folder"):
+        images = unpacked(file, tmp_path / what / "pack") / "data" / "images"
+        outside = tmp_path / what / "secret"
+        if what == "folder":
+            images.rename(outside)
+            images.symlink_to(outside)
+        elif what == "file":
+            (images / "case 0.png").rename(outside)
+            (images / "case 0.png").symlink_to(outside)
+        else:
+            (images / "case 9.png").symlink_to(data / "images" / "case 0.jpg")
+        with pytest.raises(UserMistakes, match="a link, data/images.*: what it leads to is not in the pack") as caught:
+            checked(tmp_path / what / "pack")
+        assert "secret" not in str(caught.value)
+
+
 def test_files_of_other_kinds_with_the_same_pixels_are_the_same_data(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
