@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks._clock import processor_seconds
 from medtest.cases import Ask, Seed, SeedRef
 from medtest.plugins import PartInfo, PartSettings, part
 from medtest.runner import Limits, RunOutcome, run_suite
@@ -88,7 +88,7 @@ class Measured:
     Attributes:
         calls: Cases, each one call.
         seconds: From the first worker that is ready to the last record, on the clock.
-        processor: Of the run's own process and its worker, start included.
+        processor: Seconds of the run's own process and its worker, the worker's start included.
     """
 
     calls: int
@@ -98,7 +98,7 @@ class Measured:
 
 def product(base_url: str, seeds: int, in_flight: int) -> Measured:
     """Run the suite in a folder of its own: cache, ledger and records on, MLflow and pictures off."""
-    before = _processor()
+    before = processor_seconds()
     with tempfile.TemporaryDirectory() as home:
         invocation = Invocation(home=Path(home), quiet=True, track=False)
         done: RunOutcome = run_suite(noise_suite(base_url, seeds, in_flight), invocation, limits=Limits(samples=0))
@@ -106,9 +106,4 @@ def product(base_url: str, seeds: int, in_flight: int) -> Measured:
             raise SystemExit("stopped before the run was whole: no figure")
         (system,) = done.systems
         assert system.finished == system.planned == seeds * CALLS_A_SEED, done.notices  # noqa: S101 - else no figure
-    return Measured(calls=system.finished, seconds=done.running_seconds, processor=_processor() - before)
-
-
-def _processor() -> float:
-    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in spent)
+    return Measured(calls=system.finished, seconds=done.running_seconds, processor=processor_seconds() - before)

@@ -25,6 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._sizes import options
+
 EPSILON, STEP = 4 / 255, 1 / 255
 TARGET = 1.05
 WHAT = {"attnmel": "dermoscopy", "inceptionv3_dr": "fundus", "chexnet": "chest"}
@@ -158,7 +160,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--cases", type=int, nargs="*", default=[8, 16])
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
+    chosen = options(parser, steps=2, batch=[1], rounds=1, cases=[4])
     if chosen.memory_of:
         print(crafted_memory(chosen.model, chosen.memory_of, chosen.steps))
         return 0

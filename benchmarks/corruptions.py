@@ -28,6 +28,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import cv2
 import numpy as np
 
+from benchmarks._sizes import options
 from medtest.cases import Address, PreparedSeed, SeedRef
 from medtest.plugins import parts
 from medtest.relations.base import Relation
@@ -51,6 +52,7 @@ import json, os, sys, time
 import numpy as np
 import cv2
 from imagecorruptions import corrupt, corruptions
+from benchmarks._sizes import options
 cv2.setNumThreads(1)
 gaussian = corruptions.gaussian  # Later versions of scikit-image have another name for its option.
 corruptions.gaussian = lambda image, multichannel=False, **rest: gaussian(
@@ -167,20 +169,20 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=7, help="passes, of which the best counts")
     parser.add_argument("--only", nargs="*", default=[], help="types, without corruption_")
     parser.add_argument("--imagecorruptions", metavar="PYTHON", help="interpreter that can import imagecorruptions")
-    options = parser.parse_args()
+    chosen = options(parser, passes=1)
     cv2.setNumThreads(1)
     image = picture()
     names = [n.removeprefix(PREFIX) for n in parts("relations") if n.startswith(PREFIX)]
-    names = [name for name in names if not options.only or name in options.only]
+    names = [name for name in names if not chosen.only or name in chosen.only]
     theirs = reference(
-        options.imagecorruptions, [n for n in names if n in {*STORED, "gaussian_blur"}], image, min(options.passes, 3)
+        chosen.imagecorruptions, [n for n in names if n in {*STORED, "gaussian_blur"}], image, min(chosen.passes, 3)
     )
     heads = ("raw ms", "default ms", "theirs ms", "ratio", "sequence ms", "in frames")
     print(f"{'type':<16}" + "".join(f"{head:>13}" for head in heads))
     ratios: dict[str, float] = {}
     for name in names:
-        raw, grown = (single(build(name, raw=raw), image, options.passes) for raw in (True, False))
-        whole, apart = sequence(build(name, form="sequence"), image, options.passes)
+        raw, grown = (single(build(name, raw=raw), image, chosen.passes) for raw in (True, False))
+        whole, apart = sequence(build(name, form="sequence"), image, chosen.passes)
         row = f"{name:<16}{raw:>13.2f}{grown:>13.2f}"
         if name in theirs:
             ratios[name] = theirs[name] / raw

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from depict_records import drawn, records, without_last
 
+from benchmarks._sizes import options
 from medtest.scenes import Pool, Scene, SeenEntity
 from medtest.tasks.depict.tables.results import depict_tables
 
@@ -39,7 +40,7 @@ def main() -> None:
     """Make records, then their tables, and print what that took."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--prompts", type=int, default=14_217, help="of 8 cases each")
-    prompts = parser.parse_args().prompts
+    prompts = options(parser, prompts=10).prompts
     made = records(prompts, draw)
     count = len(made.sources) + len(made.followups)
     started = time.perf_counter()

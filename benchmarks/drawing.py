@@ -44,6 +44,7 @@ from _drawing_campaigns import (
     truth,
 )
 
+from benchmarks._sizes import options
 from medtest.plugins import part
 from medtest.readers.pictures.base import PictureContent
 from medtest.results.cube.intervals import paired_score, wilson_ends
@@ -229,17 +230,17 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="a page with the marks")
     parser.add_argument("--pixels", type=int, default=0, help="prompts to paint, for the reader bundled")
     parser.add_argument("--weights", default="", help="with --pixels: the reader's, where not those that ship")
-    options = parser.parse_args()
-    if options.pixels:
-        return _pixels(options.pixels, options.weights)
+    asked = options(parser, campaigns=2, prompts=25, workers=1, only=["sides_swapped"])
+    if asked.pixels:
+        return _pixels(asked.pixels, asked.weights)
     began = time.perf_counter()
-    chosen = [number for number, one in enumerate(EXPERIMENTS) if not options.only or one.defect in options.only]
-    names = [name for name in DEFECTS if not options.only or name in options.only]
+    chosen = [number for number, one in enumerate(EXPERIMENTS) if not asked.only or one.defect in asked.only]
+    names = [name for name in DEFECTS if not asked.only or name in asked.only]
     for operator in OPERATORS:
-        pairs_of(operator, options.prompts)  # the workers, which are forked, find them made
-    with ProcessPoolExecutor(options.workers, get_context("fork")) as pool:
-        found = pool.map(_experiment, [(number, options.campaigns, options.prompts) for number in chosen])
-        seen = pool.map(_found, [(name, options.prompts) for name in ("", *names)])
+        pairs_of(operator, asked.prompts)  # the workers, which are forked, find them made
+    with ProcessPoolExecutor(asked.workers, get_context("fork")) as pool:
+        found = pool.map(_experiment, [(number, asked.campaigns, asked.prompts) for number in chosen])
+        seen = pool.map(_found, [(name, asked.prompts) for name in ("", *names)])
         lines, accepted = coverage_table([one for part in found for one in part])
         detected = dict(zip(("", *names), seen, strict=True))
     nothing = all(cell.mean == 0 for by_rule in detected[""].values() for cell in by_rule.values())
@@ -250,11 +251,11 @@ def main() -> int:
     ]
     text = "\n".join([*lines, "", *detection_table(detected)])
     sys.stdout.write(text + "\n\n")
-    sys.stdout.write(f"{options.campaigns} campaigns a rate in {time.perf_counter() - began:.0f} s; ")
+    sys.stdout.write(f"{asked.campaigns} campaigns a rate in {time.perf_counter() - began:.0f} s; ")
     sys.stdout.write(f"shares {'accepted' if accepted else 'MISSED'}; without defects ")
     sys.stdout.write(f"{'nothing' if nothing else 'ERRORS'}; found by nothing: {', '.join(missed) or 'none'}\n")
-    if options.write:
-        _write(options.write, text)
+    if asked.write:
+        _write(asked.write, text)
     return 0 if accepted and nothing and not missed else 1
 
 

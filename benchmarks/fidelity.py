@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks._sizes import options
+
 SIZES = (10_000, 40_000)
 DIMENSION, CLASSES = 2048, 1008
 HASHED = 100_000
@@ -26,7 +28,7 @@ def main() -> None:
     parser.add_argument("--dimension", type=int, default=DIMENSION)
     parser.add_argument("--classes", type=int, default=CLASSES)
     parser.add_argument("--hashed", type=int, default=HASHED)
-    given = parser.parse_args()
+    given = options(parser, pictures=[300], dimension=16, classes=8, hashed=500)
     heads = ("pictures", "FID", "KID", "IS", "peak MB", "duplicates")
     print("  ".join(f"{head:>10}" for head in heads) + f"   (seconds; {given.dimension} features)")
     for size in given.pictures:

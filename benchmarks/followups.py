@@ -26,11 +26,12 @@ import cv2
 import numpy as np
 from PIL import Image as PillowImage
 
+from benchmarks._clock import processor_seconds
+from benchmarks._sizes import options
 from medtest.cases import UNCHANGED, Image
 from medtest.files.by_content import encode
 from medtest.followups import FollowUpStore, make_followups
 from medtest.followups.verify import verify_store
-from medtest.runner.pool.processes import end_servers
 from medtest.runner.units.parts import Parts
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Invocation, Suite
@@ -47,22 +48,15 @@ def study(seeds: int) -> Suite:
     return replace(suite, relations=tuple(p for p in suite.relations if p.id != UNCHANGED))
 
 
-def cpu_seconds() -> float:
-    """Return the processor time of this process and of its ended children, workers and their server among them."""
-    end_servers()
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in used)
-
-
 def measure_store(share: float, workers: int) -> None:
     """Make a share of the study, read it back, verify it."""
     seeds = max(2, round(STUDY_SEEDS * share))
     suite = study(seeds)
     with tempfile.TemporaryDirectory(prefix="medtest-followups-") as folder:
         invocation = Invocation(home=Path(folder))
-        before = cpu_seconds()
+        before = processor_seconds()
         report = make_followups(suite, invocation, workers=workers)
-        cpu = cpu_seconds() - before
+        cpu = processor_seconds() - before
         done = report.made + report.skipped
         print(f"{report.made} made, {report.skipped} skipped of {seeds} seeds, {report.workers} workers")
         rate = done / report.seconds
@@ -76,18 +70,19 @@ def measure_store(share: float, workers: int) -> None:
         print(f"{STUDY * report.bytes / max(1, report.made) / 1e9:.1f} GB; target {TARGET_MINUTES:g} min")
         peaks = [resource.getrusage(w).ru_maxrss / 1024 for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         print(f"memory     {peaks[0]:8.0f} MiB at most here, {peaks[1]:.0f} MiB in a worker")
-        before = cpu_seconds()
+        before = processor_seconds()
         again = make_followups(suite, invocation, workers=workers)
-        print(f"made again {again.reused / again.seconds:8.0f} follow-ups/s looked up, {cpu_seconds() - before:.1f} s")
+        looked_up = processor_seconds() - before
+        print(f"made again {again.reused / again.seconds:8.0f} follow-ups/s looked up, {looked_up:.1f} s")
         store = FollowUpStore.open(report.folder)
         before = time.process_time()
         for entry in store.entries(report.suite):
             store.image(entry.followup_sha256)
         read = (time.process_time() - before) / max(1, report.made)
         print(f"read       {1 / read:8.1f} follow-ups/s  {1000 * read:6.1f} ms each, checked")
-        before = cpu_seconds()
+        before = processor_seconds()
         verified = verify_store(store)
-        print(f"verified   {verified.files / (cpu_seconds() - before):8.1f} pictures/s of processor time")
+        print(f"verified   {verified.files / (processor_seconds() - before):8.1f} pictures/s of processor time")
         size = store.index.path.stat().st_size
         print(f"index      {size / max(1, verified.entries):8.0f} bytes a follow-up")
 
@@ -160,7 +155,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=CORES)
     parser.add_argument("--formats", action="store_true", help="compare encodings instead")
     parser.add_argument("--passes", type=int, default=3)
-    chosen = parser.parse_args()
+    chosen = options(parser, share=0.0005, workers=1, passes=1)
     if chosen.formats:
         measure_formats(3, chosen.passes)
     else:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from benchmarks._sizes import options
 from medtest.cases import Verdict
 from medtest.runner import Limits
 from medtest.runner.pool.callbacks import Callbacks
@@ -138,11 +139,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    options = parser.parse_args()
+    chosen = options(parser, rows=300, workers=[1])
     print(f"{'workers':>8}{'rows':>10}{'rows a processor second':>26}{'by the clock':>14}{'merged a second':>18}")
-    for workers in options.workers:
+    for workers in chosen.workers:
         with tempfile.TemporaryDirectory(prefix="medtest-intake-") as folder:
-            parent = _Parent(Path(folder), options.rows)
+            parent = _Parent(Path(folder), chosen.rows)
             used, lasted = parent.run(workers)
             began = time.process_time()
             counts = parent.ledger.merge(lambda table: table)

@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from benchmarks._sizes import options
 from medtest.cases import Address, Image, Json
 from medtest.cli.bootstrap import quiet_libraries
 from medtest.plugins import PartInfo, PartSettings
@@ -194,7 +195,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--suite", default="", help="a suite of labels that ships")
     parser.add_argument("--once", type=int, default=0, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = options(parser, cases=[20, 40], workers=1, size=128)
     quiet_libraries()  # as the command line does, before Arrow chooses its allocator
     if args.once:
         from benchmarks import memory  # workers know its classes by this name and not by that of the main module

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._sizes import options
+
 COMPACT = ("pranet", "sanet", "tganet", "ssformer")
 PUBLISHED = ("pranet", "sanet", "tganet", "ssformer_s", "ssformer_l")
 NAMES = (*(f"{name}-compact" for name in COMPACT), *PUBLISHED)
@@ -137,7 +139,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--what", choices=("speed", "choices"), default="speed")
     parser.add_argument("--without", nargs="*", default=[], choices=tuple(CHOICES), help="Choices left out.")
-    args = parser.parse_args()
+    args = options(parser, names=["ssformer-compact", "pranet"], threads=[1], batch=[1])
     names = args.names or NAMES
     if args.what == "choices":
         which = [choice for choice in CHOICES if choice not in args.without]

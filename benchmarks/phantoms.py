@@ -10,6 +10,7 @@ import time
 
 import cv2
 
+from benchmarks._sizes import options
 from medtest.phantoms.colon import colon_rng, make_colon
 
 TARGETS: tuple[tuple[int, int, float], ...] = ((352, 352, 35.0), (531, 622, 60.0), (1072, 1920, 375.0))
@@ -34,10 +35,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
+    chosen = options(parser, images=1, rounds=1)
     cv2.setNumThreads(1)
     for height, width, target in TARGETS:
-        taken = milliseconds(height, width, images=options.images, rounds=options.rounds)
+        taken = milliseconds(height, width, images=chosen.images, rounds=chosen.rounds)
         print(f"phantom {height:>4} x {width:<4}  {taken:6.1f} ms  target {target:5.0f} ms  ratio {taken / target:.2f}")
 
 

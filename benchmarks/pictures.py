@@ -26,6 +26,7 @@ import cv2
 import numpy as np
 import psutil
 
+from benchmarks._sizes import options
 from medtest.api.cache import Cache
 from medtest.api.campaign import Campaign
 from medtest.api.client import Caller, Endpoint
@@ -38,6 +39,8 @@ from medtest.systems.pictures.keepers import Keepers
 
 PARAMETERS = Parameters(model="instant", temperature=None, max_tokens=None, api="images")
 TARGET = 0.75
+LEAST = 128
+"""Pixels of the smallest side for which :func:`picture` has shapes."""
 WARM = 80
 """Pictures before the clock starts: the processes that help are started by then, as in a run of any length."""
 
@@ -156,13 +159,15 @@ def main() -> None:
     """Compare by turns and print both rates, their ratio and whether it reaches the target."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--pictures", type=int, default=400)
-    parser.add_argument("--size", type=int, default=512, help="side in pixels, 128 or more")
+    parser.add_argument("--size", type=int, default=512, help=f"side in pixels, {LEAST} or more")
     parser.add_argument("--kinds", type=int, default=64, help="different pictures that the server has")
     parser.add_argument("--in-flight", type=int, default=16)
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
+    chosen = options(parser, pictures=12, passes=1, size=LEAST, kinds=4)
+    if chosen.size < LEAST:
+        parser.error(f"--size is {chosen.size}; it must be {LEAST} or more, for smaller shapes cannot be drawn")
     if chosen.serve:
         asyncio.run(serve(chosen.size, chosen.kinds))
         return

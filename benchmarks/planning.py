@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+from benchmarks._sizes import options
+
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 COUNTED = re.compile(r"([\d,]+) cases\b")
 TARGET = 30
@@ -46,12 +48,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, nargs="+", default=SIZES)
-    options = parser.parse_args()
+    chosen = options(parser, cases=[100, 300])
     first = 0.0
     print(f"{'cases':>12}{'processor s':>13}{'clock s':>9}{'peak MiB':>10}{'more MiB':>10}")
     with tempfile.TemporaryDirectory(prefix="medtest-plan-") as home:
         one, *_ = plan(1, home)
-        for cases in options.cases:
+        for cases in chosen.cases:
             found, used, lasted, peak = plan(max(1, round(cases / one)), home)
             first = first or peak
             print(f"{found:>12,}{used:>13.2f}{lasted:>9.2f}{peak:>10.0f}{peak - first:>10.0f}", flush=True)

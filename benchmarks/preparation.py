@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 from PIL import Image as Pillow
 
+from benchmarks._sizes import options
 from medtest.cases import Seed, SeedRef
 from medtest.phantoms.colon import colon_rng, make_colon
 from medtest.preparation import grey_mask, prepare, resize_image, resize_mask
@@ -67,10 +68,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=300, help="of the folder that is checked")
     parser.add_argument("--sizes", type=int, default=len(SIZES), help="how many sizes of images")
-    options = parser.parse_args()
+    chosen = options(parser, pairs=4, sizes=1)
     cv2.setNumThreads(1)
     print(f"{'size':>10} {'prepare':>9} {'of target':>10}   resize  mask  frame  grey  (ms, 512×512)")
-    for size in SIZES[: options.sizes]:
+    for size in SIZES[: chosen.sizes]:
         seeds = phantoms(size)
         prepared = [prepare(seed, size=512) for seed in seeds]
         aspect = size[1] / size[0]
@@ -87,7 +88,7 @@ def main() -> None:
         )
         numbers = "  ".join(f"{part:5.2f}" for part in parts)
         print(f"{size[1]}×{size[0]:<5} {whole:9.2f} {whole / TARGET_MS:9.2f}×   {numbers}")
-    pairs = options.pairs
+    pairs = chosen.pairs
     wall, cpu = folder_seconds(pairs)
     print(f"folder check: {pairs} pairs in {wall:.2f} s wall, {cpu:.2f} s CPU: {1e3 * cpu / pairs:.2f} ms a pair")
 

@@ -14,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks._sizes import need, options
 from medtest.runner import Limits, run_suite
 from medtest.runner.pool.layout import usable_cores
 from medtest.suite.compose import load
@@ -47,12 +48,13 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--workers", type=int, default=usable_cores())
     parser.add_argument("--model", default="pranet")
-    options = parser.parse_args()
-    suite = _suite(options.model, options.cases)
+    chosen = options(parser, cases=42, pairs=1, workers=1)
+    need("ray", "'medtest[ray]'")
+    suite = _suite(chosen.model, chosen.cases)
     ratios = []
-    for number in range(options.pairs + 1):
-        local, local_all, cases = _run(suite, options.workers, None)
-        far, far_all, _ = _run(suite, options.workers, ClusterSettings())
+    for number in range(chosen.pairs + 1):
+        local, local_all, cases = _run(suite, chosen.workers, None)
+        far, far_all, _ = _run(suite, chosen.workers, ClusterSettings())
         counted = "" if number else "  (warms, does not count)"
         print(
             f"{cases:,} cases: local {local:7.1f} s ({local_all:.1f} with loading), ray {far:7.1f} s "

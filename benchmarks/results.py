@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks._sizes import options
+
 SIZES = (10_000, 100_000)
 SEVERITIES = 5
 HERE = Path(__file__).resolve().parent
@@ -26,7 +28,7 @@ def main() -> None:
     heads = ("records", "read", "efr.csv", "all tables", "report", "report MB", "peak MB")
     print("  ".join(f"{head:>10}" for head in heads) + "   (CPU seconds)")
     before = None
-    for size in parser.parse_args().records:
+    for size in options(parser, records=[300, 600]).records:
         with tempfile.TemporaryDirectory() as folder:
             _make(size, Path(folder))
             command = [sys.executable, str(HERE / "results.py"), "measure", folder]

@@ -6,9 +6,10 @@ sequential with one thread, with as many threads as cores, and in as many one-th
 Workers keep freed memory (medtest.runner.pool.allocator), which makes forwards faster than a plain interpreter's, so
 that the loops run under the same settings, and the last also under the plain ones. The fastest of all is "bare".
 Loading networks counts on neither side. Everything is repeated (median of five by default), suite and loops in turn,
-so that a busy machine treats them alike. A loop takes fewer images than the suite (``LOOP``), for its time a case does
-not depend on their number. With a network ten times as slow only the two fastest kinds of loop run. Targets: at most 3
-ms wall a case above bare; at most 1.15 × bare with a network ten times as slow. About six minutes on two idle cores.
+so that a busy machine treats them alike. A loop takes fewer images than the suite (``--loop``), for its time a case
+does not depend on their number. With a network ten times as slow only the two fastest kinds of loop run. Targets: at
+most 3 ms wall a case above bare; at most 1.15 × bare with a network ten times as slow. About six minutes on two idle
+cores.
 
 ``--pairs N`` prints instead which share of a worker's processor time bare inference with the compact PraNet is, in N
 interleaved pairs: the median and its spread. Target: 0.85.
@@ -29,6 +30,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks._sizes import options
 from medtest.cases import Address, Image
 from medtest.plugins import PartInfo, part, parts
 from medtest.runner import Limits, run_suite
@@ -45,7 +47,7 @@ RELATIONS = (
 WEIGHTS = "MEDTEST_BENCH_WEIGHTS"
 BATCH = 8
 LOOP = {"pranet": 96, "ssformer": 96, "ten_times": 32}
-"""Images of a bare loop."""
+"""Images of a bare loop, at most."""
 
 
 class _Chosen:
@@ -188,7 +190,7 @@ def child() -> None:
     sys.stdout.flush()
 
 
-def measure(system: str, seeds: int, passes: int) -> tuple[Timing, list[float]]:
+def measure(system: str, seeds: int, passes: int, loop: int) -> tuple[Timing, list[float]]:
     """Return medians of suite and bare loops in turn, and the ratio suite/bare of each pass."""
     suite = make_suite(system, seeds)
     cores = usable_cores()
@@ -196,7 +198,7 @@ def measure(system: str, seeds: int, passes: int) -> tuple[Timing, list[float]]:
     if system != "ten_times":
         layouts["sequential"] = (1, 1, True)
         layouts[f"{cores} processes, plain allocator"] = (cores, 1, False)
-    images = -(-LOOP[system] // (BATCH * cores)) * BATCH * cores
+    images = -(-min(loop, LOOP[system]) // (BATCH * cores)) * BATCH * cores
     suites: list[float] = []
     bare: dict[str, list[float]] = {name: [] for name in layouts}
     ratios: list[float] = []
@@ -335,13 +337,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=16)
     parser.add_argument("--passes", type=int, default=5)
+    parser.add_argument("--loop", type=int, default=max(LOOP.values()), help="images of a bare loop, at most")
     parser.add_argument("--model", choices=["pranet", "ssformer"], default="pranet")
     parser.add_argument("--weights", default="", help="weights other than the shipped ones")
     parser.add_argument("--skip-slow", action="store_true", help="leave the network ten times as slow out")
     parser.add_argument("--processor-time", action="store_true", help="for a busy machine")
     parser.add_argument("--pairs", type=int, default=0, help="print the share of bare inference in so many pairs")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = options(parser, seeds=1, passes=1, loop=16, skip_slow=True)
     if args.child:
         child()
         return
@@ -360,7 +363,7 @@ def main() -> None:
         processor_time(args.seeds)
         return
     for system, seeds in ((args.model, args.seeds), *((("ten_times", 2),) if not args.skip_slow else ())):
-        timing, ratios = measure(system, seeds, args.passes)
+        timing, ratios = measure(system, seeds, args.passes, args.loop)
         print(f"{system}: {seeds} seeds, median of {args.passes}")
         for name, seconds in timing.bare.items():
             print(f"  bare, {name:28s} {1000 * seconds:8.2f} ms a case")

@@ -22,6 +22,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
+from benchmarks._sizes import options
+
 SEED = 91_000_000
 AT_ONCE = 8
 PAIRS = {"pairs, gap": -0.1, "pairs, touching": 0.0, "pairs, 20 % overlap": 0.2}
@@ -111,7 +113,7 @@ def main() -> int:
     parser.add_argument("--path", default="", help="weights of a training of one's own")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--targets", action="store_true", help="end with 1 where a figure misses its bound")
-    given = parser.parse_args()
+    given = options(parser, scenes=2)
     reader = opened(given.path, given.threads)
     missed, total = [], 0.0
     print(f"{'scenes':22} {'things':>7} {'recall':>7} {'precision':>9} {'colours':>8} {'triples F1':>11}")

@@ -18,6 +18,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from benchmarks._sizes import options
 from medtest.cases import Address, ImageSpec
 from medtest.plugins import parts
 from medtest.systems.base import System
@@ -55,15 +56,15 @@ def seconds(system: System, image: np.ndarray, spec: ImageSpec) -> float:
     return statistics.median(times)
 
 
-def time_filters(iterations: int | None) -> None:
-    """Print a line a filter."""
+def time_filters(iterations: int | None, side: int) -> None:
+    """Print a line a filter, of pictures with ``side`` rows and columns."""
     cv2.setNumThreads(1)
     rng = np.random.default_rng(0)
-    smooth = cv2.GaussianBlur(rng.normal(size=(SIDE, SIDE, 3)).astype(np.float32), (0, 0), 8)
+    smooth = cv2.GaussianBlur(rng.normal(size=(side, side, 3)).astype(np.float32), (0, 0), 8)
     colour = (smooth - smooth.min()) / np.ptp(smooth) * 255 + rng.normal(0, 15, smooth.shape)
     colour = np.ascontiguousarray(colour, dtype=np.float32)
     grey = np.ascontiguousarray(colour[..., 1])
-    print(f"{'filter':20s} {'grey, s':>8s} {'RGB, s':>8s}   {SIDE} × {SIDE}, one core, median of {REPEATS}")
+    print(f"{'filter':20s} {'grey, s':>8s} {'RGB, s':>8s}   {side} × {side}, one core, median of {REPEATS}")
     for system in filters(iterations):
         system.open(device="cpu", threads=1)
         one = seconds(system, grey, ImageSpec(dtype="float32", axes="yx"))
@@ -86,12 +87,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", help="a suite to run whole instead of timing filters")
     parser.add_argument("--iterations", type=int, help="steps of the iterated filters")
+    parser.add_argument("--side", type=int, default=SIDE, help="rows and columns of a picture")
     parser.add_argument("extra", nargs="*", help="what a run takes beside it: limit=2")
-    given = parser.parse_args()
+    given = options(parser, side=48)
     if given.suite:
         time_suite(given.suite, given.extra)
     else:
-        time_filters(given.iterations)
+        time_filters(given.iterations, given.side)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
+from benchmarks._sizes import options
 from medtest.cases import Address, PreparedSeed, image_sha256
 from medtest.errors import NotApplicable
 from medtest.plugins import part, parts
@@ -365,7 +366,7 @@ def main() -> int:
     )
     parser.add_argument("--images", type=int, default=100)
     parser.add_argument("--only", nargs="*", default=[], help="defects")
-    chosen = parser.parse_args()
+    chosen = options(parser, campaigns=2, images=10, only=["saturation_flips"])
     worst, started = 1.0, time.monotonic()
     print(
         f"{chosen.campaigns} campaigns a rate, {chosen.images} pictures, severity {SEVERITY}, asked again {AGAIN} times"

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks._sizes import options
 from medtest.runner.pool.process_worker import ProcessWorker
 from medtest.runner.pool.processes import FRESH_VARIABLE
 from medtest.runner.pool.worker import Inbox, Worker
@@ -73,10 +74,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--commands", type=int, default=len(COMMANDS), help="how many of the commands")
-    options = parser.parse_args()
-    runs = options.runs
+    chosen = options(parser, runs=1, commands=2)
+    runs = chosen.runs
     with tempfile.TemporaryDirectory() as folder:
-        for command in COMMANDS[: options.commands]:
+        for command in COMMANDS[: chosen.commands]:
             seconds(command, folder)
             times = sorted(seconds(command, folder) for _ in range(runs))
             shown = " ".join(Path(part).name if part.endswith(".py") else part for part in command)

@@ -21,8 +21,9 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from benchmarks._sizes import options
+
 ROOT = Path(__file__).resolve().parents[1]
-SMALL = os.environ.get("MEDTEST_BENCH_SIZES") == "small"
 TARGETS = {"local store": 3.0, "team server": 6.0}
 _IMPORT = "import mlflow.store.tracking.sqlalchemy_store"
 _START_SECONDS = 300.0
@@ -31,11 +32,11 @@ _START_SECONDS = 300.0
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--limit", type=int, default=1 if SMALL else 2, help="images; each has 47 cases")
+    parser.add_argument("--limit", type=int, default=2, help="images; each has 47 cases")
     parser.add_argument("--model", default="pranet")
-    parser.add_argument("--passes", type=int, default=1 if SMALL else 3)
-    parser.add_argument("--stores", nargs="+", choices=list(TARGETS), default=list(TARGETS)[: 1 if SMALL else 2])
-    args = parser.parse_args()
+    parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--stores", nargs="+", choices=list(TARGETS), default=list(TARGETS))
+    args = options(parser, limit=1, passes=1, stores=["local store"])
     words = ["suite=polyp_seg", f"model={args.model}", f"limit={args.limit}", "workers=1"]
     imported = statistics.median(_import_seconds() for _ in range(args.passes))
     print(f"import of MLflow: {imported:.1f} s, median of {args.passes}")

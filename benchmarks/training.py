@@ -27,6 +27,7 @@ import cv2
 import numpy as np
 import torch
 
+from benchmarks._sizes import options
 from medtest.systems import networks
 from medtest.training import averaging, trainer
 from medtest.training.classification import batches as label_batches
@@ -182,7 +183,7 @@ def main() -> int:
     parser.add_argument("--side", type=int, help="Side of the images; each network's own without.")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--defence", choices=("standard", "mpadvt", "maadvt"), help="Classifiers: a step ÷ its passes.")
-    given = parser.parse_args()
+    given = options(parser, families=["pranet"], steps=6, batch=2, side=64)
     cv2.setNumThreads(1)
     if given.defence:
         return defended(given)
