@@ -76,10 +76,10 @@ class Mistake:
         parts = [head]
         if self.found:
             parts.append(f"  found:   {self.found}")
-        if self.allowed:
-            parts.append(f"  allowed: {self.allowed}")
         if self.nearest:
             parts.append(f"  did you mean: {self.nearest}")
+        if self.allowed:
+            parts.append(f"  allowed: {self.allowed}")
         if self.fix:
             parts.append(f"  to mend: {self.fix}")
         return "\n".join(parts)
@@ -155,3 +155,18 @@ def nearest_name(name: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed name that resembles ``name`` most, or None when none does."""
     found = difflib.get_close_matches(str(name).lower(), list(allowed), n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """Return "; did you mean NAME?" for a sentence about a name that there is not, before it lists what there is.
+
+    Args:
+        name: The unknown name.
+        allowed: The names that there are, in any case of letters.
+
+    Returns:
+        The end of the sentence; a full stop where no name is near.
+    """
+    by_lower = {known.lower(): known for known in reversed(list(allowed))}
+    near = nearest_name(name, by_lower)
+    return "." if near is None else f"; did you mean {by_lower[near]}?"

@@ -147,7 +147,11 @@ def _labelled(own: Mapping[str, str]) -> LabelledPictures:
 def _made(reader: PictureReader, labelled: LabelledPictures, own: Mapping[str, str], out: Console) -> Card:
     from medtest.readers.pictures.labelled import make_card
     from medtest.runner.pool.layout import resolve_device
+    from medtest.suite.commandline.short_keys import device_mistake
 
+    wrong = device_mistake(own.get("device", "auto"))
+    if wrong is not None:
+        raise wrong.as_error()
     reader.open(device=resolve_device(own.get("device", "auto")), threads=int(own.get("threads", "1")))
     try:
         with bar(out, "pictures") as progress:

@@ -344,3 +344,45 @@ def _distance(rgb: Image, colour: Sequence[int]) -> NDArray[np.int32]:
     """Return the squared distance of each pixel's colour to one, int32 H×W."""
     apart = rgb.astype(np.int32) - np.array(colour, np.int32)
     return np.asarray((apart * apart).sum(axis=2))
+
+
+# ---------------------------------------------------------------------------------------------- what to type for a file
+
+
+_MOST_VALUES = 6
+_LEAST_SHARE = 0.005
+"""Least part of what is no background that a value takes to be named."""
+
+
+def lesion_values(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[LabelValue, ...]:
+    """Return values with which a mask that no rule reads is read: every level, class or colour that is no background.
+
+    Args:
+        content: A picture.
+        max_pixels: Bound on its pixels, checked before decoding.
+
+    Returns:
+        What :func:`decode_mask` takes as ``values`` and finds a part of the picture with, neither nothing nor all;
+        empty where there are more than six, or none.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound.
+    """
+    with opened_picture(content, max_pixels) as picture:
+        picture = upright(picture)
+        raw, rgb = _pixels(picture)
+        if rgb is not None and picture.mode != "P" and not _is_grey(rgb):
+            values: tuple[LabelValue, ...] = tuple(colour for colour in _colours(rgb) if max(colour) > _COLOURED)
+        else:
+            levels = _light(raw, rgb) if raw is None else raw
+            numbers, counts = np.unique(levels, return_counts=True)
+            least = _LEAST_SHARE * max(1, int(counts[numbers != 0].sum()))
+            values = tuple(
+                int(number)
+                for number, count in zip(numbers, counts, strict=True)
+                if number > 0 and number == int(number) and count >= least and (picture.mode, number) != ("P", VOID)
+            )
+    if not values or len(values) > _MOST_VALUES:
+        return ()
+    share = float(decode_mask(content, max_pixels=max_pixels, values=values).mask.mean())
+    return values if 0 < share < 1 else ()

@@ -12,7 +12,6 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from medtest.data_url import is_url, url_mistake
 from medtest.errors import Mistake, UserMistakes
 from medtest.paths import TYPED_STORE
 from medtest.suite.checks import check
@@ -28,6 +27,7 @@ from medtest.suite.judging import gates_of, oracle_of
 from medtest.suite.library import COMMAND_LINE, MAPS, Origin, SuiteTree, deep_merge, load_tree
 from medtest.suite.model import PartPlan, Selection, Suite
 from medtest.suite.naming import named
+from medtest.suite.run_options import option_mistakes
 from medtest.suite.safety import Key, short
 from medtest.suite.schema import JudgeBlock, RunBlock
 from medtest.suite.systems import system_infos
@@ -193,8 +193,7 @@ def settle(
     )
     suite = check(draft)
     draft.mistakes[:] = _without_echoes(draft.mistakes, tree)
-    if options is not None and options.data is not None and (wrong := _data_mistake(options.data)) is not None:
-        draft.mistakes.append(wrong)
+    draft.mistakes.extend(option_mistakes(options) if options is not None else ())
     judge = _judge(suite, draft, options) if options is not None and options.judge != JudgeBlock() else None
     if for_run and suite is not None and options is not None:
         _fit_to_run(suite, options, judge, draft.mistakes)
@@ -214,14 +213,6 @@ def settle(
             raise Mistake(where="command line", key="judge.use", found=found, allowed="one", fix=fix).as_error()
         view, reader = judge_view(suite, judge), judge
     return Loaded(suite=suite, own=own, options=options, selection=selection, view=view, reader=reader, needed=needed)
-
-
-def _data_mistake(data: str) -> Mistake | None:
-    if is_url(data):
-        return url_mistake(data)
-    if Path(data).expanduser().is_dir():
-        return None
-    return Mistake(where="command line", key="data", found=short(data), allowed="a folder that is there")
 
 
 def _origin(source: Sources, objects: Sequence[PartPlan]) -> Callable[[Key], Origin]:

@@ -57,7 +57,7 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
         origin=info.origin,
         file=info.file,
     )
-    rest = {k: v for k, v in given.items() if k not in ("oracle", *_BESIDE)}
+    rest = _of_the_oracle(draft, info)
     settings = settings_of(draft, ("oracles",), own, rest)
     _check_expectations(draft, settings)
     draft.mistakes.extend(info.load().check(settings) if settings is not None else ())
@@ -151,6 +151,21 @@ def _oracle_for(kind: str | None, known: Mapping[str, PartInfo]) -> PartInfo | N
     """Return the oracle of a task: the one that it names, else the first that judges it."""
     own = None if kind is None else known.get(task_of(kind).oracle)
     return own or next((info for info in known.values() if kind is None or info.load().task == kind), None)
+
+
+def _of_the_oracle(draft: Draft, info: PartInfo) -> dict[str, Any]:
+    """Return the settings of the oracle itself in a draft's ``oracles``; keys that there are not become mistakes."""
+    own = list(info.load().Settings.model_fields)
+    found: dict[str, Any] = {}
+    for key, value in draft.block("oracles").items():
+        if key in own:
+            found[key] = value
+        elif key not in ("oracle", *_BESIDE):
+            names = ["oracle", *_BESIDE, *own]
+            draft.wrong(
+                ("oracles", key), found=f"the key {key}", allowed=", ".join(names), nearest=nearest_name(key, names)
+            )
+    return found
 
 
 def _check_expectations(draft: Draft, settings: Any) -> None:

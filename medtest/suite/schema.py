@@ -170,9 +170,6 @@ def _as_shard(typed: object) -> str | None:
     return None if typed is None else str(Shard.typed(str(typed)))
 
 
-DEVICE = r"^(auto|cpu|cuda(:\d{1,3})?)$"
-
-
 class RunBlock(Block):
     """The options of a run: ``conf/config.yaml`` and the command line."""
 
@@ -184,8 +181,8 @@ class RunBlock(Block):
     plan: bool = False
     power: PowerBlock = PowerBlock()
     fresh: bool = False
-    device: str = Field(default="auto", pattern=DEVICE)
-    workers: Annotated[int, Field(ge=0, le=512)] | None = None
+    device: str = "auto"
+    workers: Annotated[int, Field(ge=1, le=512)] | None = None
     threads: Annotated[int, Field(ge=1, le=512)] | None = None
     batch_size: int = Field(default=8, ge=1, le=4096)
     batch_seconds: float = Field(default=300.0, gt=0, le=86_400)

@@ -12,10 +12,8 @@ from pydantic_core import ErrorDetails
 
 from medtest.errors import Mistake, nearest_name
 from medtest.plugins import AT_KEY, is_trusted
-from medtest.suite.commandline.short_keys import device_meant
 from medtest.suite.library import Origin
 from medtest.suite.safety import Key, dotted, short
-from medtest.suite.schema import DEVICE
 
 M = TypeVar("M", bound=BaseModel)
 Originator = Callable[[Key], Origin]
@@ -53,7 +51,6 @@ _BOUNDS: Mapping[str, tuple[str, str]] = {
 }
 _PLAIN_PATTERNS: Mapping[str, str] = {
     r"^[a-z0-9][a-z0-9_-]{0,63}$": "small letters, digits, _ and -, 64 at most",
-    DEVICE: "auto, cpu, cuda or cuda:N",
 }
 
 
@@ -99,7 +96,7 @@ def _mistakes(
         place = origin(key)
         first = details[0]
         missing = first["type"] == "missing"
-        nearest, fix = None, ""
+        nearest = None
         if first["type"] == "extra_forbidden":
             names = field_names(model, location[:-1])
             found, allowed = f"the key {location[-1]}", ", ".join(names) or "no keys here"
@@ -107,10 +104,9 @@ def _mistakes(
         else:
             found = "nothing" if missing else short(_found(_blamed(first, location, given)))
             allowed = " or ".join(dict.fromkeys(_allowed(detail) for detail in details))
-            device, fix = _device(details)
-            nearest = _nearest_literal(details) or device
+            nearest = _nearest_literal(details)
         yield Mistake(
-            where=place.where, line=place.line, key=dotted(key), found=found, allowed=allowed, nearest=nearest, fix=fix
+            where=place.where, line=place.line, key=dotted(key), found=found, allowed=allowed, nearest=nearest
         )
 
 
@@ -151,13 +147,6 @@ def _nearest_literal(details: list[ErrorDetails]) -> str | None:
             names = [name.strip() for name in _allowed(detail).split(",")]
             return nearest_name(detail["input"], names)
     return None
-
-
-def _device(details: list[ErrorDetails]) -> tuple[str | None, str]:
-    for detail in details:
-        if detail.get("ctx", {}).get("pattern") == DEVICE:
-            return device_meant(str(detail["input"]))
-    return None, ""
 
 
 def _location(model: type[BaseModel], loc: tuple[int | str, ...]) -> Key:

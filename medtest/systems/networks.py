@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, get_args, get_type_hints
 
 from torch import nn
 
-from medtest.errors import MedtestError, nearest_name
+from medtest.errors import MedtestError, did_you_mean
 from medtest.systems.classification.networks.agdn import AGDN, AGDNConfig
 from medtest.systems.classification.networks.attnmel import AttnMel, AttnMelConfig
 from medtest.systems.classification.networks.chexnet import CheXNet, CheXNetConfig
@@ -130,9 +130,8 @@ def published(name: str) -> nn.Module:
         MedtestError: There is no such network.
     """
     if name not in PUBLISHED:
-        near = nearest_name(name, PUBLISHED)
-        hint = f"; did you mean {near}?" if near else ""
-        raise MedtestError(f"no network is called {name!r}; there are {', '.join(PUBLISHED)}{hint}")
+        meant = did_you_mean(name, PUBLISHED)
+        raise MedtestError(f"no network is called {name!r}{meant} There are {', '.join(PUBLISHED)}")
     return make(PUBLISHED[name])
 
 

@@ -35,7 +35,7 @@ def test_a_wrong_relation_question_or_value_is_one_message() -> None:
     assert "did you mean: blood" in text
     text = wrong("oracles.expectations.blood.findigns=invariant")
     assert "blood.findigns" in text
-    assert "nearest: findings" in text
+    assert "did you mean findings" in text
     assert "at" in wrong("oracles.expectations.blood.polyps='must become red'")
     assert "tolerance" in wrong("oracles.tolerance=7")
 

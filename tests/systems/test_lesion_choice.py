@@ -39,7 +39,7 @@ def test_the_lesions_classes(asked: object, names: tuple[str, ...], classes: tup
         (None, SCENE, r"5 classes.*systems\.net\.lesion=.*0 'wall', 1 'Polyp', 2 'instrument'"),
         (5, SCENE, r"no class 5.*0 'wall'"),
         (-1, SCENE, "no class -1"),
-        ("instrumnt", SCENE, "did you mean 'instrument'"),
+        ("instrumnt", SCENE, "did you mean instrument"),
         ("polyp", SCENE, "several classes are called 'polyp'"),
         ([], SCENE, "empty list"),
         ([0, 1], ("a", "b"), "every class"),

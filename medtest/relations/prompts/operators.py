@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from medtest.captions.vocabulary import vg150
 from medtest.cases import Params, PreparedSeed, Prompt
-from medtest.errors import Mistake, NotApplicable, nearest_name
+from medtest.errors import Mistake, NotApplicable, did_you_mean
 from medtest.files import file_sha256
 from medtest.plugins import TRUSTED, wrong_at
 from medtest.relations.base import RelationSettings
@@ -65,9 +65,8 @@ class NewEntitySettings(OperatorSettings):
         there = world_of(self.world).classes
         unknown = [name for name in self.among if name not in there]
         if unknown:
-            near = nearest_name(unknown[0], there)
-            hint = f"; did you mean {near}?" if near else ""
-            raise wrong_at("among", f"classes of the world {self.world}, not {unknown[0]!r}{hint}")
+            meant = did_you_mean(unknown[0], there)
+            raise wrong_at("among", f"classes of the world {self.world}, not {unknown[0]!r}{meant}")
         return self
 
     def chosen(self) -> World:

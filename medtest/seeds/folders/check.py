@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
 from medtest.files.images import BadFileError, check_decodes, is_turned, read_bytes
-from medtest.files.masks import LesionMask, decode_mask
+from medtest.files.masks import LesionMask, decode_mask, lesion_values
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.formats import kind_of
 from medtest.seeds.folders.layout import Pair, shown
@@ -24,6 +24,9 @@ from medtest.seeds.volumes.frames import FrameReading
 
 THREADS = 4
 """Decoders leave Python's lock, so a few threads use the cores there are; each holds one file."""
+
+_ASKED = "label_values=[…] says which are lesion"
+"""How a reader of masks ends a reason that a setting removes."""
 
 CHUNK = 256
 """Pairs handed to the threads at once, so that a large folder is streamed."""
@@ -132,7 +135,9 @@ def check_pair(root: Path, pair: Pair, rules: Rules) -> Checked:
     """Look at one image, its mask and its rough mask."""
     image, mask, rough = _named(root, pair, rules)
     if any(named is not None and kind_of(named[1].name) != "picture" for named in (image, mask, rough)):
-        return check_volume((image, mask, rough), rules.reading, rules.choose, negatives=rules.negatives)
+        checked = check_volume((image, mask, rough), rules.reading, rules.choose, negatives=rules.negatives)
+        named = tuple(replace(one, reason=_as_typed(one.reason, b"", rules)) for one in checked.problems)
+        return replace(checked, problems=named)
     problems: list[SeedProblem] = []
     traits: list[Trait] = []
     look, image_digest = _image(image, rules, problems)
@@ -167,12 +172,14 @@ def _mask(
     """
     name, path = named
     size, image_turned = look
+    content = b""
     try:
         data = read_bytes(path, max_pixels=rules.max_pixels)
+        content = data.content
         read = decode_mask(data.content, max_pixels=rules.max_pixels, values=rules.reading.label_values)
         turned = is_turned(data.content, max_pixels=rules.max_pixels)
     except BadFileError as error:
-        problems.append(SeedProblem(file=name, reason=str(error)))
+        problems.append(SeedProblem(file=name, reason=_as_typed(str(error), content, rules)))
         return "", None
     digest = f"{data.sha256}+levels" if read.revised else data.sha256
     if size is not None and read.mask.shape != size:
@@ -185,6 +192,18 @@ def _mask(
     if size is not None and turned != image_turned:
         traits.append("turned")
     return digest, read
+
+
+def _as_typed(reason: str, content: bytes, rules: Rules) -> str:
+    """Name the setting that a reason asks for by its whole key, with a value that works on this file."""
+    if _ASKED not in reason:
+        return reason
+    values = lesion_values(content, max_pixels=rules.max_pixels) if content else ()
+    if not values:
+        return reason.replace("label_values=", f"{rules.reading.label_key}=")
+    written = ",".join(str(value) if isinstance(value, int) else str(list(value)).replace(" ", "") for value in values)
+    which = "takes it as lesion" if len(values) == 1 else "takes all of them as lesion; name fewer to take fewer"
+    return reason.replace(_ASKED, f"{rules.reading.label_key}=[{written}] {which}")
 
 
 def _check_lesion(name: str, read: LesionMask, rules: Rules, problems: list[SeedProblem], traits: list[Trait]) -> None:

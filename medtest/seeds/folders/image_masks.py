@@ -63,6 +63,7 @@ class ImageMaskFolders(FolderSource):
             axis=settings.axis,
             window=tuple(settings.window),
             label_values=label_values(settings.label_values),
+            label_key=f"seeds.{self.dataset}.label_values",
         )
 
     # --------------------------------------------------------------------------------------------------- listing

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
@@ -228,3 +229,17 @@ def check_folder_links(root: Path, relative: PurePosixPath) -> None:
 
 def _is_folder(root: Path, relative: PurePosixPath) -> bool:
     return (root / relative).is_dir()
+
+
+def holds_pairs(folder: Path) -> Path | None:
+    """Return the folder to type in the place of ``images/`` or ``masks/``: the one that holds both; None elsewhere.
+
+    Args:
+        folder: What was typed.
+    """
+    for own, other in ((IMAGE_FOLDERS, MASK_FOLDERS), (MASK_FOLDERS, IMAGE_FOLDERS)):
+        if folder.name.lower() in own:
+            with suppress(OSError), os.scandir(folder.parent) as entries:
+                if any(entry.name.lower() in other and entry.is_dir() for entry in entries):
+                    return folder.parent
+    return None

@@ -15,7 +15,7 @@ from medtest.files.links import broken
 from medtest.files.walk import WalkedFolder, walk
 from medtest.seeds.base import Remarks, SeedProblem
 from medtest.seeds.folders.formats import UNREAD, has_no_suffix, is_ignored, is_unnamed_dicom, suffix_of, without_suffix
-from medtest.seeds.folders.layout import DataSet, LayoutError, Pair, natural_key, shown
+from medtest.seeds.folders.layout import DataSet, LayoutError, Pair, holds_pairs, natural_key, shown
 
 DEEPEST = 6
 """Folders below an image folder are followed to this depth."""
@@ -221,7 +221,9 @@ def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
         example += f", a mask {shown(next(iter(masks.values())).name)})" if masks and not together else ")"
         raise LayoutError(
             f"none of the {len(images)} images in {shown(dataset.images)} has a mask{example}",
-            "name masks like their images, or set labels: none to test without masks",
+            "name masks like their images, or set labels: none to test without masks"
+            if (whole := holds_pairs(root)) is None
+            else f"type the folder that holds images and masks: data={shown(whole)}",
         )
     pairs = [Pair(key=base, image=images[base], mask=masks[key]) for key, base in joined.items()]
     if together:

@@ -280,7 +280,7 @@ class FolderSource(SeedSource):
             raise nothing_left(root, listing.problems, listing.nothing)
         if listing.metadata is not None:
             listing.problems += listing.metadata.problems
-        listing.notices += listing.traits.notices()
+        listing.notices += listing.traits.notices(f"seeds.{self.dataset}.label_values")
         twice = sum(listing.contents.values()) - len(listing.contents)
         if twice:
             listing.notices.append(f"{twice:,} images have the very contents of another; intervals take them for two.")

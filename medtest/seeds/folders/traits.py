@@ -15,7 +15,7 @@ _MOST_NAMED = 3
 _WORDS: dict[Trait, str] = {
     "large": (
         "{count} more than 60 % of the image as lesion ({names}): are lesion and background exchanged? "
-        "label_values=[0] takes what is black."
+        "{key}=[0] takes what is black."
     ),
     "specks": "{count} single pixels of low values and nothing else ({names}): taken for noise on an empty mask.",
     "near": "{count} other levels within 32 of black or white ({names}): noise, read as black or white.",
@@ -47,13 +47,17 @@ class FolderTraits:
             if len(names) < _MOST_NAMED:
                 names.append(file)
 
-    def notices(self) -> list[str]:
-        """Return one sentence for each trait that was found."""
+    def notices(self, label_key: str = "label_values") -> list[str]:
+        """Return one sentence for each trait that was found.
+
+        Args:
+            label_key: The whole key that says which values of masks are lesion.
+        """
         found = []
         for trait, count in self._counts.items():
             one, several = _VERBS[trait]
             names = self._names[trait]
             listed = ", ".join(names) + (" and others" if count > len(names) else "")
             said = one if count == 1 else several.format(f"{count:,}")
-            found.append(_WORDS[trait].format(count=said, names=listed))
+            found.append(_WORDS[trait].format(count=said, names=listed, key=label_key))
         return found

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import field_validator
 
 from medtest.cases import Ask
-from medtest.errors import nearest_name
+from medtest.errors import did_you_mean
 from medtest.plugins import PartSettings
 from medtest.seeds.folders.settings import FolderSettings, inside
 from medtest.vqa.questions import Question, in_slide_order, kept
@@ -55,9 +55,8 @@ class AskSettings(PartSettings):
 
 
 def _allowed(name: str) -> str:
-    near = nearest_name(name, (*official_names(), ALL, KEPT)) if name else None
-    hint = f" (did you mean {near}?)" if near else ""
-    return f"must be all, kept, or a list of these{hint}: {', '.join(official_names())}"
+    meant = did_you_mean(name, (*official_names(), ALL, KEPT)) if name else "."
+    return f"{name!r} is no question{meant} It must be all, kept, or a list of these: {', '.join(official_names())}"
 
 
 def official_names() -> tuple[str, ...]:

@@ -26,12 +26,14 @@ class FrameReading:
         window: Centre and width for grey DICOM and NIfTI images; empty takes the file's own.
         label_values: Values of masks that are lesion. Where empty, every one but 0 of a volume is, and pictures are
             read as :mod:`medtest.files.masks` says.
+        label_key: The whole key by which a suite or a command line sets them.
     """
 
     max_pixels: int = MAX_PIXELS
     axis: Axis = "axial"
     window: tuple[float, ...] = ()
     label_values: tuple[LabelValue, ...] = ()
+    label_key: str = "label_values"
 
     @property
     def levels(self) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from hydra.errors import HydraException
 
 from medtest.api.redact import SECRET_NAMES
 from medtest.errors import Mistake
+from medtest.suite.commandline.spaces import split_by_spaces
 from medtest.suite.library import MAPS, deep_merge
 from medtest.suite.safety import short
 from medtest.suite.schema import SUITE_KEYS, RunBlock
@@ -112,7 +113,9 @@ def prepare(tokens: Sequence[str], *, multirun: bool = False, configs: Sequence[
     """
     ready = Prepared(texts=cache(lambda: text_keys(tokens, system_infos(configs))))
     without: list[str] = []
-    for token in tokens:
+    whole, split = split_by_spaces(tokens)
+    ready.mistakes.extend(split)
+    for token in whole:
         _one(token, ready, without, multirun=multirun)
     if without:
         ready.overrides.append(f"++without=[{','.join(quote(key) for key in without)}]")

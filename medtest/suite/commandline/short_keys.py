@@ -5,6 +5,14 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from medtest.errors import Mistake
+from medtest.suite.safety import short
+
+_DEVICE = re.compile(r"auto|cpu|(cuda)(?::(\d{1,3}))?")
 
 _WHOLE = {
     "threshold": "oracles.primary.threshold",
@@ -63,8 +71,50 @@ def device_meant(typed: str, cuda: int | None = None) -> tuple[str | None, str]:
     return "auto", f"this machine shows {seen}; auto takes one where there is one, else the processor"
 
 
+def device_mistake(typed: str, *, elsewhere: bool = False, cuda: int | None = None) -> Mistake | None:
+    """Return what is wrong with ``device=``: it is none, or this machine has no such device.
+
+    Args:
+        typed: What was typed.
+        elsewhere: Whether other machines compute, so that nothing is known of their devices.
+        cuda: CUDA devices of this machine; None looks, where it matters.
+    """
+    asked = _DEVICE.fullmatch(typed)
+    if asked and (elsewhere or asked[1] is None):
+        return None
+    there = cuda_devices() if cuda is None else cuda
+    if asked and int(asked[2] or 0) < there:
+        return None
+    nearest, fix = device_meant(typed, 1000 if elsewhere else there)
+    names = ["auto", "cpu", *(["cuda:N"] if elsewhere else [f"cuda:{number}" for number in range(there)])]
+    return Mistake(
+        where="command line",
+        key="device",
+        found=short(typed),
+        allowed=", ".join(names),
+        nearest=nearest,
+        fix=fix,
+    )
+
+
 def cuda_devices() -> int:
-    """Return how many CUDA devices the driver shows, 0 without a driver; loads no library that computes."""
+    """Return how many CUDA devices torch can have here: 0 without a driver, or where torch was built without CUDA.
+
+    The driver is asked, which loads no library that computes; torch itself is asked only where another driver than
+    CUDA's shows a device (ROCm).
+    """
+    with suppress(PackageNotFoundError):
+        if version("torch").endswith("+cpu"):
+            return 0
+    shown = _shown_by_driver()
+    if shown == 0 and Path("/dev/kfd").exists():
+        import torch
+
+        return torch.cuda.device_count()
+    return shown
+
+
+def _shown_by_driver() -> int:
     count = ctypes.c_int(0)
     try:
         driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")

@@ -92,8 +92,9 @@ class AnswersSettings(PartSettings):
             overridden(given)
         except UserMistakes as error:
             lines = [
-                f"{one.key.removeprefix('expectations.')}: {one.found!r} is not one of: {one.allowed}"
-                + (f" (nearest: {one.nearest})" if one.nearest else "")
+                f"{one.key.removeprefix('expectations.')}: {one.found!r}"
+                + (f" (did you mean {one.nearest}?)" if one.nearest else "")
+                + f" is not one of: {one.allowed}"
                 for one in error.mistakes
             ]
             raise ValueError("; ".join(lines)) from None

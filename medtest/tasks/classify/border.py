@@ -192,8 +192,8 @@ def _name(item: Any, classes: Classes) -> str:
             return found[0]
         if item not in classes.names:
             near = nearest_name(item, classes.names)
-            hint = f"; did it mean {near}?" if near else ""
-            raise BadOutput(f"gave the label {item[:60]!r}, which is none of {_shown(classes)}{hint}")
+            hint = f" (did it mean {near}?)" if near else ""
+            raise BadOutput(f"gave the label {item[:60]!r}{hint}, which is none of {_shown(classes)}")
         return str(item)
     if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
         raise BadOutput(f"gave {type(item).__name__} where the index or the name of a class is expected")

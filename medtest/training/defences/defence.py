@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, model_validator
 
-from medtest.errors import nearest_name
+from medtest.errors import did_you_mean
 from medtest.training.recipe import RecipeTable
 
 FOLDER = Path(__file__).parent / "presets"
@@ -78,14 +78,12 @@ class Defence(RecipeTable):
             return given
         if given.get("name") not in METHODS:
             found = str(given.get("name"))
-            near = nearest_name(found, METHODS)
-            raise ValueError(f"{', '.join(METHODS)}; not {found}" + (f"; did you mean {near}?" if near else ""))
+            raise ValueError(f"not {found}{did_you_mean(found, METHODS)} There are {', '.join(METHODS)}")
         known = presets(str(given["name"]))
         variant = str(given.get("variant", "paper"))
         if variant not in known:
-            near = nearest_name(variant, known)
-            meant = f"; did you mean {near}?" if near else ""
-            raise ValueError(f"{given['name']} comes as {', '.join(known)}, not as {variant}{meant}")
+            meant = did_you_mean(variant, known)
+            raise ValueError(f"not {given['name']} as {variant}{meant} It comes as {', '.join(known)}")
         return {**known[variant], **given}
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.errors import BadOutput, MedtestError, nearest_name
+from medtest.errors import BadOutput, MedtestError, did_you_mean
 from medtest.plugins import TRUSTED
 from medtest.systems.base import SystemSettings
 from medtest.systems.border import CUT
@@ -99,9 +99,8 @@ def _index(one: int | str, names: Sequence[str], system: str) -> int:
         return lower.index(wanted)
     if lower.count(wanted) > 1:
         raise MedtestError(f"{system}: several classes are called {one!r}; give an index: {_listed(names)}")
-    near = nearest_name(wanted, lower)
-    hint = f"; did you mean {names[lower.index(near)]!r}?" if near else "."
-    raise MedtestError(f"{system}: there is no class {one!r}{hint} The classes are {_listed(names)}")
+    meant = did_you_mean(wanted, names)
+    raise MedtestError(f"{system}: there is no class {one!r}{meant} The classes are {_listed(names)}")
 
 
 def _listed(names: Sequence[str]) -> str:

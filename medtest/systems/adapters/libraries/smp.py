@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from medtest.cases import Image, Json
-from medtest.errors import MedtestError, Mistake, nearest_name
+from medtest.errors import MedtestError, Mistake, did_you_mean
 from medtest.plugins import TRUSTED
 from medtest.systems.adapters.libraries.hub_folder import CONFIG, WEIGHTS, description, weights_in
 from medtest.systems.adapters.libraries.lesion import NetworkSettings, plain_names
@@ -231,7 +231,5 @@ def _arguments(kind: type[Any], described: Mapping[str, Any], file: str) -> dict
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> str:
-    near = nearest_name(name, {one.lower() for one in known})
-    shown = next((one for one in known if one.lower() == near), None)
-    hint = f"; did you mean {shown}?" if shown else "."
-    return f"segmentation_models_pytorch has no {what} {name[:60]!r}{hint} It has {', '.join(list(known)[:80])}"
+    meant = did_you_mean(name, known)
+    return f"segmentation_models_pytorch has no {what} {name[:60]!r}{meant} It has {', '.join(list(known)[:80])}"

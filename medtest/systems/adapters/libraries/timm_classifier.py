@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from medtest.cases import Json
-from medtest.errors import MedtestError, Mistake, nearest_name
+from medtest.errors import MedtestError, Mistake, did_you_mean
 from medtest.plugins import TRUSTED
 from medtest.systems.adapters.libraries.hub_folder import CONFIG, WEIGHTS, description, weights_in
 from medtest.systems.adapters.libraries.image_classifier import (
@@ -112,10 +112,8 @@ class TimmClassifier(ImageClassifier):
         told = self._described()
         name = str(told.get("architecture", self.settings.architecture))
         if not timm.models.is_model(name):
-            near = nearest_name(name, timm.list_models())
-            raise MedtestError(
-                f"{self.name}: timm has no network {name[:60]!r}" + (f"; did you mean {near}?" if near else "")
-            )
+            meant = did_you_mean(name, timm.list_models())
+            raise MedtestError(f"{self.name}: timm has no network {name[:60]!r}{meant}")
         own = timm.models.get_pretrained_cfg(name)
         configured = {**(own.to_dict() if own is not None else {}), **dict(told.get("pretrained_cfg") or {})}
         file = weights_in(user_path(self.settings.path)) if self.settings.path else user_path(self.settings.checkpoint)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from medtest.cases import Json
-from medtest.errors import MedtestError, Mistake, nearest_name
+from medtest.errors import MedtestError, Mistake, did_you_mean
 from medtest.systems.adapters.libraries.image_classifier import (
     ImageClassifier,
     ImageClassifierSettings,
@@ -72,10 +72,9 @@ class TorchvisionClassifier(ImageClassifier):
         name = self.settings.architecture
         known = models.list_models(module=models)
         if name not in known:
-            near = nearest_name(name, known)
-            hint = f"; did you mean {near}?" if near else "."
+            meant = did_you_mean(name, known)
             raise MedtestError(
-                f"{self.name}: torchvision has no classification network {name[:60]!r}{hint} It has {', '.join(known)}"
+                f"{self.name}: torchvision has no classification network {name[:60]!r}{meant} It has {', '.join(known)}"
             )
         file = user_path(self.settings.checkpoint)
         state = read_weights(file, name=file.name)

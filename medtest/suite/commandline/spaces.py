@@ -1,0 +1,99 @@
+"""Words that a shell made of one: ``model=[pranet, ssformer]`` and ``suite = polyp_seg`` without quotes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from medtest.errors import Mistake
+from medtest.suite.safety import short
+
+_KEY = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*")
+_NAME = re.compile(r"[\w-]+")
+_SPACE_AFTER = re.compile(r"([,:])\s+")
+_OPENING, _CLOSING = "[{(", "]})"
+
+
+def split_by_spaces(tokens: Sequence[str]) -> tuple[list[str], list[Mistake]]:
+    """Take out of a command line what spaces split.
+
+    Args:
+        tokens: What was typed, as the shell split it.
+
+    Returns:
+        The tokens that are whole, and one mistake for each group of words that belong together.
+    """
+    whole: list[str] = []
+    mistakes: list[Mistake] = []
+    start = 0
+    while start < len(tokens):
+        count = _around_equals(tokens[start : start + 3]) or _inside_value(tokens[start:])
+        if count > 1:
+            mistakes.append(_mistake(tokens[start : start + count]))
+        else:
+            whole.append(tokens[start])
+        start += max(1, count)
+    return whole, mistakes
+
+
+def _around_equals(words: Sequence[str]) -> int:
+    """Return how many words are one ``KEY = VALUE``, 0 where the first begins none."""
+    first, *rest = words
+    if not rest:
+        return 0
+    if _KEY.fullmatch(first) and rest[0].startswith("="):
+        return 3 if rest[0] == "=" and len(rest) > 1 and "=" not in rest[1] else 2
+    follows = bool(rest[0]) and "=" not in rest[0] and not rest[0].startswith("-")
+    return 2 if first.endswith("=") and _KEY.fullmatch(first[:-1]) and follows else 0
+
+
+def _inside_value(words: Sequence[str]) -> int:
+    """Return how many words are one ``KEY=[VALUE, VALUE]``, 0 where brackets of the first are closed or never are."""
+    key, equals, value = words[0].partition("=")
+    if not equals or not _KEY.fullmatch(key):
+        return 0
+    depth = _depth(value)
+    if depth <= 0:
+        return 2 if value.endswith(",") and len(words) > 1 and _NAME.fullmatch(words[1]) else 0
+    for count, word in enumerate(words[1:], 2):
+        if _KEY.fullmatch(word.partition("=")[0]) and "=" in word:
+            return 0
+        depth += _depth(word)
+        if depth <= 0:
+            return count
+    return 0
+
+
+def _depth(text: str) -> int:
+    """Return how many brackets outside of quotes a text opens more than it closes."""
+    depth, inside = 0, ""
+    for sign in text:
+        if inside:
+            inside = "" if sign == inside else inside
+        elif sign in "'\"":
+            inside = sign
+        else:
+            depth += (sign in _OPENING) - (sign in _CLOSING)
+    return depth
+
+
+def _mistake(words: Sequence[str]) -> Mistake:
+    from medtest.suite.commandline.command import without_keys
+
+    joined = " ".join(words)
+    key, _, value = joined.partition("=")
+    key, value = key.strip(), value.strip()
+    token = without_keys(f"{key}={value}")
+    closed = _SPACE_AFTER.sub(r"\1", token)
+    fix = f"remove the space{'s' * (len(words) > 2)}: {shlex.quote(closed) if ' ' in closed else closed}"
+    if " " in value:
+        fix += f", or put the whole in quotes: {shlex.quote(token)}"
+    hidden = token != f"{key}={value}"
+    return Mistake(
+        where="command line",
+        key=key.lstrip("+~"),
+        found=short(token if hidden else joined) + ", which the shell splits at its spaces",
+        allowed="KEY=VALUE without spaces, or in quotes",
+        fix=fix,
+    )

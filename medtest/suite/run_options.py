@@ -1,0 +1,65 @@
+"""What is wrong with options of a run that only this machine can tell: its folders and its devices."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from medtest.data_url import is_url, url_mistake
+from medtest.errors import Mistake, nearest_name
+from medtest.seeds.folders.layout import holds_pairs
+from medtest.suite.commandline.short_keys import device_mistake
+from medtest.suite.safety import short
+from medtest.suite.schema import RunBlock
+
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
+_MOST_SIBLINGS = 10_000
+"""Of a larger folder no name is suggested."""
+
+
+def option_mistakes(options: RunBlock) -> list[Mistake]:
+    """Return what this machine lacks of what was typed, for a plan as for a run.
+
+    Args:
+        options: The options as typed.
+    """
+    found = [
+        None if options.data is None else _data_mistake(options.data),
+        device_mistake(options.device, elsewhere=options.executor.name != "local"),
+    ]
+    return [mistake for mistake in found if mistake is not None]
+
+
+def _data_mistake(data: str) -> Mistake | None:
+    if is_url(data):
+        return url_mistake(data)
+    path = Path(data).expanduser()
+    if path.is_dir():
+        return None
+    found, nearest, fix = data, None, ""
+    if path.is_file():
+        found = f"{data}, which is a file"
+        packed = path.name.lower().endswith(_ARCHIVES)
+        folder = holds_pairs(path.parent.absolute()) or path.parent
+        fix = "unpack it and type the folder that comes out" if packed else f"type the folder: data={folder}"
+    else:
+        nearest = _like(path)
+    return Mistake(
+        where="command line", key="data", found=short(found), allowed="a folder that is there", nearest=nearest, fix=fix
+    )
+
+
+def _like(path: Path) -> str | None:
+    """Return the folder beside a missing one whose name is most like it, as one would type it."""
+    names: dict[str, str] = {}
+    try:
+        with os.scandir(path.parent) as entries:
+            for entry in entries:
+                if len(names) >= _MOST_SIBLINGS:
+                    return None
+                if entry.is_dir():
+                    names[entry.name.lower()] = entry.name
+    except OSError:
+        return None
+    near = nearest_name(path.name, names)
+    return None if near is None else str(path.parent / names[near])
