@@ -86,6 +86,8 @@ class System(Part, ABC):
         in_process: Whether it is an object of the calling program, which no other process can have.
         draws_calls: Whether it draws calls from a stream and answers in any order
             (:class:`medtest.systems.asking.AskingSystem`); others are handed batches.
+        file_format: What its file is, where one network comes in several formats; "" elsewhere. It ends the system's
+            name.
         probed: What a probe of it can give at most: scores of whatever really runs, nothing of finished answers.
         shown: What it is called in records where the user named it, or brought it; "" for its own name.
         classes: Of kind ``label``: what its scores stand for, in their order; None where they are the seeds' classes in
@@ -100,6 +102,7 @@ class System(Part, ABC):
     needs_device: ClassVar[bool] = False
     in_process: ClassVar[bool] = False
     draws_calls: ClassVar[bool] = False
+    file_format: ClassVar[str] = ""
     probed: ClassVar[Need] = Need.SCORES
 
     def __init_subclass__(cls, **others: Any) -> None:

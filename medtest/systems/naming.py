@@ -48,7 +48,7 @@ def given_name(system: System, defaults: Mapping[str, Any], *, folders: bool = T
             if not folders and Path(value).expanduser().is_dir():
                 return ""
             name = clean(_stem(key, value), value)
-            return _of_family(system, name) if key == "checkpoint" else name
+            return _of_family(system, name) if key == "checkpoint" else _of_format(system, name)
     return ""
 
 
@@ -172,6 +172,14 @@ def _of_family(system: System, name: str) -> str:
     """Return the name of a checkpoint, with that of the network which it is for where it does not say so itself."""
     family = str(getattr(system, "family", ""))
     return name if not family or family in name else _harmless(f"{family}-{name}")
+
+
+def _of_format(system: System, name: str) -> str:
+    """Return the name of a file, with the format where one network comes in several: ``net-onnx``."""
+    ending = f"-{type(system).file_format}"
+    if ending == "-" or name.endswith(ending):
+        return name
+    return _harmless(f"{name[: _LONGEST - len(ending)].rstrip('-_')}{ending}")
 
 
 def _stem(key: str, value: str) -> str:

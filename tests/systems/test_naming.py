@@ -24,8 +24,8 @@ def names(*typed: str) -> list[str]:
     [
         (["model=callable", "target=/some/where/my_net.py:segment"], "my_net-segment"),
         (["model=callable", "target=package.networks:predict"], "networks-predict"),
-        (["model=onnx", "path=/nets/Release 3 (final).v2.onnx"], "release-3-final-v2"),
-        (["model=torchscript", "path=net.pt"], "net"),
+        (["model=onnx", "path=/nets/Release 3 (final).v2.onnx"], "release-3-final-v2-onnx"),
+        (["model=torchscript", "path=net.pt"], "net-torchscript"),
         (["model=predictions", "folder=/maps/of_pranet/"], "of_pranet"),
         (["model=smp", "checkpoint=/nets/unet.pth"], "unet"),
         (["model=sanet", "checkpoint=/nets/best.pth"], "sanet-best"),
@@ -34,9 +34,10 @@ def names(*typed: str) -> list[str]:
         (["model=sanet", "name=v2"], "v2"),
         (["model=callable", "target=a.py:f", "name=2024"], "2024"),
         (["+systems.mine={use: onnx, path: /nets/net.onnx}", "~systems.pranet", "~systems.ssformer"], "mine"),
-        (["model=onnx", "path=/nets/x-simulated.onnx"], "x_simulated"),
-        (["model=onnx", "path=/nets/CON.onnx"], "model-con"),
-        (["model=onnx", "path=/nets/alpha_sigma.onnx"], "model-alpha_sigma"),
+        (["model=onnx", "path=/nets/net-onnx.onnx"], "net-onnx"),
+        (["model=onnx", "path=/nets/x-simulated.onnx"], "x_simulated-onnx"),
+        (["model=onnx", "path=/nets/CON.onnx"], "model-con-onnx"),
+        (["model=onnx", "path=/nets/alpha_sigma.onnx"], "model-alpha_sigma-onnx"),
     ],
 )
 def test_a_name_comes_of_what_was_given(typed: list[str], name: str) -> None:
@@ -67,11 +68,16 @@ def test_equal_stems_in_one_call_get_digits_of_the_sha256(tmp_path: Path) -> Non
         (tmp_path / folder).mkdir()
         for suffix in ("onnx", "pt"):
             (tmp_path / folder / f"net.{suffix}").write_bytes(content)
-    typed = [f"systems.onnx.path={tmp_path}/a/net.onnx", f"systems.torchscript.path={tmp_path}/b/net.pt"]
+    typed = [f"systems.smp.checkpoint={tmp_path}/a/net.pt", f"systems.torchvision.checkpoint={tmp_path}/b/net.pt"]
     digits = [hashlib.sha256(content).hexdigest()[:4] for content in (b"one", b"two")]
-    assert names("model=[onnx,torchscript]", *typed) == [f"net-{digits[0]}", f"net-{digits[1]}"]
-    same = [f"systems.onnx.path={tmp_path}/a/net.onnx", f"systems.torchscript.path={tmp_path}/a/net.pt"]
-    assert len(set(names("model=[onnx,torchscript]", *same))) == 2
+    assert names("model=[smp,torchvision]", *typed) == [f"net-{digits[0]}", f"net-{digits[1]}"]
+    same = [f"systems.smp.checkpoint={tmp_path}/a/net.pt", f"systems.torchvision.checkpoint={tmp_path}/a/net.pt"]
+    assert len(set(names("model=[smp,torchvision]", *same))) == 2
+
+
+def test_one_network_in_two_formats_has_two_names() -> None:
+    typed = ["systems.onnx.path=/nets/n.onnx", "systems.torchscript.path=/nets/n.pt"]
+    assert names("model=[onnx,torchscript]", *typed) == ["n-onnx", "n-torchscript"]
 
 
 @pytest.mark.parametrize(
@@ -119,3 +125,9 @@ def test_a_model_over_an_api_has_the_name_that_its_server_knows(typed: list[str]
     assert system.record_name == name
     if remote:
         assert identity(system) == {"model": "qwen/Qwen2.5-VL-7B", "host": "host.example:8443"}
+
+
+def test_a_long_name_is_cut_before_its_format() -> None:
+    (name,) = names("model=onnx", f"path=/nets/{'n' * 80}.onnx")
+    assert len(name) <= 64
+    assert name.startswith("nnn") and name.endswith("-onnx")

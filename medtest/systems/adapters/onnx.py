@@ -42,6 +42,7 @@ class Onnx(ExportedGraph):
 
     digest_name: ClassVar[str] = "medtest.systems.adapters.onnx:Onnx"
     Settings = OnnxSettings
+    file_format: ClassVar[str] = "onnx"
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)

@@ -39,6 +39,7 @@ class TorchScript(ExportedGraph, TorchSystem):
 
     digest_name: ClassVar[str] = "medtest.systems.adapters.torchscript:TorchScript"
     Settings = TorchScriptSettings
+    file_format: ClassVar[str] = "torchscript"
 
     def check(self) -> Sequence[Mistake]:
         """Return what is wrong with the path."""
