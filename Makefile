@@ -11,6 +11,8 @@ TESTS  := $(VENV)/.medtest-tests-installed
 INSTALLER ?= uv
 # Tests run over all cores; one worker a file, since tests of a file share what they made.
 PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile
+# What tests run under, and installs do not: TESTENV="env HOME=… TMPDIR=…".
+TESTENV ?=
 SLOW   ?= slow
 
 .PHONY: help demo test slow s3 lint ui server bench install clean
@@ -47,10 +49,10 @@ demo: $(STAMP)
 	$(BIN)/python run.py suite=polyp_seg $(DEMO); code=$$?; [ $$code -le 1 ]
 
 test: $(TESTS)
-	$(PYTEST)
+	$(TESTENV) $(PYTEST)
 
 slow: $(TESTS)
-	$(PYTEST) -m "$(SLOW)"
+	$(TESTENV) $(PYTEST) -m "$(SLOW)"
 
 # s3fs takes an older python-dateutil than the tests' lock has, so that an environment of its own reads from S3.
 S3 := $(VENV)-s3
@@ -58,7 +60,7 @@ s3: requirements-s3.lock pyproject.toml $(STAMP)
 	$(PYTHON) -m venv $(S3)
 	$(subst $(BIN)/python,$(S3)/bin/python,$(call INSTALL,--require-hashes -r requirements-s3.lock))
 	$(subst $(BIN)/python,$(S3)/bin/python,$(call INSTALL,--no-deps -e .))
-	$(S3)/bin/python -m pytest -q -m "" tests/test_data_url.py tests/test_data_url_runs.py
+	$(TESTENV) $(S3)/bin/python -m pytest -q -m "" tests/test_data_url.py tests/test_data_url_runs.py
 
 lint: $(TESTS)
 	$(BIN)/ruff check .

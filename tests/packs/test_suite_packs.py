@@ -78,7 +78,7 @@ def test_a_pack_holds_data_and_no_code_and_no_image(small_pack: Path) -> None:
     }
     assert {row["seed_id"] for row in rows} == {f"phantom-000{index}" for index in range(3)}
     assert head["versions"]["opencv-python"] and head["of_suite"]["parts"]["relations.blur"]["revision"] >= 1
-    assert str(Path.home()) not in json.dumps(head)
+    assert str(Path.home()) not in json.dumps(head) or Path.home() == Path("/")
 
 
 @pytest.mark.slow
