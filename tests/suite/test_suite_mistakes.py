@@ -8,8 +8,8 @@ import pytest
 import yaml
 from suite_parts import BASE, add, ids, refused, settings_of
 
-from medtest.errors import UserMistakes
-from medtest.suite.commandline.short_keys import cuda_devices, device_meant
+from medtest.errors import UserMistakes, did_you_mean
+from medtest.suite.commandline.short_keys import cuda_devices, device_meant, device_mistake
 from medtest.suite.compose import load_suite
 
 # --- mistakes ---------------------------------------------------------------------------------------------------
@@ -260,6 +260,37 @@ def test_a_device_is_offered_that_is_there(typed: str, there: int, offered: str 
     nearest, fix = device_meant(typed, there)
     assert nearest == offered
     assert fix.startswith(said) and bool(fix) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("typed", "there", "allowed"),
+    [
+        ("auto", 0, ""),
+        ("cpu", 0, ""),
+        ("cuda", 1, ""),
+        ("cuda:1", 2, ""),
+        ("cuda", 0, "auto, cpu"),
+        ("cuda:3", 0, "auto, cpu"),
+        ("cuda:3", 2, "auto, cpu, cuda:0, cuda:1"),
+        ("gpu", 2, "auto, cpu, cuda:0, cuda:1"),
+        ("cuda:", 1, "auto, cpu, cuda:0"),
+    ],
+)
+def test_a_device_is_one_of_those_that_are_there(typed: str, there: int, allowed: str) -> None:
+    mistake = device_mistake(typed, cuda=there)
+    assert ("" if mistake is None else mistake.allowed) == allowed
+
+
+def test_devices_of_other_machines_are_not_known_here() -> None:
+    assert device_mistake("cuda:7", elsewhere=True) is None
+    mistake = device_mistake("gpu:7", elsewhere=True)
+    assert mistake is not None
+    assert (mistake.allowed, mistake.nearest) == ("auto, cpu, cuda:N", "cuda:7")
+
+
+def test_a_name_is_suggested_in_its_own_letters() -> None:
+    assert did_you_mean("unett", ["Unet", "FPN"]) == "; did you mean Unet?"
+    assert did_you_mean("xyz", ["Unet", "FPN"]) == "."
 
 
 def test_a_tab_is_called_a_tab(team: Path) -> None:
