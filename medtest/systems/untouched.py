@@ -105,10 +105,18 @@ def _buffers(modules: list[nn.Module]) -> Callable[[], None]:
             if version is None or buffer._version != version:
                 with torch.inference_mode(buffer.is_inference()), torch.no_grad():
                     buffer.copy_(content)
-            if module._buffers.get(name) is not buffer:
-                module._buffers[name] = buffer
+            if dict(module._buffers.items()).get(name) is not buffer:
+                _set_buffer(module, name, buffer)
 
     return put_back
+
+
+def _set_buffer(module: nn.Module, name: str, buffer: Tensor) -> None:
+    """Give a module its buffer back; a TorchScript module has no dictionary to write to, but takes the attribute."""
+    if isinstance(module, torch.jit.ScriptModule):
+        setattr(module, name, buffer)
+    else:
+        module._buffers[name] = buffer
 
 
 def _plain_tensors(modules: list[nn.Module]) -> Callable[[], None]:

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parent))
+from library_parts import system_of
 from probe_parts import CASES, HERE, official, opened, picture, pixels_of, probed
 
 from medtest.classes import CHEST, DERMOSCOPY
@@ -233,3 +234,67 @@ def test_every_call_of_the_network_is_announced() -> None:
         probe.logits(pixels_of(picture(240, 240), picture(240, 240, 4)))
     assert len(calls) == 2, "one image of ten crops is a batch"
     assert probe.digest == "abc"
+
+
+# --- TorchScript ----------------------------------------------------------------------------------------------------
+
+
+class _Normed(nn.Module):
+    """Batch norm and dropout; what it counts is a buffer that a script replaces by another tensor at each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(4)
+        self.body = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.5))
+        self.head = nn.Linear(4, 2)
+        self.register_buffer("calls", torch.zeros(1))
+        with torch.no_grad():
+            self.body[1].running_mean.uniform_(-0.2, 0.2)
+            self.head.weight.mul_(5)
+
+    def forward(self, given: torch.Tensor) -> torch.Tensor:
+        self.calls = self.calls + 1
+        return self.head(self.body(given).mean(dim=(2, 3)))  # type: ignore[no-any-return]
+
+
+def _scripted(kind: str) -> Any:
+    made = _Normed()
+    if kind == "scripted":
+        return torch.jit.script(made)
+    if kind == "scripted in training":
+        return torch.jit.script(made.train())
+    return torch.jit.trace(made.eval(), torch.zeros(1, 3, 32, 32))  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["scripted", "scripted in training", "traced"])
+@pytest.mark.parametrize("place", ["memory", "file"])
+def test_a_torchscript_network_with_batch_norm_is_attacked_and_left_as_it_was(
+    kind: str, place: str, tmp_path: Path
+) -> None:
+    images = [picture(32, 32)]
+    if place == "memory":
+        system, probe = _plain(lambda: _scripted(kind))
+    else:
+        path = tmp_path / "net.pt"
+        _scripted(kind).save(str(path))
+        system = system_of("torchscript", "label", path=str(path), classes=list(DERMOSCOPY.names), gives="logits")
+        system.open(device="cpu", threads=1)
+        probe = probe_of(system, classes=DERMOSCOPY)
+    network = system.network
+    if kind == "scripted in training":
+        network.train()
+    for weight in list(network.parameters())[::2]:
+        weight.requires_grad_(False)
+    before = list(_state(network))
+    pixels = pixels_of(*images)
+    with probe.attached():
+        _asked_and_attacked(probe, pixels.clone())
+        _asked_and_attacked(probe, pixels.clone())
+    _asked_and_attacked(probe, pixels.clone())
+    assert _same(before, list(_state(network)))
+    (gradient,) = torch.autograd.grad(probe.logits(pixels.requires_grad_())[0, 0], pixels)
+    assert gradient.abs().sum() > 0
+    eager = _Normed().eval()
+    with torch.no_grad():
+        assert torch.allclose(probe.logits(pixels), eager(pixels), atol=1e-6)
