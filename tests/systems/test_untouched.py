@@ -278,7 +278,8 @@ def test_a_torchscript_network_with_batch_norm_is_attacked_and_left_as_it_was(
     else:
         path = tmp_path / "net.pt"
         _scripted(kind).save(str(path))
-        system = system_of("torchscript", "label", path=str(path), classes=list(DERMOSCOPY.names), gives="logits")
+        plain = {"gives": "logits", "mean": [0.0] * 3, "std": [1.0] * 3}
+        system = system_of("torchscript", "label", path=str(path), classes=list(DERMOSCOPY.names), **plain)
         system.open(device="cpu", threads=1)
         probe = probe_of(system, classes=DERMOSCOPY)
     network = system.network
