@@ -8,14 +8,18 @@ torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from medtest.cases import Classes, Params, PreparedSeed
+    from medtest.cases import Classes, Image, Params, PreparedSeed
+
+
+NOT_FINITE = "gave a gradient that is not finite"
+"""What a record says of a network whose gradients are NaN or infinite."""
 
 
 class Need(StrEnum):
@@ -89,10 +93,13 @@ class CraftCase:
     Attributes:
         seed: The prepared source case.
         params: What the relation's ``sample`` drew for it.
+        beside: Of a relation that gathers: what the suite's other attacks of the same scale or less made of the same
+            image, each with the relation's id; uint8 H×W×3.
     """
 
     seed: PreparedSeed
     params: Params
+    beside: Sequence[tuple[str, Image]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,8 +115,10 @@ class Crafting:
         queries: Images that the system was asked about, forward passes with or without gradient.
         reference: What the attack led away from: ``truth``, ``answer`` (the system's own, of a seed without truth) or
             ``target`` (it led towards one).
-        smallest_epsilon: With ``minimal``: the smallest ε, in levels of 255, at which the answer flips; None where none
-            within bounds does.
+        smallest_epsilon: With ``minimal``: the smallest ε, in levels of 255, at which the attack flips the answer, an
+            upper bound; None where none within bounds does.
+        found_by: Of several attacks, the one that made the image that was kept; None of a single attack.
+        note: What must be said of how it was searched for: that gradients are not finite, or were averaged.
         more: Anything else, JSON values; no column.
     """
 
@@ -120,4 +129,6 @@ class Crafting:
     queries: int | None = None
     reference: str | None = None
     smallest_epsilon: float | None = None
+    found_by: str | None = None
+    note: str = ""
     more: Mapping[str, Any] = field(default_factory=dict)

@@ -109,6 +109,8 @@ CRAFTING_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("queries", pa.float64()),
     ("attack_reference", pa.string()),
     ("smallest_epsilon", pa.float64()),
+    ("found_by", pa.string()),
+    ("attack_note", pa.string()),
     ("probe_gap", pa.float64()),
     ("repeat_gap", pa.float64()),
 )

@@ -83,6 +83,7 @@ class Relation(Part, ABC):
         alters: Words of diagnoses that it would alter (``vascular``): classes named so are refused in a suite of
             labels, unless the suite says ``may_alter``.
         alters_why: Why, in a phrase.
+        beside_attacks: Whether its follow-ups stand beside attacks of the same scale: attacks, and noise of their ε.
     """
 
     Settings: ClassVar[type[RelationSettings]] = RelationSettings
@@ -94,6 +95,7 @@ class Relation(Part, ABC):
     effects: ClassVar[frozenset[str] | None] = None
     alters: ClassVar[frozenset[str]] = frozenset()
     alters_why: ClassVar[str] = ""
+    beside_attacks: ClassVar[bool] = False
 
     def __init_subclass__(cls, **others: Any) -> None:
         super().__init_subclass__(**others)
@@ -186,9 +188,15 @@ class CraftedRelation(Relation):
 
     :meth:`sample` draws what is random of a case (start noise, target), as for every relation, and knows no system.
     Pixels are made by :meth:`craft`, in batches cut from the full plan, on one thread of torch.
+
+    Attributes:
+        gathers: Whether :attr:`~medtest.probes.CraftCase.beside` holds what the suite's other attacks of no larger
+            scale, and noise, have made of the same image, so that the worst of all can be kept.
     """
 
     Settings: ClassVar[type[CraftedSettings]] = CraftedSettings
+    beside_attacks: ClassVar[bool] = True
+    gathers: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 Where: TypeAlias = Literal["field", "everywhere", "off_lesion", "lesion"]
 LEVELS = 255.0
+_ASIDE = 4
+"""Images that a system is asked about beside the search: the source twice, the find before and after it is rounded."""
+_LEAST_STEP = 0.25
+"""Least step, as a share of ε, with which the smallest ε is looked for: so that a few steps cross the ball."""
 
 
 class EpsilonLevel(Level):
@@ -54,7 +58,8 @@ class AttackSettings(CraftedSettings, LeveledSettings[L], Generic[L]):
         where: Which pixels may change: ``field`` (all but the black frame), ``everywhere``, ``off_lesion`` or
             ``lesion`` (of the field; a seed without a mask is SKIP).
         target: Labels to lead towards; ``["random"]`` draws a class that is not the true one; empty leads away.
-        minimal: Look for the smallest ε, in whole levels up to the severity's, at which the answer flips.
+        minimal: Look for the smallest ε, in whole levels up to the severity's, at which the attack flips the answer: an
+            upper bound of the smallest that does.
     """
 
     where: Where = "field"
@@ -73,6 +78,7 @@ class AttackBatch:
         epsilon: float32 B, ε in [0, 1] units.
         goal: What is to be reached.
         clean: Logits of the source images.
+        random: Whether the system gives other answers when it is asked again; there is one image then.
     """
 
     cases: tuple[CraftCase, ...]
@@ -81,10 +87,12 @@ class AttackBatch:
     epsilon: Tensor
     goal: Goal
     clean: Tensor
+    random: bool = False
 
     def part(self, rows: Tensor) -> AttackBatch:
         """Return some of its images."""
-        return AttackBatch(
+        return replace(
+            self,
             cases=tuple(self.cases[int(row)] for row in rows),
             images=self.images[rows],
             within=self.within[rows],
@@ -102,11 +110,15 @@ class SearchResult:
         images: float32 B×3×H×W in [0, 1], not rounded.
         queries: Images that the system was asked about, by image.
         zero_gradient: Share of gradients that were exactly 0, by image; None without gradients.
+        found_by: Of several attacks, which one made each image; empty of a single one.
+        notes: What must be said of how each image was searched for, "" for nothing; empty for nothing of all.
     """
 
     images: Tensor
     queries: Sequence[int]
     zero_gradient: Sequence[float | None]
+    found_by: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @classmethod
     def of(cls, found: Attacked) -> SearchResult:
@@ -117,6 +129,7 @@ class SearchResult:
 class Attack(CraftedRelation, Generic[L]):
     """Looks, within ε of an image, for one that a system answers wrongly; what it finds is rounded and saved."""
 
+    revision: ClassVar[int] = 2
     group: ClassVar[str] = "adversarial"
     takes: ClassVar[frozenset[str]] = frozenset({"label", "mask"})
     scale_unit: ClassVar[str] = "ε in levels of 255"
@@ -202,15 +215,31 @@ class Attack(CraftedRelation, Generic[L]):
         """
         import torch
 
+        from medtest.relations.adversarial.draws import same_answers, seeded
+
         with torch.no_grad():
-            batch = self.batch(cases, probe)
-            found = self.search(batch, probe)
-            shown = [self._saved(case, image) for case, image in zip(cases, found.images, strict=True)]
-            final = torch.cat([pixels_of(image, probe.device) for image in shown])
-            exact, after = probe.logits(found.images), probe.logits(final)
-            smallest, more = self._smallest(batch, probe) if self.settings.minimal else ([None] * len(cases), None)
-            before_loss, after_loss = (batch.goal.losses(self._loss(batch), z).tolist() for z in (batch.clean, after))
-            labels = batch.goal.labels(exact)
+            with seeded(int(number(cases[0].params, "noise_seed")), probe.device):
+                batch = self.batch(cases, probe)
+                again = probe.logits(batch.images)
+            if same_answers(batch.clean, again):
+                return self._crafted(batch, probe)
+            made: list[FollowUp] = []
+            for case in cases:  # each alone and under its own seed: what is made depends on no batch
+                with seeded(int(number(case.params, "noise_seed")), probe.device):
+                    made += self._crafted(replace(self.batch([case], probe), random=True), probe)
+            return made
+
+    def _crafted(self, batch: AttackBatch, probe: Probe) -> list[FollowUp]:
+        import torch
+
+        cases = batch.cases
+        found = self.search(batch, probe)
+        shown = [self._saved(case, image) for case, image in zip(cases, found.images, strict=True)]
+        final = torch.cat([pixels_of(image, probe.device) for image in shown])
+        exact, after = probe.logits(found.images), probe.logits(final)
+        smallest, more = self._smallest(batch, probe) if self.settings.minimal else ([None] * len(cases), None)
+        before_loss, after_loss = (batch.goal.losses(self._loss(batch), z).tolist() for z in (batch.clean, after))
+        labels = batch.goal.labels(exact)
         return [
             FollowUp(
                 image=shown[row],
@@ -221,9 +250,11 @@ class Attack(CraftedRelation, Generic[L]):
                     loss_after=after_loss[row],
                     zero_gradient=found.zero_gradient[row],
                     float_label=labels[row],
-                    queries=found.queries[row] + 3 + (more[row] if more else 0),
+                    queries=found.queries[row] + _ASIDE + (more[row] if more else 0),
                     reference=batch.goal.references[row],
                     smallest_epsilon=smallest[row],
+                    found_by=(found.found_by[row] or None) if found.found_by else None,
+                    note=found.notes[row] if found.notes else "",
                 ),
             )
             for row, case in enumerate(cases)
@@ -255,10 +286,11 @@ class Attack(CraftedRelation, Generic[L]):
         return saved(image[None], case.seed.image, epsilon, norm=self.norm)
 
     def _smallest(self, batch: AttackBatch, probe: Probe) -> tuple[list[float | None], list[int]]:
-        """Return the smallest ε in whole levels at which each answer flips, by bisection, and what was asked for it.
+        """Return the smallest ε in whole levels at which the attack flips each answer, and what was asked for it.
 
-        The answer is taken to flip at every larger ε too. An answer that is reached without any change has ε 0; where
-        none within bounds flips it, None.
+        An upper bound, by bisection: another attack may flip it within less, and the answer is taken to flip at every
+        larger ε too. The attack's step is a quarter of ε at least. An answer that is reached without any change has ε
+        0; where none within bounds flips it, None.
         """
         import torch
 
@@ -299,12 +331,11 @@ class Attack(CraftedRelation, Generic[L]):
 
 
 def _with_epsilon(batch: AttackBatch, levels: Sequence[int]) -> AttackBatch:
-    from dataclasses import replace
-
     cases = []
     for case, epsilon in zip(batch.cases, levels, strict=True):
-        shrunk = epsilon / max(number(case.params, "epsilon"), 1e-9)
-        step = {"step": number(case.params, "step") * min(1.0, shrunk)} if "step" in case.params else {}
+        shrunk = min(1.0, epsilon / max(number(case.params, "epsilon"), 1e-9))
+        pace = max(number(case.params, "step") * shrunk, _LEAST_STEP * epsilon) if "step" in case.params else 0.0
+        step = {"step": pace} if pace else {}
         cases.append(replace(case, params={**case.params, **step, "epsilon": float(epsilon)}))
     return replace(batch, cases=tuple(cases), epsilon=batch.images.new_tensor(levels) / LEVELS)
 

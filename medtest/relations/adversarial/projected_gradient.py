@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from medtest.errors import BadOutput
+from medtest.probes import NOT_FINITE
 
 Logits: TypeAlias = Callable[[Tensor], Tensor]
 """Pixels, float32 B×3×H×W in [0, 1], to logits; differentiable."""
@@ -158,7 +159,7 @@ def loss_and_gradient(logits: Logits, pixels: Tensor, loss: Losses) -> tuple[Ten
         (gradient,) = torch.autograd.grad(losses.sum(), given)
     # what is not finite shows in the sum, which is cheap; a sum may overflow though all is finite
     if not bool(gradient.sum().isfinite()) and not bool(gradient.isfinite().all()):
-        raise BadOutput("gave a gradient that is not finite while it was attacked")
+        raise BadOutput(f"{NOT_FINITE} while it was attacked")
     return _finite(losses.detach()), gradient
 
 

@@ -42,6 +42,23 @@ def saved(pixels: Tensor, source: Image, epsilon: float, *, norm: str = "linf") 
     return np.ascontiguousarray(np.clip(levels, low, high).astype(np.uint8))
 
 
+def within_budget(image: Image, source: Image, epsilon: float, *, norm: str = "linf") -> bool:
+    """Return True if an image is one that :func:`saved` may give: of the source's size and within ε of it.
+
+    Args:
+        image: uint8.
+        source: uint8 H×W×3, the image that was attacked.
+        epsilon: ε, in levels of 255.
+        norm: ``linf`` or ``l2``.
+    """
+    if image.shape != source.shape or image.dtype != source.dtype:
+        return False
+    away = image.astype(np.int64) - source
+    if norm == "l2":
+        return float((away * away).sum()) <= epsilon * epsilon + 1e-3
+    return int(np.abs(away).max(initial=0)) <= math.floor(epsilon + 1e-4)
+
+
 def _saved_l2(pixels: Tensor, source: Image, epsilon: float) -> Image:
     exact = (pixels[0].detach().double() * 255.0).permute(1, 2, 0).cpu().numpy().clip(0, 255)
     away = np.rint(exact).astype(np.int64) - source

@@ -1,34 +1,29 @@
 """The strongest of several attacks, image by image, judged on what is saved.
 
 After AutoAttack (Croce and Hein 2020), which cannot be taken as it is: its DLR loss is undefined under three classes,
-its targeted form under four, and it knows neither several labels nor masks. Here: Auto-PGD on cross-entropy, on the
-margin (of masks also on Dice), each with restarts, then Square; of all their images, rounded to 8 bits, the one that
-the system answers worst is taken. An image of which all is reached that can be is not attacked further.
+its targeted form under four, and it knows neither several labels nor masks. Here: what the suite's other attacks and
+uniform noise of no larger ε have made of the image, Auto-PGD on cross-entropy and on the margin (of masks also on
+Dice), each with restarts, Auto-PGD with gradients that pass rounding, a surrogate distilled from scores where gradients
+are zero or cannot be had, and Square. Of all their images, rounded to 8 bits, the one that the system answers worst is
+taken. An image of which all is reached that can be is not attacked further.
+
+Where answers do not repeat, gradients and scores are averaged over draws, and images are judged over more of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from medtest.cases import PreparedSeed
 from medtest.probes import Probe
-from medtest.relations.adversarial.attack import (
-    Attack,
-    AttackBatch,
-    AttackSettings,
-    EpsilonLevel,
-    SearchResult,
-    losses_of,
-    uniform_start,
-)
-from medtest.relations.adversarial.saving import pixels_of, saved
+from medtest.relations.adversarial.attack import Attack, AttackBatch, AttackSettings, EpsilonLevel, SearchResult, reach
+from medtest.relations.adversarial.saving import pixels_of, within_budget
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from medtest.relations.adversarial.worst import Worst
 
 
 class StrongestSettings(AttackSettings[EpsilonLevel]):
@@ -38,26 +33,31 @@ class StrongestSettings(AttackSettings[EpsilonLevel]):
         norm: The norm in which ε bounds; Square is of ``linf`` alone.
         steps: Steps of each Auto-PGD.
         restarts: How often each is started; the first at a random point, as every one.
-        tries: Squares that Square tries; 0 leaves it out.
+        tries: Squares that Square tries, and how often a system is asked for a surrogate; 0 leaves both out.
+        draws: Where answers do not repeat: over how many draws a gradient and a score are averaged. Images are judged
+            over twice as many.
     """
 
     norm: Literal["linf", "l2"] = "linf"
     steps: int = Field(default=30, ge=1, le=10_000)
     restarts: int = Field(default=1, ge=1, le=1000)
     tries: int = Field(default=200, ge=0, le=1_000_000)
+    draws: int = Field(default=8, ge=1, le=1000)
 
 
 class Strongest(Attack[EpsilonLevel]):
-    """The worst of Auto-PGD on two losses and of Square, for each image."""
+    """The worst of all attacks beside it, of Auto-PGD on two losses and of Square, for each image."""
 
     Settings = StrongestSettings
+    revision: ClassVar[int] = 3
+    gathers: ClassVar[bool] = True
 
     settings: StrongestSettings
 
     def network_passes(self, severity: int) -> int:
-        """Return at most those of all its parts, and what is asked before and after."""
+        """Return those of Auto-PGD and Square, and what is asked before and after."""
         settings = self.settings
-        return 2 * settings.restarts * (settings.steps + 2) + settings.tries + 4
+        return 2 * settings.restarts * (settings.steps + 2) + settings.tries + 5
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """As of every attack, with how long each of its parts searches."""
@@ -67,81 +67,34 @@ class Strongest(Attack[EpsilonLevel]):
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Attack in turn whatever is not wholly reached, and keep the worst of each image."""
+        from medtest.relations.adversarial.strongest_parts import parts_of
+        from medtest.relations.adversarial.worst import Worst
+
+        worst = Worst(batch, probe, norm=self.norm, draws=2 * self.settings.draws if batch.random else 1)
+        self._offer_beside(batch, worst)
+        for part in parts_of(self.settings, batch, probe, worst):
+            worst.attack(part)
+        return worst.result()
+
+    def _offer_beside(self, batch: AttackBatch, worst: Worst) -> None:
+        """Judge what other attacks made of the images, as far as it lies within the budget and the reach."""
         import torch
 
-        kept, worst = batch.images.clone(), _badness(batch, batch.clean)
-        queries, zeros = [0] * len(kept), [np.nan] * len(kept)
-        for part in self._parts(batch):
-            rows = (worst < _WHOLE).nonzero().flatten()
-            if not len(rows):
-                break
-            own = batch.part(rows)
-            found = part.search(own, probe)
-            shown = torch.cat([self._as_saved(own, number, image) for number, image in enumerate(found.images)])
-            badness = _badness(own, probe.logits(shown))
-            better = badness > worst[rows]
-            kept[rows[better]], worst[rows[better]] = shown[better], badness[better]
-            for number, row in enumerate(rows.tolist()):
-                queries[row] += found.queries[number] + 1
-                zero = found.zero_gradient[number]
-                zeros[row] = np.nanmax([zeros[row], zero]) if zero is not None else zeros[row]
-        return SearchResult(
-            images=kept, queries=queries, zero_gradient=[None if np.isnan(z) else float(z) for z in zeros]
-        )
-
-    def _as_saved(self, batch: AttackBatch, number: int, image: Tensor) -> Tensor:
-        epsilon = float(batch.epsilon[number]) * 255
-        source = batch.cases[number].seed.image
-        return pixels_of(saved(image[None], source, epsilon + 1e-4, norm=self.norm), str(image.device))
-
-    def _parts(self, batch: AttackBatch) -> Iterator[_AutoPgd | _Square]:
-        for restart in range(self.settings.restarts):
-            for number, loss in enumerate(batch.goal.losses_known):
-                yield _AutoPgd(loss, self.settings, 10 * restart + number)
-        if self.settings.tries and self.settings.norm == "linf":
-            yield _Square(self.settings.tries)
-
-
-_WHOLE = 1e9
-"""Badness of an image of which all is reached."""
-
-
-def _badness(batch: AttackBatch, logits: Tensor) -> Tensor:
-    """Return how wrongly each image is answered: how far the attack came, then the margin; float B."""
-    import torch
-
-    reached = batch.goal.reached(logits)
-    margin = torch.tanh(batch.goal.losses("margin", logits)) / 2 + 0.5  # between 0 and 1: it only breaks ties
-    one = 2.0 * batch.goal.parts  # so that one more label, or pixel, that is wrong counts more than any margin
-    found = torch.where(reached >= 1, _WHOLE, reached * one) + margin
-    return found.nan_to_num(nan=-1.0)
-
-
-class _AutoPgd:
-    def __init__(self, loss: str, settings: StrongestSettings, salt: int) -> None:
-        self._loss, self._settings, self._salt = loss, settings, salt
-
-    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        from medtest.relations.adversarial.auto_pgd import auto_pgd
-
-        found = auto_pgd(
-            probe.logits,
-            batch.images,
-            losses_of(batch.goal, self._loss),
-            epsilon=batch.epsilon,
-            steps=self._settings.steps,
-            norm=self._settings.norm,
-            start=uniform_start(batch, salt=self._salt),
-            within=batch.within,
-        )
-        return SearchResult.of(found)
-
-
-class _Square:
-    def __init__(self, tries: int) -> None:
-        self._tries = tries
-
-    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        from medtest.relations.adversarial.square import square_search
-
-        return square_search(batch, probe, tries=self._tries, p=0.8)
+        offered: list[tuple[int, str, Any]] = []
+        for row, case in enumerate(batch.cases):
+            epsilon, source = float(batch.epsilon[row]) * 255, case.seed.image
+            within = reach(case.seed, str(case.params["where"]))
+            offered += [
+                (row, name, image)
+                for name, image in case.beside
+                if within_budget(image, source, epsilon, norm=self.norm) and not (image != source)[~within].any()
+            ]
+        for name in dict.fromkeys(name for _, name, _ in offered):
+            by_row: dict[int, list[Any]] = {}
+            for row, given, image in offered:
+                if given == name:
+                    by_row.setdefault(row, []).append(image)
+            for number in range(max(map(len, by_row.values()))):
+                chosen = {row: images[number] for row, images in by_row.items() if len(images) > number}
+                pixels = torch.cat([pixels_of(image, str(batch.images.device)) for image in chosen.values()])
+                worst.offer(torch.tensor(list(chosen), device=batch.images.device), pixels, name)

@@ -28,6 +28,7 @@ class UniformNoise(Relation):
 
     Settings = UniformNoiseSettings
     group: ClassVar[str] = "noise"
+    beside_attacks: ClassVar[bool] = True
     scale_unit: ClassVar[str] = "ε in levels of 255"
     effects: ClassVar[frozenset[str]] = frozenset({"hide"})
 

@@ -202,6 +202,8 @@ class Crafter:
                 "queries": told.queries,
                 "attack_reference": told.reference,
                 "smallest_epsilon": told.smallest_epsilon,
+                "found_by": told.found_by,
+                "attack_note": told.note or None,
             }
         return MadeCase(
             address=address,

@@ -1,0 +1,84 @@
+"""Networks whose answers do not repeat: whether one is such, numbers of a case's own, and averages over draws.
+
+An attack on a random network follows one draw and is judged by another. Such a network is attacked one case at a time,
+each under its own seed, so that what is crafted depends on no batch; ``strongest`` averages gradients and scores over
+several draws (expectation over transformation: A. Athalye et al., "Synthesizing robust adversarial examples", ICML
+2018).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from medtest.probes import Probe
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_SAME = 1e-4
+"""Relative difference of logits up to which two answers count as the same one."""
+
+
+@contextmanager
+def seeded(seed: int, device: str) -> Iterator[None]:
+    """Set the generators of torch, NumPy and Python to a seed for a while; afterwards they go on as before.
+
+    Args:
+        seed: At least 0.
+        device: Of the network, ``cpu`` or ``cuda:N``.
+    """
+    devices = [torch.device(device)] if device.startswith("cuda") else []
+    numbers, words = np.random.get_state(), random.getstate()  # noqa: NPY002 - a network may use it
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed % 2**63)
+        np.random.seed(seed % 2**32)  # noqa: NPY002
+        random.seed(seed)
+        try:
+            yield
+        finally:
+            np.random.set_state(numbers)  # noqa: NPY002
+            random.setstate(words)
+
+
+def same_answers(first: Tensor, second: Tensor) -> bool:
+    """Return True if two askings about the same images gave the same logits, but for rounding."""
+    return bool(((first - second).abs() <= _SAME * (1 + first.abs())).all())
+
+
+class AveragedProbe:
+    """A probe that gives the mean logits of several draws; see :class:`medtest.probes.Probe`.
+
+    Args:
+        probe: The probe that is asked.
+        draws: How often it is asked about each image.
+    """
+
+    def __init__(self, probe: Probe, draws: int) -> None:
+        self._probe, self._draws = probe, draws
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._probe, name)
+
+    def logits(self, images: Tensor) -> Tensor:
+        """Return the mean of several draws."""
+        return torch.stack([self._probe.logits(images) for _ in range(self._draws)]).mean(dim=0)
+
+
+def drawn_logits(probe: Probe, draws: int) -> Callable[[Tensor], Tensor]:
+    """Return a function from pixels to the logits of several draws, draws×B×…; of one draw to plain logits."""
+    if draws == 1:
+        return probe.logits
+    return lambda pixels: torch.stack([probe.logits(pixels) for _ in range(draws)])
+
+
+def mean_loss(loss: Callable[[Tensor, Tensor], Tensor], draws: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return a loss of what :func:`drawn_logits` gives: the mean loss over the draws."""
+    if draws == 1:
+        return loss
+    return lambda logits, rows: torch.stack([loss(drawn, rows) for drawn in logits]).mean(dim=0)

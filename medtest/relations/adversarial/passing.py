@@ -1,0 +1,181 @@
+"""Gradients that pass where a network stops them: rounding, casts, thresholds, units that are shut or saturated.
+
+Rounding has no slope, so that the gradient of a quantised network is zero, or is that of whatever lies beside the
+quantiser. Backward pass differentiable approximation (A. Athalye et al., "Obfuscated gradients give a false sense of
+security", ICML 2018) takes the rounded value forward and the identity's slope backward. The same goes for a rectifier
+that is shut and a squashing function that is saturated: their slope counts as a tenth at least.
+
+Only functions that Python calls are reached: inside a TorchScript program, or a function with a backward pass of its
+own, gradients stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+_LEAK = 0.1
+"""Least slope of a unit that is shut or saturated."""
+_STEPS = frozenset({"round", "floor", "ceil", "trunc", "fix", "sign", "sgn", "floor_divide", "__floordiv__"})
+_CASTS = frozenset({"int", "long", "short", "byte", "char"})
+_COMPARED = {"gt": 1.0, "ge": 1.0, "__gt__": 1.0, "__ge__": 1.0, "greater": 1.0, "greater_equal": 1.0}
+_COMPARED |= {"lt": -1.0, "le": -1.0, "__lt__": -1.0, "__le__": -1.0, "less": -1.0, "less_equal": -1.0}
+_SHUT = frozenset({"relu", "relu6", "clamp", "clip", "clamp_min", "clamp_max", "hardtanh", "threshold"})
+_SATURATED: dict[str, Callable[[Tensor], Tensor]] = {"tanh": lambda y: 1 - y * y, "sigmoid": lambda y: y * (1 - y)}
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+class _Passing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, given: Tensor, value: Tensor, slope: Tensor | float) -> Tensor:
+        ctx.slope = slope
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+        return gradient * ctx.slope, None, None
+
+
+class PassingGradients(TorchFunctionMode):
+    """While it is entered, gradients pass functions that would stop them; values stay what they are.
+
+    Args:
+        leaky: Whether units that are shut or saturated pass gradients too, and not rounding alone.
+
+    Attributes:
+        used: Whether a gradient has passed somewhere that it would not have.
+    """
+
+    def __init__(self, *, leaky: bool = False) -> None:
+        super().__init__()
+        self.used = False
+        self._leaky = leaky
+        self._soft: dict[int, tuple[Tensor, Tensor, float]] = {}
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call ``func``; see the class."""
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        given = args[0] if args else None
+        if isinstance(given, Tensor) and given.dtype == torch.bool:
+            return self._of_threshold(func, given, args, kwargs)
+        if not (isinstance(given, Tensor) and given.is_floating_point() and given.requires_grad):
+            return func(*args, **kwargs)
+        if name in _COMPARED:
+            value = func(*args, **kwargs)
+            self._soft[id(value)] = (value, given, _COMPARED[name])  # kept alive: its id stays its own
+            return value
+        written = name.endswith("_") and not name.startswith("__")
+        plain = name.removesuffix("_") if written else name
+        if plain in _STEPS or (plain in ("div", "divide") and kwargs.get("rounding_mode")):
+            divisor = args[1] if len(args) > 1 and "div" in plain else 1.0
+            slope = 1.0 / divisor.detach() if isinstance(divisor, Tensor) else 1.0 / divisor
+            return self._passed(func, given, args, kwargs, slope=slope, written=written)
+        if plain in _CASTS or (plain in ("to", "type") and _whole(args, kwargs)):
+            return self._passing(given, func(*args, **kwargs).to(given.dtype), 1.0)
+        if plain == "quantize_per_tensor":
+            return self._passing(given, func(*args, **kwargs).dequantize(), 1.0)
+        if self._leaky and (plain in _SHUT or plain in _SATURATED):
+            slope_of = _SATURATED.get(plain)
+            return self._passed(
+                func,
+                given,
+                args,
+                kwargs,
+                slope=slope_of or _shut(given),
+                written=written or _in_place(plain, args, kwargs),
+            )
+        return func(*args, **kwargs)
+
+    def _of_threshold(self, func: Any, given: Tensor, args: Any, kwargs: Any) -> Any:
+        """Give what a comparison becomes as a number the slope of what was compared."""
+        value = func(*args, **kwargs)
+        known = self._soft.get(id(given))
+        if known is None or not isinstance(value, Tensor) or value.dtype not in _FLOATS or value.shape != given.shape:
+            return value
+        name = getattr(func, "__name__", "")
+        if name not in ("float", "double", "half", "to", "type", "type_as"):
+            return value
+        compared = known[1].expand_as(value) if known[1].shape != value.shape else known[1]
+        return self._passing(compared, value, known[2])
+
+    def _passed(
+        self,
+        func: Any,
+        given: Tensor,
+        args: Any,
+        kwargs: Any,
+        *,
+        slope: float | Tensor | Callable[[Tensor], Tensor],
+        written: bool,
+    ) -> Tensor:
+        source = given.clone() if written else given
+        with torch.no_grad():
+            value = func(source.detach().clone() if written else source.detach(), *args[1:], **kwargs)
+            here = slope(value).clamp_min(_LEAK) if callable(slope) else slope
+        passed = self._passing(source, value, here)
+        return given.copy_(passed) if written else passed
+
+    def _passing(self, given: Tensor, value: Tensor, slope: float | Tensor) -> Tensor:
+        self.used = True
+        passed: Tensor = _Passing.apply(given, value, slope)  # type: ignore[no-untyped-call]
+        return passed
+
+
+def _shut(given: Tensor) -> Callable[[Tensor], Tensor]:
+    source = given.detach().clone()
+    return lambda value: (value == source).to(value.dtype)
+
+
+def _in_place(name: str, args: Any, kwargs: Any) -> bool:
+    if "inplace" in kwargs:
+        return bool(kwargs["inplace"])
+    place = {"relu": 1, "relu6": 1, "hardtanh": 3, "threshold": 3}.get(name)
+    return place is not None and len(args) > place and args[place] is True
+
+
+def _whole(args: Any, kwargs: Any) -> bool:
+    """Whether a cast is to whole numbers."""
+    asked = [one for one in (*args[1:], *kwargs.values()) if isinstance(one, torch.dtype)]
+    return any(not one.is_floating_point and not one.is_complex and one != torch.bool for one in asked)
+
+
+class PassingProbe:
+    """A probe whose gradients pass rounding, and units that are shut where it is leaky.
+
+    Args:
+        probe: The probe that is asked; see :class:`medtest.probes.Probe`.
+        leaky: As of :class:`PassingGradients`.
+    """
+
+    def __init__(self, probe: Any, *, leaky: bool) -> None:
+        self._probe, self._leaky = probe, leaky
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._probe, name)
+
+    def logits(self, images: Tensor) -> Tensor:
+        """Return the same logits, with gradients that pass."""
+        with PassingGradients(leaky=self._leaky):
+            found: Tensor = self._probe.logits(images)
+        return found
+
+    def helps(self, images: Tensor) -> bool:
+        """Return True if gradients pass somewhere that they would not have, and the answers stay the same.
+
+        Args:
+            images: float32 B×3×H×W in [0, 1], about which it is asked twice.
+        """
+        from medtest.relations.adversarial.draws import same_answers
+
+        try:
+            with torch.enable_grad(), PassingGradients(leaky=self._leaky) as mode:
+                found = self._probe.logits(images.detach().requires_grad_())
+            plain = self._probe.logits(images.detach())
+        except Exception:  # noqa: BLE001 - the network may be anybody's; what it cannot work with is left as it is
+            return False
+        return mode.used and found.requires_grad and same_answers(plain.detach(), found.detach())

@@ -1,0 +1,157 @@
+"""The attacks that ``strongest`` runs, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from medtest.probes import Probe
+from medtest.relations.adversarial.attack import AttackBatch, SearchResult, losses_of, uniform_start
+from medtest.relations.adversarial.auto_pgd import auto_pgd
+from medtest.relations.adversarial.distilled import distilled_search
+from medtest.relations.adversarial.draws import AveragedProbe, drawn_logits, mean_loss
+from medtest.relations.adversarial.passing import PassingProbe
+from medtest.relations.adversarial.square import square_search
+from medtest.relations.adversarial.worst import AttackPart, Worst
+
+if TYPE_CHECKING:
+    from medtest.relations.adversarial.strongest import StrongestSettings
+
+GRADIENT = "auto_pgd"
+"""Name of the part that follows the network's own gradients."""
+AVERAGED, PASSING, LEAKY = "averaged", "straight_through", "leaky"
+SURROGATE, SQUARE = "surrogate", "square"
+_FEWEST = 12
+"""Least number of tries that a surrogate is fitted to."""
+
+
+def parts_of(settings: StrongestSettings, batch: AttackBatch, probe: Probe, worst: Worst) -> Iterator[AttackPart]:
+    """Yield the attacks on a batch; the later ones are asked for once the earlier ones have searched.
+
+    Args:
+        settings: How long they search.
+        batch: The images.
+        probe: Of the system.
+        worst: What has been found so far.
+    """
+    losses, draws = batch.goal.losses_known, settings.draws if batch.random else 1
+    own = AVERAGED if batch.random else GRADIENT
+    for restart in range(settings.restarts):
+        for number, loss in enumerate(losses):
+            yield _AutoPgd(own, settings, loss, salt=10 * restart + number, draws=draws)
+    if bool(worst.open.any()) and PassingProbe(probe, leaky=False).helps(batch.images[:1]):
+        for number, loss in enumerate(losses):
+            yield _Passing(PASSING, settings, loss, salt=100 + number, draws=draws)
+    starved = worst.open & worst.starved
+    if bool(starved.any()) and PassingProbe(probe, leaky=True).helps(batch.images[:1]):
+        yield _Passing(LEAKY, settings, "margin", salt=200, draws=draws)
+    if settings.norm == "linf" and settings.tries:
+        if settings.tries >= _FEWEST:
+            yield _Surrogate(settings.tries, draws)
+        yield _Square(settings.tries, draws)
+
+
+class _AutoPgd:
+    """Auto-PGD on one loss."""
+
+    follows = True
+
+    def __init__(self, name: str, settings: StrongestSettings, loss: str, *, salt: int, draws: int) -> None:
+        self.name, self._settings, self._loss, self._salt, self._draws = name, settings, loss, salt, draws
+
+    def wanted(self, worst: Worst) -> Tensor:
+        """All."""
+        return worst.open
+
+    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
+        """Search with gradients averaged over the draws."""
+        found = auto_pgd(
+            drawn_logits(probe, self._draws),
+            batch.images,
+            mean_loss(losses_of(batch.goal, self._loss), self._draws),
+            epsilon=batch.epsilon,
+            steps=self._settings.steps,
+            norm=self._settings.norm,
+            start=uniform_start(batch, salt=self._salt),
+            within=batch.within,
+        )
+        result = SearchResult.of(found)
+        return SearchResult(
+            images=result.images,
+            queries=[count * self._draws for count in result.queries],
+            zero_gradient=result.zero_gradient,
+        )
+
+
+class _Passing(_AutoPgd):
+    """The same with gradients that pass what stops them, of which nothing is told of the network's own."""
+
+    follows = False
+
+    def wanted(self, worst: Worst) -> Tensor:
+        """All, or those without gradients."""
+        return worst.starved if self.name == LEAKY else worst.open
+
+    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
+        """Search; where even these gradients cannot be had, the source stays."""
+        from medtest.errors import BadOutput
+
+        try:
+            found = super().search(batch, PassingProbe(probe, leaky=self.name == LEAKY))
+        except (BadOutput, RuntimeError) as error:
+            if isinstance(error, torch.cuda.OutOfMemoryError):
+                raise
+            return SearchResult(
+                images=batch.images, queries=[1] * len(batch.images), zero_gradient=[None] * len(batch.images)
+            )
+        return SearchResult(images=found.images, queries=found.queries, zero_gradient=[None] * len(found.images))
+
+
+class _Surrogate:
+    """A surrogate distilled from scores, where gradients are zero or cannot be had."""
+
+    name, follows = SURROGATE, False
+
+    def __init__(self, tries: int, draws: int) -> None:
+        self._tries, self._draws = tries, draws
+
+    def wanted(self, worst: Worst) -> Tensor:
+        """Those without gradients."""
+        return worst.starved
+
+    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
+        """Search with a surrogate of each image's own."""
+        return _drawn(distilled_search(batch, _averaged(probe, self._draws), tries=self._tries), self._draws)
+
+
+class _Square:
+    """Square."""
+
+    name, follows = SQUARE, False
+
+    def __init__(self, tries: int, draws: int) -> None:
+        self._tries, self._draws = tries, draws
+
+    def wanted(self, worst: Worst) -> Tensor:
+        """All."""
+        return worst.open
+
+    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
+        """Search on mean scores of the draws."""
+        return _drawn(square_search(batch, _averaged(probe, self._draws), tries=self._tries, p=0.8), self._draws)
+
+
+def _averaged(probe: Probe, draws: int) -> Probe:
+    if draws == 1:
+        return probe
+    averaged: Probe = AveragedProbe(probe, draws)
+    return averaged
+
+
+def _drawn(found: SearchResult, draws: int) -> SearchResult:
+    return SearchResult(
+        images=found.images, queries=[count * draws for count in found.queries], zero_gradient=found.zero_gradient
+    )
