@@ -17,6 +17,7 @@ from medtest.cases import Address, Json, PreparedSeed, image_sha256
 from medtest.files.by_content import mask_sha256
 from medtest.preparation import REVISION as PREPARATION_REVISION
 from medtest.relations.base import CraftedRelation, Relation
+from medtest.relations.gathering import feeding
 from medtest.runner.privacy import ShownNames, key_fingerprint
 from medtest.seeds.base import SeedSource
 from medtest.suite.digest import crafter_of, digest_of, relation_entry, system_entry
@@ -39,7 +40,7 @@ class SuiteKeys:
         self._seed = suite.seed
         self.names = names
         self._preparation: dict[str, Json] = {**suite.prepare.covers(), "revision": PREPARATION_REVISION}
-        self._relations = {plan.id: _entry(suite, plan, relations[plan.id]) for plan in suite.relations}
+        self._relations = {plan.id: _entry(suite, plan, relations) for plan in suite.relations}
         self._short = {name: _without_choices(covers) for name, covers in self._relations.items()}
 
     def shown(self, address: Address) -> Address:
@@ -105,8 +106,13 @@ class SuiteKeys:
         return "" if self.names.key is None else key_fingerprint(self.names.key)
 
 
-def _entry(suite: Suite, plan: PartPlan, relation: Relation) -> dict[str, Any]:
-    """Return what keys cover of a relation; of one that is crafted the system on which it is, by name or not."""
+def _entry(suite: Suite, plan: PartPlan, relations: Mapping[str, Relation]) -> dict[str, Any]:
+    """Return what keys cover of a relation.
+
+    Of one that is crafted they cover the system on which it is, by name or not, and of one that gathers what it is
+    handed.
+    """
+    relation = relations[plan.id]
     crafter = crafter_of(suite, plan.id)
     if isinstance(relation, CraftedRelation) and crafter is None and len(suite.systems) == 1:
         (system,) = suite.build_systems().values()
@@ -114,6 +120,10 @@ def _entry(suite: Suite, plan: PartPlan, relation: Relation) -> dict[str, Any]:
     entry = relation_entry(plan, relation, crafter=crafter, task=suite.kind)
     if isinstance(relation, CraftedRelation) and crafter is not None:
         entry["crafted_on"] = system_entry(*crafter, suite.task)
+    names = feeding(relations, plan.id)
+    if names:
+        fed = [one for one in suite.relations if one.id in names]
+        entry["beside"] = {one.id: digest_of(_entry(suite, one, relations)) for one in fed}
     return entry
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from medtest.cases import Address, Image, PreparedSeed
 from medtest.relations.base import CraftedRelation
 from medtest.runner.records.crafted import CraftedCases
+from medtest.runner.units.beside import beside
 from medtest.runner.units.crafting import Crafter
 from medtest.runner.units.parts import MadeCase, Parts
 from medtest.suite.digest import system_digest
@@ -139,14 +141,30 @@ class InspectedCases:
         return known is not None and not known.record["followup_sha256"]
 
     def _craft(self, unit: Unit, seed: PreparedSeed, index: int) -> dict[int, MadeCase]:
-        """Craft the whole batch of a case, as a run would."""
+        """Craft the whole batch of a case, as a run would.
+
+        Of a relation that gathers, what the others made of the image is made first.
+        """
         crafts = {name for name, one in self.parts.relations.items() if isinstance(one, CraftedRelation)}
         batch = craft_batches(unit, crafts, self.parts.batch_size)[index]
         relation = self.parts.relations[batch.relation]
         assert isinstance(relation, CraftedRelation)  # noqa: S101 - craft_batches takes no others
         crafter = self._own_crafter()
         system = crafter.named.get(batch.relation) or self._system
-        return crafter.batch(relation, system, seed, {at: unit.cases[at] for at in batch.cases}, lambda: None)
+        addresses, others = {at: unit.cases[at] for at in batch.cases}, {}
+        if relation.gathers:
+            known: dict[int, MadeCase] = {}
+            make = partial(self._other, unit, seed, known)
+            others = {at: beside(self.parts.relations, unit.cases, at, make) for at in batch.cases}
+        return crafter.batch(relation, system, seed, addresses, lambda: None, others)
+
+    def _other(self, unit: Unit, seed: PreparedSeed, known: dict[int, MadeCase], index: int) -> MadeCase:
+        """Return a case that a relation which gathers is handed; ``known`` takes what its batch made beside."""
+        if not isinstance(self.parts.relations[unit.cases[index].relation], CraftedRelation):
+            return self.parts.make(seed, unit.cases[index], self._number)
+        if index not in known:
+            known |= self._craft(unit, seed, index)
+        return known[index]
 
     def _own_crafter(self) -> Crafter:
         """Return what crafts, once the systems are opened on which that is done."""

@@ -34,7 +34,7 @@ from medtest.runner.privacy import ShownNames
 from medtest.runner.records.crafted import CraftedCases
 from medtest.runner.records.rows import records_schema, strata_of
 from medtest.runner.units.parts import Parts
-from medtest.suite.digest import crafter_of, relation_entry, system_entry
+from medtest.suite.digest import crafter_of, entry_beside, system_entry
 from medtest.suite.model import EACH, Invocation, PartPlan, Suite
 from medtest.suite.plan import Plan, craft_batches
 
@@ -91,8 +91,9 @@ def _crafted_alike(suite: Suite, invocation: Invocation, parts: Parts) -> dict[t
     found = {}
     for number, system in enumerate(suite.systems):
         for name in sorted(crafted_of(parts)):
-            crafter = crafter_of(suite, name) or (system, built[system.id])
-            entry = relation_entry(plans[name], parts.relations[name], crafter=crafter, task=suite.kind)
+            under_test = (system, built[system.id])
+            crafter = crafter_of(suite, name) or under_test
+            entry = entry_beside(suite, plans[name], parts.relations, crafter=under_test)
             wanted = {
                 "seed": suite.seed,
                 "preparation": {**suite.prepare.covers(), "revision": PREPARATION_REVISION},

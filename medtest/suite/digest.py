@@ -18,6 +18,7 @@ from typing import Any
 from medtest.cases import Json
 from medtest.plugins import digest_name
 from medtest.relations.base import CraftedRelation, Relation
+from medtest.relations.gathering import feeding
 from medtest.seeds.base import SeedSource
 from medtest.suite.composed import counted_settings
 from medtest.suite.model import EACH, PartPlan, Suite, reader_entry
@@ -75,10 +76,7 @@ def run_digest(
             }
             for p, source in zip(suite.seeds, seeds, strict=True)
         },
-        "relations": {
-            p.id: relation_entry(p, relations[p.id], crafter=crafter_of(suite, p.id) or (plan, system), task=suite.kind)
-            for p in suite.relations
-        },
+        "relations": {p.id: entry_beside(suite, p, relations, crafter=(plan, system)) for p in suite.relations},
         "preparation": {**suite.prepare.covers(), "revision": PREPARATION_REVISION},
         "system": system_entry(plan, system, suite.task),
     }
@@ -151,6 +149,28 @@ def relation_entry(
                 **relation.fingerprint_on(system_digest(*crafter, task_of(task))),
             }
     return entry
+
+
+def entry_beside(
+    suite: Suite, plan: PartPlan, relations: Mapping[str, Relation], *, crafter: tuple[PartPlan, System]
+) -> dict[str, Any]:
+    """Return what digests cover of a relation in its suite: of one that gathers, what it is handed too.
+
+    Args:
+        suite: The suite.
+        plan: The relation.
+        relations: All of the suite's relations, built, by id.
+        crafter: The system under test, on which it is crafted unless it names another.
+    """
+
+    def entry(one: PartPlan) -> dict[str, Any]:
+        on = crafter_of(suite, one.id) or crafter
+        return relation_entry(one, relations[one.id], crafter=on, task=suite.kind)
+
+    names = feeding(relations, plan.id)
+    if not names:
+        return entry(plan)
+    return {**entry(plan), "beside": {one.id: digest_of(entry(one)) for one in suite.relations if one.id in names}}
 
 
 def _that_count(plan: PartPlan, task: Task) -> dict[str, Any]:

@@ -155,10 +155,10 @@ class Worst:
         return pixels_of(saved(image[None], source, epsilon + 1e-4, norm=self._norm), str(image.device))
 
     def _judged(self, batch: AttackBatch, images: Tensor) -> Tensor:
-        """Return how wrongly each image is answered: how far the attack came, then the margin; float B."""
+        """Return how wrongly each image is answered: how far the attack came, then the margin; float64 B."""
         drawn = [self._probe.logits(images) for _ in range(self._draws)]
-        reached = torch.stack([batch.goal.reached(logits) for logits in drawn]).mean(dim=0)
-        margins = torch.stack([batch.goal.losses("margin", logits) for logits in drawn]).mean(dim=0)
+        reached = torch.stack([batch.goal.reached(logits) for logits in drawn]).double().mean(dim=0)
+        margins = torch.stack([batch.goal.losses("margin", logits) for logits in drawn]).double().mean(dim=0)
         margin = torch.tanh(margins) / 2 + 0.5  # between 0 and 1: it only breaks ties
         one = 2.0 * batch.goal.parts * self._draws  # so that one more wrong answer counts more than any margin
         found = torch.where(reached >= 1, _WHOLE, reached * one) + margin

@@ -3,11 +3,14 @@
 A batch is what the plan says it is: the cases of one relation and one seed, all severities and repeats, cut by the
 run's batch size. It is crafted whole whichever of them are wanted, on one thread of torch, for pixels that follow
 gradients differ by a level or two between batches and threads: so records are the same whatever the number of workers,
-after a kill, and under ``only=``.
+after a kill, and under ``only=``. A relation that keeps the worst of all attacks is handed what the others made of the
+same image; their batches are crafted for it, and kept for their own cases.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +26,7 @@ from medtest.probes import CraftCase, Need, Probe
 from medtest.relations.base import CraftedRelation
 from medtest.runner.pool.messages import SHARED, Place
 from medtest.runner.records.crafted import CraftedCases, keep
+from medtest.runner.units.beside import beside
 from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, check_follow_up, describe
 from medtest.suite.plan import CraftBatch, craft_batches
 from medtest.systems.base import System
@@ -75,14 +79,20 @@ class Crafter:
             self._unit, self._made = opened, {}
             crafted = {name for name, relation in self.parts.relations.items() if isinstance(relation, CraftedRelation)}
             self._batches = craft_batches(opened.unit, crafted, self.parts.batch_size)
+        made = self._of_batch(opened, system, case)
+        if made.follow is not None and self.folders and opened.task.todo[system][case]:
+            keep(self.folders[system], made.sha256, made.follow.image)
+        return made
+
+    def _of_batch(self, opened: OpenUnit, system: int, case: int) -> MadeCase:
+        """Return a case of the unit at hand, its batch crafted once."""
+        if case not in self._batches:
+            return self.parts.make(opened.seed, opened.unit.cases[case])  # noise: no system is needed
         batch = self._batches[case]
         on = SHARED if batch.relation in self.named else system
         if (on, batch.number) not in self._made:
             self._made[on, batch.number] = self._craft(opened, (on, batch.number), batch)
-        made = self._made[on, batch.number][case]
-        if made.follow is not None and self.folders and opened.task.todo[system][case]:
-            keep(self.folders[system], made.sha256, made.follow.image)
-        return made
+        return self._made[on, batch.number][case]
 
     def _craft(self, opened: OpenUnit, place: Place, batch: CraftBatch) -> dict[int, MadeCase]:
         given_up = opened.task.given_up.get(place)
@@ -92,7 +102,11 @@ class Crafter:
         system = self.named.get(batch.relation) or self.systems[place[0]]
         relation = self.parts.relations[batch.relation]
         assert isinstance(relation, CraftedRelation)  # noqa: S101 - craft_batches takes no others
-        return self.batch(relation, system, opened.seed, addresses, self._began(opened, place))
+        others = {
+            index: beside(self.parts.relations, opened.unit.cases, index, partial(self._of_batch, opened, place[0]))
+            for index in (addresses if relation.gathers else ())
+        }
+        return self.batch(relation, system, opened.seed, addresses, self._began(opened, place), others)
 
     def batch(
         self,
@@ -101,6 +115,7 @@ class Crafter:
         seed: PreparedSeed,
         addresses: Mapping[int, Address],
         began: Callable[[], None],
+        others: Mapping[int, Sequence[tuple[str, Image]]] | None = None,
     ) -> dict[int, MadeCase]:
         """Craft the cases of one relation and seed together.
 
@@ -110,13 +125,15 @@ class Crafter:
             seed: The prepared source case.
             addresses: The cases by their index in the unit, those of one whole batch of the plan.
             began: Called before each call of the network.
+            others: By index, what other attacks made of the image, for a relation that gathers.
         """
         made: dict[int, MadeCase] = {}
         cases: dict[int, CraftCase] = {}
         for index, address in addresses.items():
             try:
                 rng = address.generator(self.parts.suite.seed)
-                cases[index] = CraftCase(seed=seed, params=relation.sample(seed, address.severity, rng))
+                params = relation.sample(seed, address.severity, rng)
+                cases[index] = CraftCase(seed=seed, params=params, beside=(others or {}).get(index, ()))
             except Exception as error:  # noqa: BLE001 - a relation may be anybody's plug-in
                 made[index] = _failed(address, error)
         if cases:
@@ -164,13 +181,16 @@ class Crafter:
         cases: Sequence[CraftCase],
         began: Callable[[], None],
     ) -> Sequence[FollowUp | Exception]:
-        """Have a relation make follow-ups on a system.
+        """Have a relation make follow-ups on a system, random numbers of a network following from the cases.
 
         Raises:
             Exception: Whatever relation or network raise.
         """
+        from medtest.relations.adversarial.draws import seeded
+
         probe = self.probe(system, seed, began)
-        with probe.attached():
+        own = json.dumps([seed.sha256, *(dict(case.params) for case in cases)], sort_keys=True, default=str)
+        with probe.attached(), seeded(int(hashlib.sha256(own.encode()).hexdigest()[:12], 16), probe.device):
             given = relation.craft(cases, probe)
         if len(given) != len(cases):
             raise BadOutput(f"gave {len(given)} follow-ups for {len(cases)} cases")
