@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 NOT_FINITE = "gave a gradient that is not finite"
 """What a record says of a network whose gradients are NaN or infinite."""
+NO_GRADIENT = "no gradient reaches the pixels"
+"""What a record says of a network whose scores do not depend on the pixels in a way that a gradient could follow."""
 
 
 class Need(StrEnum):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from medtest.cases import Address, Classes, Image, Output
 from medtest.classes import in_words_of, places
 from medtest.errors import BadOutput, MedtestError
-from medtest.probes import Need, Probe
+from medtest.probes import NO_GRADIENT, Need, Probe
 from medtest.systems.base import LabelAnswer, Missing, System
 from medtest.systems.border import as_array, check_mask
 from medtest.systems.torch_system import TorchSystem
@@ -154,7 +154,7 @@ class GradientProbe(_SystemProbe):
         if not bool(torch.isfinite(logits.detach()).all()):
             raise BadOutput("gave NaN" if bool(logits.detach().isnan().any()) else "gave an infinite value")
         if images.requires_grad and torch.is_grad_enabled() and not logits.requires_grad:
-            raise BadOutput("gave scores of which no gradient reaches the pixels: it detaches them on the way")
+            raise BadOutput(f"gave scores of which {NO_GRADIENT}: it detaches them on the way")
         return logits
 
     def _asked(self, images: Tensor) -> Tensor:

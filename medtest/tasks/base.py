@@ -313,8 +313,9 @@ class Task(Part, ABC):
             frame: Some of its rows, sources or follow-ups.
 
         Returns:
-            With the index of ``frame``: ``value`` in [0, 1], NaN where nothing is answered or expected, and the texts
-            ``answer`` and ``expected``.
+            With the index of ``frame``: ``value`` in [0, 1], NaN where nothing is answered or expected; the texts
+            ``answer`` and ``expected``; how many ``positives`` a case has and how many of them are ``found``, how many
+            ``negatives`` and how many of them are ``cleared``; and ``chance``, the balanced accuracy of guessing.
         """
         return None
 

@@ -117,6 +117,31 @@ def test_what_is_left_is_a_page(spoil, tmp_path):
     assert "report" in report_html(material_of(frame, tmp_path))
 
 
+def test_the_verdict_on_a_network_whose_gradients_mislead_stands_above_all(tmp_path):
+    """PGD 0 %, noise 12.5 %, strongest 87.5 %."""
+    strongest = pgd(2, 4, 6, relation="strongest", steps=30)
+    frame = attack_records([pgd(2, 4, 48), noise(2, 4, 42), strongest], wrong=0)
+    html = report_html(material_of(frame, tmp_path))
+    section = html[html.index('<section id="attacks">') :]
+    (banner,) = re.findall(r'<div class="banner bad" id="misleading">(.*?)</div>', section)
+    assert text_of(banner).strip().startswith("Gradients are misleading: read the strongest row.")
+    rows = {text_of(row).split()[0]: row for row in re.findall(r"<tr>(<td>.*?)</tr>", section)[:3]}
+    assert "\N{WARNING SIGN}" in rows["pgd"] and "\N{WARNING SIGN}" not in rows["strongest"]
+    sound = report_html(material_of(attack_records([pgd(2, 4, 2), noise(2, 4, 42)], wrong=0), tmp_path))
+    assert 'id="misleading"' not in sound
+
+
+def test_an_attack_that_left_nothing_right_is_not_called_too_kind(tmp_path):
+    settings = [pgd(2, 4, 0, relation="strongest", zero=1.0), noise(2, 4, 42)]
+    html = report_html(material_of(attack_records(settings, wrong=0), tmp_path))
+    assert "too kind" not in html and "An attack that fails" not in html
+
+
+def test_the_smallest_epsilon_is_called_an_upper_bound(page):
+    words = text_of(page)
+    assert "Smallest ε found that flips the answer" in words and "an upper bound" in words
+
+
 def test_training_and_validation_images_stand_beside_the_papers(tmp_path):
     """A generator leaves 10 of 48 right on the images it was trained on, 20 on others."""
     frames = []

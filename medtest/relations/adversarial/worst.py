@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from medtest.errors import BadOutput
-from medtest.probes import NOT_FINITE, Probe
+from medtest.probes import NO_GRADIENT, NOT_FINITE, Probe
 from medtest.relations.adversarial.attack import AttackBatch, SearchResult
 from medtest.relations.adversarial.saving import pixels_of, saved
 
@@ -169,6 +169,6 @@ def _why(error: Exception) -> str:
     words = str(error)
     if NOT_FINITE in words:
         return "gradients are not finite"
-    if "no gradient reaches the pixels" in words or "does not require grad" in words:
-        return "no gradient reaches the pixels"
+    if NO_GRADIENT in words or "does not require grad" in words:
+        return NO_GRADIENT
     return f"gradients cannot be had ({words.splitlines()[0][:120] if words else type(error).__name__})"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from medtest.cases import SOURCE
 from medtest.report.attacks.curves import epsilon_panels, smallest_panels
 from medtest.report.attacks.published import published
 from medtest.report.charts.heat import WARN, percent, rows_of
 from medtest.report.words import score_words
-from medtest.results.attacks.checks import FAILS, NOT_CHECKED, OK, TITLES
+from medtest.results.attacks.found import FAILS, MISLEADING, NOT_CHECKED, OK, TITLES, TOO_KIND
 from medtest.results.attacks.settings import FLOOR, NATURAL, NOISE
 from medtest.results.cube.axes import ALL
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from medtest.report.material import Material
+    from medtest.results.attacks.checks import Warn
 
 _WHY = 12
 _BANDS = 60
@@ -42,7 +44,8 @@ def attacks(material: Material) -> dict[str, Any]:
         "auroc": any(row["auroc"] == row["auroc"] for row in crafted),
         "settings": [_setting(row) for row in crafted],
         "checks": _checks(checks),
-        "failed": _failed(checks),
+        "verdict": tables.verdict,
+        "failed": _failed(checks, tables.warn),
         "panels": epsilon_panels(crafted, measure, clean=_clean(rows)),
         "smallest": _smallest(tables.named.get("smallest_epsilon.csv")),
         "smallest_panels": smallest_panels(tables.named.get("smallest_epsilon_curve.csv")),
@@ -122,8 +125,9 @@ def _checks(table: pd.DataFrame) -> list[dict[str, Any]]:
     return found
 
 
-def _failed(table: pd.DataFrame) -> dict[str, Any]:
-    rows = [row for row in table.to_dict("records") if row["verdict"] == FAILS]
+def _failed(table: pd.DataFrame, warn: Warn) -> dict[str, Any]:
+    """Return the checks that fail and why; the verdict on the network stands above them."""
+    rows = [row for row in table.to_dict("records") if row["verdict"] == FAILS and row["check"] != MISLEADING]
     shown = [
         {
             "name": str(row["relation"]).replace("_", " "),
@@ -133,7 +137,8 @@ def _failed(table: pd.DataFrame) -> dict[str, Any]:
         }
         for row in rows[:_WHY]
     ]
-    return {"rows": shown, "more": len(rows) - len(shown)}
+    kind = any(row["relation"] == SOURCE or set(warn(row["relation"], row["severity"])) & TOO_KIND for row in rows)
+    return {"rows": shown, "more": len(rows) - len(shown), "kind": kind}
 
 
 def _smallest(table: pd.DataFrame | None) -> list[dict[str, Any]]:

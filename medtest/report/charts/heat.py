@@ -10,7 +10,8 @@ from medtest.oracles.criteria import threshold_of
 from medtest.report.charts.figures import shade
 from medtest.report.intervals import MARKS, legend
 from medtest.results import efr
-from medtest.results.attacks.checks import TITLES, Warn
+from medtest.results.attacks.checks import Warn
+from medtest.results.attacks.found import TITLES
 
 if TYPE_CHECKING:
     import pandas as pd

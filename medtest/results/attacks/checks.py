@@ -9,13 +9,34 @@ wrong order is shown, ``ok`` where it is not, ``not checked`` where nothing is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from medtest.cases import SOURCE
+from medtest.results.attacks.alone import of_setting, of_sources
+from medtest.results.attacks.found import (
+    BLACK_BOX,
+    EPSILON,
+    FAILS,
+    FLOOR,
+    LARGE,
+    LEFT_OF_MASKS,
+    LITTLE,
+    MISLEADING,
+    NOT_CHECKED,
+    OK,
+    OTHERS,
+    ROUNDING,
+    STEPS,
+    STRONG,
+    STRONGER,
+    TOO_KIND,
+    UNBOUNDED,
+    Found,
+)
+from medtest.results.attacks.misleading import misleading
 from medtest.results.attacks.pairs import Difference, PairedCases
 from medtest.results.attacks.settings import (
     BLACK,
@@ -36,58 +57,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = columns_in(__file__, "attack_checks")
-OK, FAILS, NOT_CHECKED = "ok", "fails", "not checked"
-
-REPEATS, PROBE, ZERO = "answers_repeat", "probe", "zero_gradients"
-EPSILON, STEPS, UNBOUNDED = "epsilon", "steps", "unbounded"
-BLACK_BOX, OTHERS, STRONG, FLOOR = "black_box", "transfer", "strongest", "uniform_noise"
-ROUNDING, WITHIN = "rounding", "within_epsilon"
-
-TITLES: Mapping[str, str] = {
-    REPEATS: "answers repeat",
-    PROBE: "probe and answers agree",
-    ZERO: "gradients are not zero",
-    EPSILON: "a larger ε leaves no more right",
-    STEPS: "more steps leave no more right",
-    UNBOUNDED: "nothing withstands ε of 64/255 and more",
-    BLACK_BOX: "black box is no stronger",
-    OTHERS: "transfer is no stronger",
-    STRONG: "no attack is stronger than strongest",
-    FLOOR: "uniform noise is weaker",
-    ROUNDING: "no success is lost by rounding",
-    WITHIN: "pixels stay within ε",
-}
-"""What each check asks, in words."""
-
-MOST_REPEAT = 1e-4
-"""Largest difference in probability of two askings about the same image; batches of a deterministic network differ by
-about 1e-6."""
-MOST_PROBE = 0.01
-"""Largest difference in probability between a probe and the answers."""
-MOSTLY = 0.5
-"""A case whose gradients were zero in more than this share of pixels and steps had little to follow; cropping inside a
-network leaves up to 0.4 of the pixels without influence."""
-MOST_ZERO = 0.01
-"""Largest share of such cases."""
-LARGE = 64.0
-"""ε, in levels, that leaves no image what it was."""
-LEFT_OF_MASKS = 0.05
-"""Mean Dice that may be left at :data:`LARGE`; of labels no image's whole answer may be right."""
-LITTLE = 0.1
-"""An attack that is shown to take less than this more than noise of the same ε, and not shown to take more, is idle."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Found:
-    """What a check found, a row of the table without its keys."""
-
-    check: str
-    verdict: str
-    why: str
-    value: float = float("nan")
-    low: float = float("nan")
-    high: float = float("nan")
-    bound: float = float("nan")
 
 
 def checks_table(records: Records, place: Axes, settings: Sequence[Setting], graded: Graded | None) -> pd.DataFrame:
@@ -106,11 +75,13 @@ def checks_table(records: Records, place: Axes, settings: Sequence[Setting], gra
     rows: list[dict[str, Any]] = []
     crafted = [setting for setting in settings if setting.crafted]
     for number, name in enumerate(place.datasets if crafted else ()):
-        for found in _sources(records, name):
+        for found in of_sources(records, name):
             rows.append(_row(name, SOURCE, ALL, found))
         checker = None if graded is None else _Checker(records, place, settings, graded, number)
+        if checker is not None:
+            rows.append(_row(name, SOURCE, ALL, checker.misleading()))
         for setting in crafted:
-            for found in _alone(records, setting, place, number):
+            for found in of_setting(records, setting, place, number, graded):
                 rows.append(_row(name, setting.relation, str(setting.severity), found))
             for found in () if checker is None else checker.compared(setting):
                 rows.append(_row(name, setting.relation, str(setting.severity), found))
@@ -130,7 +101,7 @@ def failed_checks(table: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]
     return {key: tuple(names) for key, names in found.items()}
 
 
-def _row(dataset: str, relation: str, severity: str, found: _Found) -> dict[str, Any]:
+def _row(dataset: str, relation: str, severity: str, found: Found) -> dict[str, Any]:
     return {
         "dataset": dataset,
         "relation": relation,
@@ -143,62 +114,6 @@ def _row(dataset: str, relation: str, severity: str, found: _Found) -> dict[str,
         "verdict": found.verdict,
         "why": found.why,
     }
-
-
-def _sources(records: Records, dataset: str) -> Iterator[_Found]:
-    """Yield whether the system's answers to the sources repeat, and whether its probe gives them."""
-    own = records.sources.loc[(records.sources["dataset"].astype(str) == dataset).to_numpy(dtype=bool)]
-    for check, column, bound, bad in (
-        (
-            REPEATS,
-            "repeat_gap",
-            MOST_REPEAT,
-            "asked twice about the same image it does not give the same probabilities: an attack follows one of many "
-            "answers and is judged by another",
-        ),
-        (
-            PROBE,
-            "probe_gap",
-            MOST_PROBE,
-            "what is attacked is not quite what answers: attacks may look weaker than they are",
-        ),
-    ):
-        gaps = own[column].to_numpy(dtype=np.float64, na_value=np.nan) if column in own.columns else np.zeros(0)
-        gaps = gaps[~np.isnan(gaps)]
-        if not gaps.size:
-            yield _Found(check=check, verdict=NOT_CHECKED, why="nothing is known of it", bound=bound)
-            continue
-        largest = float(gaps.max())
-        words = f"largest difference in probability on {gaps.size:,} source images: {largest:.2g}"
-        good = largest <= bound
-        why = words if good else f"{words}, more than {bound:g}: {bad}"
-        yield _Found(check=check, verdict=OK if good else FAILS, why=why, value=largest, bound=bound)
-
-
-def _alone(records: Records, setting: Setting, place: Axes, dataset: int) -> Iterator[_Found]:
-    """Yield what one setting's follow-ups tell without another to compare with."""
-    rows = setting.inside(place, dataset)
-    if setting.role == WHITE:
-        shares = records.floats("zero_gradient")[rows]
-        shares = shares[~np.isnan(shares)]
-        if shares.size:
-            stuck = int((shares > MOSTLY).sum())
-            value = stuck / shares.size
-            words = f"in {stuck:,} of {shares.size:,} cases most gradients were exactly zero"
-            bad = f"{words}: there the attack had nothing to follow, and what it leaves right is no robustness"
-            good = value <= MOST_ZERO
-            yield _Found(check=ZERO, verdict=OK if good else FAILS, why=words if good else bad, value=value, bound=0.01)
-    norm = "linf" if setting.norm == L_INF else "l2"
-    far, scale = records.floats(norm)[rows], records.floats("scale")[rows]
-    both = ~np.isnan(far) & ~np.isnan(scale)
-    if both.any():
-        reach = np.floor(scale[both]) if norm == L_INF else scale[both]
-        beyond = far[both] - reach
-        worst = int(beyond.argmax())
-        value, bound = float(far[both][worst]), float(reach[worst])
-        good = float(beyond.max()) <= (0.0 if norm == L_INF else 1e-6)
-        words = f"the saved image that reaches furthest is {value:g} levels away, {bound:g} are allowed"
-        yield _Found(check=WITHIN, verdict=OK if good else FAILS, why=words, value=value, bound=bound)
 
 
 class _Checker:
@@ -217,11 +132,16 @@ class _Checker:
     ) -> None:
         self._pairs = PairedCases(records, place, graded)
         self._settings, self._graded, self._dataset = settings, graded, dataset
+        self._records = records
 
-    def compared(self, setting: Setting) -> Iterator[_Found]:
+    def misleading(self) -> Found:
+        """Return the verdict on the network: whether gradients lead an attack where answers change."""
+        return misleading(self._records, self._settings, self._pairs, self._dataset)
+
+    def compared(self, setting: Setting) -> Iterator[Found]:
         """Yield the comparisons of one crafted setting with others."""
         if not self._pairs.judged(setting, self._dataset).size:
-            yield _Found(check=EPSILON, verdict=NOT_CHECKED, why="no case of it was answered and judged")
+            yield Found(check=EPSILON, verdict=NOT_CHECKED, why="no case of it was answered and judged")
             return
         if setting.role in (WHITE, BLACK, GENERATOR) and not setting.targeted:
             yield from self._weaker_settings(setting)
@@ -229,13 +149,17 @@ class _Checker:
             yield self._unbounded(setting)
             yield self._strongest_of(setting, BLACK_BOX, (BLACK, GENERATOR), "looks at scores alone")
             yield self._strongest_of(setting, OTHERS, (TRANSFER,), "was made on another system")
-            if setting.part == STRONGEST:
-                yield self._strongest_of(setting, STRONG, (WHITE,), "is one attack, and this the worst of several")
+            check, why = (
+                (STRONG, "is one attack, and this the worst of several")
+                if setting.part == STRONGEST
+                else (STRONGER, "finds what this attack does not")
+            )
+            yield self._strongest_of(setting, check, (WHITE, BLACK, GENERATOR, TRANSFER, NOISE), why)
         if not setting.targeted:
             yield self._noise(setting)
         yield from self._rounding(setting)
 
-    def _weaker_settings(self, setting: Setting) -> Iterator[_Found]:
+    def _weaker_settings(self, setting: Setting) -> Iterator[Found]:
         """Yield whether any setting of smaller ε, or the same attack with fewer steps, leaves less right."""
         alike = [
             one
@@ -259,13 +183,13 @@ class _Checker:
                         "attack of smaller ε" if check == EPSILON else "setting of the same attack with fewer steps"
                     )
                     why = f"no {missing} stands beside it"
-                    yield _Found(check=check, verdict=NOT_CHECKED, why=why)
+                    yield Found(check=check, verdict=NOT_CHECKED, why=why)
                 continue
             other, difference = found
             wrong = f"; {reason}, so that this attack misses what is there: a smaller step or more of them may find it"
             yield self._ordered(check, setting, other, difference, wrong)
 
-    def _strongest_of(self, setting: Setting, check: str, roles: tuple[str, ...], why: str) -> _Found:
+    def _strongest_of(self, setting: Setting, check: str, roles: tuple[str, ...], why: str) -> Found:
         """Return whether an attack that knows less leaves less right at the same ε."""
         others = [
             one
@@ -278,9 +202,9 @@ class _Checker:
         ]
         found = self._worst(setting, others)
         if found is None:
-            return _Found(check=check, verdict=NOT_CHECKED, why="nothing of the kind stands beside it at the same ε")
+            return Found(check=check, verdict=NOT_CHECKED, why="nothing of the kind stands beside it at the same ε")
         other, difference = found
-        wrong = f"; {other.relation} {why}: the white-box attack is held up, by its gradients or by its step"
+        wrong = f"; {other.relation} {why}: the white-box attack is held up, by its gradients or by its steps"
         return self._ordered(check, setting, other, difference, wrong)
 
     def _worst(self, setting: Setting, others: Sequence[Setting]) -> tuple[Setting, Difference] | None:
@@ -291,16 +215,16 @@ class _Checker:
             return None
         return max(known, key=lambda pair: (float(np.nan_to_num(pair[1].low, nan=-np.inf)), pair[1].value))
 
-    def _ordered(self, check: str, setting: Setting, other: Setting, difference: Difference, wrong: str) -> _Found:
+    def _ordered(self, check: str, setting: Setting, other: Setting, difference: Difference, wrong: str) -> Found:
         """Return a comparison that holds unless more is shown to be right under the setting than under the other."""
         words = (
             f"{self._graded.measure} {difference.first:.3f} under {setting.words}, {difference.second:.3f} under "
             f"{other.words}: {difference.words}, {difference.cases:,} cases"
         )
         if np.isnan(difference.low):
-            return _Found(check=check, verdict=NOT_CHECKED, why=f"{words}; one seed alone has no interval", bound=0.0)
+            return Found(check=check, verdict=NOT_CHECKED, why=f"{words}; one seed alone has no interval", bound=0.0)
         verdict, why = (FAILS, words + wrong) if difference.above else (OK, words)
-        return _Found(
+        return Found(
             check=check,
             verdict=verdict,
             why=why,
@@ -310,13 +234,13 @@ class _Checker:
             bound=0.0,
         )
 
-    def _unbounded(self, setting: Setting) -> _Found:
+    def _unbounded(self, setting: Setting) -> Found:
         """Return whether anything is right at an ε that leaves nothing of an image."""
         if setting.norm != L_INF or setting.epsilon < LARGE or setting.targeted:
-            return _Found(check=UNBOUNDED, verdict=NOT_CHECKED, why=f"ε is below {LARGE:g}/255 or of another kind")
+            return Found(check=UNBOUNDED, verdict=NOT_CHECKED, why=f"ε is below {LARGE:g}/255 or of another kind")
         if setting.step is not None and setting.steps is not None and setting.step * setting.steps < setting.epsilon:
             why = f"{setting.steps} steps of {setting.step:g} levels do not reach ε = {setting.epsilon:g}"
-            return _Found(check=UNBOUNDED, verdict=NOT_CHECKED, why=why)
+            return Found(check=UNBOUNDED, verdict=NOT_CHECKED, why=why)
         rows = self._pairs.judged(setting, self._dataset)
         right, whole = self._graded.right[rows], self._graded.whole[rows]
         if self._graded.measure.startswith("Dice"):
@@ -329,30 +253,30 @@ class _Checker:
         bad = f"{words}: at this ε any image can be made of any other, so that the attack does not work as it should"
         good = value <= bound
         why = words if good else bad
-        return _Found(check=UNBOUNDED, verdict=OK if good else FAILS, why=why, value=value, bound=bound)
+        return Found(check=UNBOUNDED, verdict=OK if good else FAILS, why=why, value=value, bound=bound)
 
-    def _noise(self, setting: Setting) -> _Found:
+    def _noise(self, setting: Setting) -> Found:
         """Return whether noise of the same ε leaves more right."""
         same = [one for one in self._settings if one.role == NOISE and one.epsilon == setting.epsilon]
         found = self._worst(setting, same) if setting.norm == L_INF else None
         if found is None:
-            return _Found(check=FLOOR, verdict=NOT_CHECKED, why="no uniform noise of the same ε stands beside it")
+            return Found(check=FLOOR, verdict=NOT_CHECKED, why="no uniform noise of the same ε stands beside it")
         other, difference = found
         words = (
             f"{self._graded.measure} {difference.first:.3f} under {setting.words}, {difference.second:.3f} under noise "
             f"of the same ε: {difference.words}, {difference.cases:,} cases"
         )
         shown = {"value": difference.value, "low": difference.low, "high": difference.high, "bound": 0.0}
-        if difference.first == 0 and difference.second == 0:
-            return _Found(check=FLOOR, verdict=OK, why=f"{words}; neither leaves anything right", **shown)
+        if difference.first == 0:
+            return Found(check=FLOOR, verdict=OK, why=f"{words}; the attack leaves nothing right", **shown)
         if difference.below:
-            return _Found(check=FLOOR, verdict=OK, why=words, **shown)
+            return Found(check=FLOOR, verdict=OK, why=words, **shown)
         if difference.above or difference.low > -LITTLE:
             why = f"{words}; noise that knows nothing of the network does about as much"
-            return _Found(check=FLOOR, verdict=FAILS, why=why, **shown)
-        return _Found(check=FLOOR, verdict=NOT_CHECKED, why=f"{words}; too few cases to tell", **shown)
+            return Found(check=FLOOR, verdict=FAILS, why=why, **shown)
+        return Found(check=FLOOR, verdict=NOT_CHECKED, why=f"{words}; too few cases to tell", **shown)
 
-    def _rounding(self, setting: Setting) -> Iterator[_Found]:
+    def _rounding(self, setting: Setting) -> Iterator[Found]:
         """Yield whether answers that were wrong before pixels were rounded to 8 bits are right after it."""
         if setting.role == TRANSFER:
             return  # what was known before rounding is the answer of the system on which it was made
@@ -365,9 +289,9 @@ class _Checker:
         )
         bad = f"{words}; an attack that is judged before it is rounded looks stronger than it is"
         if np.isnan(difference.low):
-            yield _Found(check=ROUNDING, verdict=NOT_CHECKED, why=words, value=difference.value, bound=0.0)
+            yield Found(check=ROUNDING, verdict=NOT_CHECKED, why=words, value=difference.value, bound=0.0)
             return
-        yield _Found(
+        yield Found(
             check=ROUNDING,
             verdict=FAILS if difference.above else OK,
             why=bad if difference.above else words,
@@ -386,13 +310,36 @@ Warn = Callable[[str, str], tuple[str, ...]]
 """Gives the titles of the checks that a relation fails at a severity."""
 
 
-def warner(table: pd.DataFrame, settings: Sequence[Setting]) -> Warn:
-    """Return what gives the failed checks beside a rate: those of the setting, and of the sources it rests on."""
+def warner(table: pd.DataFrame, settings: Sequence[Setting], reached: Collection[tuple[str, str]] = ()) -> Warn:
+    """Return what gives the failed checks beside a rate: those of the setting, and of the sources it rests on.
+
+    Args:
+        table: What :func:`checks_table` gave.
+        settings: All settings.
+        reached: Relations at severities under which nothing is right: a rate of those cannot be too kind.
+    """
     failed = failed_checks(table)
-    shared = failed.get((SOURCE, ALL), ())
-    crafted = {setting.relation for setting in settings if setting.crafted}
+    shared = tuple(check for check in failed.get((SOURCE, ALL), ()) if check != MISLEADING)
+    levels = [(setting.relation, str(setting.severity)) for setting in settings if setting.crafted]
+    crafted = {relation for relation, _ in levels}
+    failing = {relation for relation, level in levels if (relation, level) not in reached}
 
     def warn(relation: str, severity: str) -> tuple[str, ...]:
-        return (*shared, *failed.get((relation, severity), ())) if relation in crafted else ()
+        if relation not in crafted:
+            return ()
+        found = (*shared, *failed.get((relation, severity), ()))
+        all_reached = relation not in failing if severity == ALL else (relation, severity) in reached
+        return tuple(check for check in found if not (all_reached and check in TOO_KIND))
 
     return warn
+
+
+def reached_settings(settings: Sequence[Setting], graded: Graded | None) -> frozenset[tuple[str, str]]:
+    """Return the relations at severities of crafted cases under which no answer is right."""
+    if graded is None:
+        return frozenset()
+    return frozenset(
+        (setting.relation, str(setting.severity))
+        for setting in settings
+        if setting.crafted and graded.whole[setting.rows].any() and not graded.right[setting.rows].any()
+    )

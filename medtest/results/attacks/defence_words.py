@@ -21,6 +21,10 @@ HEAD = (
     "clean, change",
     "strongest",
     "transfer",
+    "sensitivity",
+    "specificity",
+    "balanced",
+    "strongest, balanced",
     "flips",
     "published flips",
     "",
@@ -56,6 +60,10 @@ def cells(row: Mapping[Any, Any]) -> tuple[str, ...]:
         _points(row, "clean_change"),
         _percent(row, "strongest", "strongest_low", "strongest_high"),
         _percent(row, "transfer", "transfer_low", "transfer_high"),
+        _percent(row, "sensitivity", "sensitivity_low", "sensitivity_high"),
+        _percent(row, "specificity", "specificity_low", "specificity_high"),
+        _percent(row, "balanced_accuracy", "balanced_accuracy_low", "balanced_accuracy_high"),
+        _percent(row, "strongest_balanced", "strongest_balanced_low", "strongest_balanced_high"),
         "" if _none(row["flip_probability"]) else f"{100 * row['flip_probability']:.1f}",
         _plain(row["published_flip_percent"]),
         "; ".join(flags(row)),
@@ -69,11 +77,11 @@ def name_of(row: Mapping[Any, Any]) -> str:
 
 
 def flags(row: Mapping[Any, Any]) -> Iterator[str]:
-    """Yield what must be said of a row: ``masked``, and the one class that it always answers."""
+    """Yield what must be said of a row: ``masked``, the class that it mostly answers, chance level."""
     if row["masked"] is True or (not _none(row["masked"]) and bool(row["masked"])):
         yield "masked"
-    if not _none(row["one_class"]) and row["one_class"]:
-        yield f"always answers {row['one_class']}"
+    if not _none(row["warnings"]) and row["warnings"]:
+        yield from str(row["warnings"]).split("; ")
 
 
 def remarks(part: pd.DataFrame) -> Iterator[str]:
@@ -82,8 +90,9 @@ def remarks(part: pd.DataFrame) -> Iterator[str]:
     yield (
         f"Percent. All rows but {NONE} are under PGD, ε = {EPSILON:g}/255, {STEPS} steps, made on the network of the "
         f"row; {NONE} is on clean images. Strongest: the worst of several attacks at the same ε; transfer: PGD made on "
-        "the undefended network. Gain and change: points against the undefended network, paired by seed. Flips: "
-        "probability over sequences of small perturbations."
+        "the undefended network. Gain and change: points against the undefended network, paired by seed. Sensitivity, "
+        "specificity and balanced accuracy are of the images of the row; positive is every class but the first, of "
+        "several labels each that is true. Flips: probability over sequences of small perturbations."
     )
     rows = part.to_dict("records")
     said = [list(flags(row)) for row in rows]
@@ -92,7 +101,8 @@ def remarks(part: pd.DataFrame) -> Iterator[str]:
     for row, one in zip(rows, said, strict=True):
         for words in one:
             if words != "masked":
-                yield f"{name_of(row)} {words} on clean images of several truths; its accuracy says nothing."
+                verb = "is " if words.startswith("at ") else ""
+                yield f"Warning: {name_of(row)} {verb}{words}. What withstands every attack may diagnose nothing."
     if part["accuracy"].isna().any():
         yield f"An empty accuracy: the suite has no PGD at ε = {EPSILON:g}/255 with {STEPS} steps."
     yield f"Published: table 5 of {PAPER}. {gap_words(BENCHMARKED.get(network, ''))}"

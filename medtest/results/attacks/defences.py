@@ -2,8 +2,9 @@
 
 A row for ``None`` (the undefended network on clean images), for ``Attack`` (the same under PGD, ε = 4/255, 4 steps) and
 for each defence (under that attack, made on the defended network itself). Beside them what the paper leaves out: the
-accuracy on clean images, under ``strongest``, and under attacks made on the undefended network (transfer). Accuracy is
-the share of right answers; of several labels the share of right decisions, as in the paper.
+accuracy on clean images, under ``strongest``, and under attacks made on the undefended network (transfer), and of the
+row's own images sensitivity, specificity and balanced accuracy. Accuracy is the share of right answers; of several
+labels the share of right decisions, as in the paper.
 
 Changes are paired by seed. Intervals of accuracies follow :mod:`medtest.results.cube.rates`; those of changes are 95 %
 percentile bootstraps over clusters. A gain under PGD of which less than half is left under ``strongest`` is called
@@ -20,11 +21,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtest.results.attacks.diagnosis import diagnosis_of, place_of, warnings_of
 from medtest.results.columns import columns_in
-from medtest.results.cube.axes import Places
 from medtest.results.cube.intervals import percentile_ends
 from medtest.results.cube.rates import rates
-from medtest.results.cube.resampling import Resampler, group_numbers
 from medtest.results.published.published_attacks import defended
 from medtest.results.published.published_labels import BENCHMARKED, flips
 from medtest.results.records.records_io import Records
@@ -43,10 +43,10 @@ METHODS: Mapping[str, str] = {"standard": "Standard", "mpadvt": "MPAdvT", "maadv
 """Defences as recipes call them, in the order and the words of the paper's table 5."""
 KEPT = 0.5
 """Share of the gain under PGD that must be left under ``strongest``."""
-ALWAYS = 0.98
-"""Share of clean images with one and the same answer from which a network counts as always giving it."""
-NOTHING = "no finding"
 _SEED = ["dataset", "seed_id", "item"]
+_COUNTS = ("value", "answer", "expected", "positives", "found", "negatives", "cleared", "chance")
+_WHERE: Mapping[str, str] = {CLEAN: "clean images", PGD: "attacked images", STRONGEST: "images under strongest"}
+"""Images of which answers are warned of, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class WeightsRun:
 def _cases(run: WeightsRun) -> pd.DataFrame:
     import pandas as pd
 
-    found = [pd.DataFrame(columns=[*_SEED, "cluster", "role", "value", "answer", "expected"])]
+    found = [pd.DataFrame(columns=[*_SEED, "cluster", "role", *_COUNTS])]
     for role, frame in _frames(run):
         graded = run.task.decided(run.records, frame)
         if graded is None:
@@ -161,7 +161,8 @@ def _undefended_rows(run: WeightsRun, flips: float | None) -> Iterator[dict[str,
         **_headline(found, CLEAN),
         "defence": NONE,
         "published_percent": _published(run.family, NONE),
-        "one_class": _one_class(run.cases),
+        **_told_apart(run.cases, CLEAN),
+        "warnings": "; ".join(warnings_of(run.cases, {CLEAN: _WHERE[CLEAN]})),
         "flip_probability": flips,
         "published_flip_percent": _published_flips(run.family, after=False),
     }
@@ -169,6 +170,7 @@ def _undefended_rows(run: WeightsRun, flips: float | None) -> Iterator[dict[str,
         **common,
         **_headline(found, PGD),
         **_beside(found, (STRONGEST,)),
+        **_told_apart(run.cases, PGD),
         "defence": ATTACK,
         "published_percent": _published(run.family, ATTACK),
     }
@@ -185,7 +187,8 @@ def _defended_row(
         "defence": METHODS[facts.name],
         "variant": facts.variant,
         "published_percent": _published(run.family, METHODS[facts.name]),
-        "one_class": _one_class(run.cases),
+        **_told_apart(run.cases, PGD),
+        "warnings": "; ".join(warnings_of(run.cases, _WHERE)),
         "flip_probability": flips,
         "published_flip_percent": _published_flips(run.family, after=True) if facts.name == "mpadvt" else None,
     }
@@ -195,6 +198,15 @@ def _defended_row(
     if isinstance(gain, float) and isinstance(left, float):
         row["masked"] = gain > 0 and left < KEPT * gain
     return row
+
+
+def _told_apart(cases: pd.DataFrame, role: str) -> dict[str, object]:
+    """Return sensitivity, specificity and balanced accuracy of a role, and the balanced accuracy under strongest."""
+    found, worst = (diagnosis_of(cases.loc[cases["role"] == name]) for name in (role, STRONGEST))
+    columns: dict[str, object] = {} if found is None else dict(found.columns())
+    if role == PGD and worst is not None:
+        columns |= worst.balanced.columns("strongest_balanced")
+    return columns
 
 
 def _common(run: WeightsRun) -> dict[str, object]:
@@ -236,7 +248,7 @@ def _rates(cases: pd.DataFrame) -> dict[str, _Rate]:
     """Return the accuracy of each role that has cases."""
     if cases.empty:
         return {}
-    place = _place(cases, ROLES)
+    place = place_of(cases, ROLES)
     value, whole = cases["value"].to_numpy(np.float64), np.ones(len(cases))
     found = rates(place, value, whole, independent=bool(np.isin(value, (0.0, 1.0)).all()))
     counted = [(number, role, int((cases["role"] == role).sum())) for number, role in enumerate(ROLES)]
@@ -253,25 +265,6 @@ def _rates(cases: pd.DataFrame) -> dict[str, _Rate]:
     }
 
 
-def _place(cases: pd.DataFrame, roles: Sequence[str]) -> Places:
-    """Return where cases stand, a cell a role."""
-    datasets = list(dict.fromkeys(cases["dataset"]))
-    dataset = np.array([datasets.index(name) for name in cases["dataset"]], np.int64)
-    cluster = np.zeros(len(cases), np.int64)
-    counts: list[int] = []
-    for number in range(len(datasets)):
-        here = dataset == number
-        cluster[here], count = group_numbers(cases["cluster"].to_numpy()[here].astype(str))
-        counts.append(count)
-    return Places(
-        shape=(len(roles), 1),
-        dataset=dataset,
-        cell=np.array([roles.index(name) for name in cases["role"]], np.int64),
-        cluster=cluster,
-        resamplers=tuple(Resampler(count, name) for count, name in zip(counts, datasets, strict=True)),
-    )
-
-
 def _change(before: pd.DataFrame, after: pd.DataFrame, role: str) -> tuple[float | None, float | None, float | None]:
     """Return by how much a role's accuracy changed over the seeds that both have, and its interval."""
     sides = [side.loc[side["role"] == role] for side in (before, after)]
@@ -280,23 +273,13 @@ def _change(before: pd.DataFrame, after: pd.DataFrame, role: str) -> tuple[float
     if both.empty:
         return None, None, None
     difference = (both["value_after"] - both["value_before"]).to_numpy(np.float64)
-    place = _place(both, (role,))
+    place = place_of(both, (role,))
     draws = np.sum(place.drawn(place.sums(difference, np.ones(len(both)))), axis=0)[..., 0, 0]
     if len(np.unique(both["dataset"] + "/" + both["cluster"])) < 2:
         return round(float(difference.mean()), 6), None, None
     with np.errstate(invalid="ignore", divide="ignore"):
         low, high = percentile_ends(draws[:, 0] / draws[:, 1])
     return round(float(difference.mean()), 6), round(low, 6), round(high, 6)
-
-
-def _one_class(cases: pd.DataFrame) -> str:
-    """Return the answer that a network gives to nearly all clean images, whose truths differ; else ""."""
-    clean = cases.loc[cases["role"] == CLEAN]
-    if clean["expected"].nunique() < 2:
-        return ""
-    names, counts = np.unique(clean["answer"].astype(str).to_numpy(), return_counts=True)
-    most = int(counts.argmax())
-    return (str(names[most]) or NOTHING) if counts[most] >= ALWAYS * len(clean) else ""
 
 
 def _published(family: str, defence: str) -> float | None:

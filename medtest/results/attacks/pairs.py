@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -83,9 +84,33 @@ class PairedCases:
             second: Another one; its repeats are taken as they are, or its first draw where it has fewer.
             dataset: Number of the data set.
         """
-        one, other = (self._judged(setting.inside(self.place, dataset)) for setting in (first, second))
-        _, left, right = np.intersect1d(self._key[one], self._key[other], return_indices=True)
-        one, other = one[left], other[right]
+        return self.of_rows(*(setting.inside(self.place, dataset) for setting in (first, second)))
+
+    def least_right(self, chosen: Sequence[Integers], dataset: int) -> Integers:
+        """Return, of follow-ups of several settings, the one that is least right of each source case; int64 places.
+
+        Args:
+            chosen: Places of follow-ups.
+            dataset: Number of the data set; those of others are left out.
+        """
+        rows = np.concatenate([np.asarray(rows, np.int64) for rows in chosen])
+        rows = self._judged(rows[self.place.dataset[rows] == dataset])
+        share = self.graded.right[rows] / self.graded.whole[rows]
+        rows = rows[np.lexsort((share, self._key[rows]))]
+        first = np.ones(len(rows), bool)
+        first[1:] = self._key[rows][1:] != self._key[rows][:-1]
+        return np.asarray(rows[first], np.int64)
+
+    def of_rows(self, first: Integers, second: Integers) -> Difference | None:
+        """Return by how much more is right of the first follow-ups than of the second; None without a common case.
+
+        Args:
+            first: Places, one for each source case.
+            second: Likewise.
+        """
+        first, second = self._judged(first), self._judged(second)
+        _, left, right = np.intersect1d(self._key[first], self._key[second], return_indices=True)
+        one, other = first[left], second[right]
         return self._difference(self.graded.right[one], self.graded.right[other], one)
 
     def rounding(self, setting: Setting, dataset: int) -> Difference | None:

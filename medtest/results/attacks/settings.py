@@ -26,9 +26,9 @@ CRAFTED_ON = "crafted_on"
 WHITE, BLACK, GENERATOR, TRANSFER = "white box", "black box", "generator", "transfer"
 NOISE, NATURAL, FLOOR = "uniform noise", "natural", "unchanged"
 CRAFTED = (WHITE, BLACK, GENERATOR, TRANSFER)
-_OF_PARTS = {"uniform_noise": NOISE, "gap": GENERATOR}
-"""Relations whose columns alone do not tell the role."""
 STRONGEST = "strongest"
+_OF_PARTS = {"uniform_noise": NOISE, "gap": GENERATOR, STRONGEST: WHITE}
+"""Relations whose columns alone do not tell the role."""
 L_INF = "linf"
 _FAMILY = {"norm": L_INF, "where": "field", "loss": None, "best": False, "restarts": 1, "variant": "paper"}
 """Parameters that comparisons over ε and steps hold equal, each with what it is where a case does not say."""

@@ -1,5 +1,7 @@
 """How little flips an answer: ``tables/smallest_epsilon.csv`` and its curve, of attacks with ``minimal: true``.
 
+Each ε is an upper bound: the smallest at which this attack flips the answer, while another one may need less.
+
 An image that no ε within the bound flips is censored there, as a patient who leaves a study is: the share flipped up to
 ε is one less the product over smaller ε of 1 - flipped / at risk (E. L. Kaplan and P. Meier, 1958), the median the
 smallest ε at which it reaches one half. Intervals resample clusters; where fewer than ten clusters have flipped, or
@@ -29,6 +31,8 @@ Floats: TypeAlias = NDArray[np.float64]
 COLUMNS = columns_in(__file__, "smallest_epsilon")
 CURVE_COLUMNS = columns_in(__file__, "smallest_epsilon_curve")
 SMALLEST = "smallest_epsilon"
+MEASURE = "upper bound"
+"""What each smallest ε is."""
 _DRAWS = 500
 
 
@@ -127,6 +131,7 @@ def _one(
         "clusters": clusters,
         "flipped": int(flipped.sum()),
         "bound": bound,
+        "measure": MEASURE,
         "median": round(curve.median, 6),
         "median_low": float("nan"),
         "median_high": float("nan"),

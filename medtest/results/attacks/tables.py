@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from medtest.cases import SOURCE
 from medtest.results.attacks.at_ssim import ssim_table
-from medtest.results.attacks.checks import FAILS, TITLES, Warn, checks_table, warner
+from medtest.results.attacks.checks import Warn, checks_table, reached_settings, warner
+from medtest.results.attacks.found import FAILS, MISLEADING, TITLES, TOO_KIND
 from medtest.results.attacks.rates import attacks_table
 from medtest.results.attacks.settings import Setting, has_attacks, settings_of
 from medtest.results.attacks.smallest import smallest_tables
@@ -53,12 +54,26 @@ class AttackTables:
         lines = []
         for relation, checks in by.items():
             if relation == SOURCE:
-                said = ", ".join(TITLES[check] for check in checks)
-                lines.append(f"A check of all attacks fails: {said}. tables/attack_checks.csv says why.")
+                said = ", ".join(TITLES[check] for check in checks if check != MISLEADING)
+                lines += [f"A check of all attacks fails: {said}. tables/attack_checks.csv says why."] if said else []
                 continue
             said = "; ".join(f"{TITLES[check]} (severity {', '.join(levels)})" for check, levels in checks.items())
-            lines.append(f"{relation} fails a check of the attack itself: {said}. Its rates may be too kind.")
-        return tuple(lines)
+            kind = any(check in TOO_KIND and self.warn(relation, level) for check in checks for level in checks[check])
+            after = " Its rates may be too kind." if kind else ""
+            lines.append(f"{relation} fails a check of the attack itself: {said}.{after}")
+        return (*((self.verdict,) if self.verdict else ()), *lines)
+
+    @property
+    def verdict(self) -> str:
+        """The one sentence on a network whose gradients mislead attacks; "" of others."""
+        table = self.named.get("attack_checks.csv")
+        if table is None or table.empty:
+            return ""
+        bad = table.loc[((table["check"] == MISLEADING) & (table["verdict"] == FAILS)).to_numpy(dtype=bool)]
+        if bad.empty:
+            return ""
+        words = str(bad["why"].iloc[0])
+        return f"{words[:1].upper()}{words[1:]}."
 
 
 def attack_tables(
@@ -78,7 +93,7 @@ def attack_tables(
     settings = settings_of(records, place, relations)
     graded = task.graded(records, place)
     checks = checks_table(records, place, settings, graded)
-    warn = warner(checks, settings)
+    warn = warner(checks, settings, reached_settings(settings, graded))
     medians, curves = smallest_tables(records, place, settings)
     named = {"attack_checks.csv": checks}
     if graded is not None:

@@ -65,7 +65,7 @@ def test_rows_and_figures_are_those_of_table_5():
     assert standard["clean_change"] == pytest.approx(-4 / 48, abs=1e-6)
     assert standard["gain_low"] < standard["gain"] < standard["gain_high"]
     assert standard["clean_change_low"] < -4 / 48 < standard["clean_change_high"] <= 0
-    assert not standard["masked"] and standard["one_class"] == ""
+    assert not standard["masked"] and not found["None"]["warnings"]
     assert markdown(table).count("| None |") == 1 and "nan" not in markdown(table)
     published = [found[name]["published_percent"] for name in ("None", "Attack", "Standard", "MPAdvT")]
     assert published == [87.5, 0.0, 80.2, 82.4]
@@ -80,24 +80,110 @@ def test_a_gain_of_which_less_than_half_is_left_is_masked():
     assert words.count("| masked |") == 1 and "hides the gradient" in words
 
 
-def test_what_always_answers_one_class_is_named():
-    constant = run("a", pgd=24, strongest=24)
-    for frame in (constant.records.sources, constant.records.followups):
-        frame["label"] = "benign"
-    runs = [run("plain", pgd=0, strongest=0), constant]
-    table = defence_table(runs, known(a="standard"))
-    found = rows_of(table)
-    assert found["Standard"]["one_class"] == "benign" and found["None"]["one_class"] == ""
-    assert found["Standard"]["accuracy"] == 0.5
-    assert "Standard always answers benign" in markdown(table)
+def answered(weights, answers, *, truths=("benign", "melanoma"), **more):
+    """Return a run whose answers to clean and attacked images are given, a function from the seed's number."""
+    made = run(weights, pgd=24, strongest=24, **more)
+    for frame in (made.records.sources, made.records.followups):
+        number = frame["seed_id"].str.removeprefix("seed").astype(int)
+        frame["expected"] = [truths[n % len(truths)] for n in number]
+        frame["label"] = [answers(n) for n in number]
+    return made
 
 
-def test_images_of_one_truth_name_nobody():
-    run_of_one = run("a", pgd=24, strongest=24)
-    for frame in (run_of_one.records.sources, run_of_one.records.followups):
-        frame["label"], frame["expected"] = "benign", "benign"
-    found = rows_of(defence_table([run("plain", pgd=0, strongest=0), run_of_one], known(a="standard")))
-    assert found["Standard"]["one_class"] == ""
+def test_sensitivity_specificity_and_balanced_accuracy_are_counted_under_attack():
+    """Of 24 lesions of each kind 21 melanomas are found, and 15 benign ones cleared."""
+    from sklearn.metrics import balanced_accuracy_score, recall_score
+
+    def answer(number):
+        kind = number // 2
+        return ("melanoma" if kind < 21 else "benign") if number % 2 else ("benign" if kind < 15 else "melanoma")
+
+    found = rows_of(defence_table([run("plain", pgd=0, strongest=0), answered("a", answer)], known(a="standard")))
+    row, numbers = found["Standard"], range(48)
+    truth = [BINARY["phantoms"].names[n % 2] for n in numbers]
+    given = [answer(n) for n in numbers]
+    assert row["sensitivity"] == pytest.approx(recall_score(truth, given, pos_label="melanoma"), abs=1e-6)
+    assert row["specificity"] == pytest.approx(recall_score(truth, given, pos_label="benign"), abs=1e-6)
+    assert row["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(truth, given), abs=1e-6)
+    assert (row["sensitivity_low"], row["sensitivity_high"]) == pytest.approx(wilson_ends(21, 24), abs=1e-5)
+    assert row["balanced_accuracy_low"] < row["balanced_accuracy"] < row["balanced_accuracy_high"]
+    assert row["strongest_balanced"] == row["balanced_accuracy"] and not row["warnings"]
+    assert found["Attack"]["sensitivity"] == found["Attack"]["specificity"] == 0
+
+
+def test_of_several_classes_balanced_accuracy_is_their_mean_recall():
+    from sklearn.metrics import balanced_accuracy_score
+
+    truths = ("grade0", "grade0", "grade1", "grade2")
+    made = answered("plain", lambda n: truths[(n * 7 + n // 5) % 4], truths=truths)
+    records = Records(
+        followups=made.records.followups,
+        sources=made.records.sources,
+        classes={"phantoms": Classes(names=("grade0", "grade1", "grade2"))},
+    )
+    made = WeightsRun(**{**{name: getattr(made, name) for name in made.__dataclass_fields__}, "records": records})
+    row = rows_of(defence_table([made], known(a="standard")))["None"]
+    truth = [truths[n % 4] for n in range(48)]
+    given = [truths[(n * 7 + n // 5) % 4] for n in range(48)]
+    assert row["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(truth, given), abs=1e-6)
+    positive = [g != "grade0" for t, g in zip(truth, given, strict=True) if t != "grade0"]
+    assert row["sensitivity"] == pytest.approx(sum(positive) / len(positive), abs=1e-6)
+
+
+def test_several_labels_count_each_positive():
+    from sklearn.metrics import recall_score
+
+    rows, truth, given = [], [], []
+    for index in range(20):
+        true = {CHEST[index % 5], CHEST[(index * 3) % 5]}
+        said = {CHEST[index % 5], CHEST[(index + 2) % 5]} if index % 3 else set()
+        both = [tuple(name for name in CHEST if name in one) for one in (true, said)]
+        common = {"classes": CHEST, "expected": both[0], "source_label": both[1]}
+        rows.append(label_row("films", f"s{index}", "source", label=both[1], **common))
+        rows.append(
+            label_row("films", f"s{index}", "pgd", label=both[1], params='{"epsilon": 4, "steps": 4}', **common)
+        )
+        truth += [name in true for name in CHEST]
+        given += [name in said for name in CHEST]
+    records = Records.of(pd.DataFrame(rows))
+    told = {"films": Classes(names=CHEST, multi=True)}
+    records = Records(followups=records.followups, sources=records.sources, classes=told)
+    roles = {"pgd": {"pgd": 4}}
+    one = WeightsRun(suite="s 1", family="chexnet", weights="plain", task=LABELS, records=records, relations=roles)
+    row = rows_of(defence_table([one], known(a="mpadvt")))["Attack"]
+    assert row["sensitivity"] == pytest.approx(recall_score(truth, given), abs=1e-6)
+    assert row["specificity"] == pytest.approx(recall_score(truth, given, pos_label=False), abs=1e-6)
+    assert row["balanced_accuracy"] == pytest.approx((row["sensitivity"] + row["specificity"]) / 2, abs=1e-6)
+
+
+@pytest.mark.parametrize(("melanoma", "warned"), [(48, True), (39, True), (38, False)])
+def test_answers_of_which_four_fifths_are_one_class_are_warned_of(melanoma, warned):
+    made = answered("a", lambda n: "melanoma" if n < melanoma else "benign")
+    table = defence_table([run("plain", pgd=0, strongest=0), made], known(a="standard"))
+    found = rows_of(table)["Standard"]
+    words = f"answers melanoma on {melanoma} of 48 clean images"
+    assert (words in found["warnings"]) == warned
+    assert (f"Warning: Standard {words}" in markdown(table)) == warned
+    if warned:
+        assert f"answers melanoma on {melanoma} of 48 attacked images" in found["warnings"]
+    assert not rows_of(table)["None"]["warnings"]
+
+
+def test_what_is_at_chance_level_is_warned_of():
+    made = answered("a", lambda n: "melanoma" if (n // 2) % 2 else "benign")
+    table = defence_table([run("plain", pgd=0, strongest=0), made], known(a="mpadvt"))
+    row = rows_of(table)["MPAdvT"]
+    assert (
+        row["balanced_accuracy"] == 0.5
+        and "at chance level on attacked images: balanced accuracy 50.0 %" in row["warnings"]
+    )
+    assert "Warning: MPAdvT is at chance level on clean images" in markdown(table)
+
+
+def test_images_of_one_truth_warn_of_nobody():
+    made = answered("a", lambda n: "benign", truths=("benign",))
+    table = defence_table([run("plain", pgd=0, strongest=0), made], known(a="standard"))
+    assert not rows_of(table)["Standard"]["warnings"]
 
 
 def test_flips_stand_beside_from_runs_of_sequences():

@@ -113,6 +113,36 @@ def decided(records: Records, frame: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     found = decisions_of(frame, classes_of(records), records.classes)
-    value = np.where(found.answered & found.labelled, found.right_share, np.nan)
+    known = found.answered & found.labelled
+    value = np.where(known, found.right_share, np.nan)
     texts = {"answer": frame[LABEL].astype(object), "expected": frame[EXPECTED].astype(object)}
-    return pd.DataFrame({"value": value, **texts}, index=frame.index)
+    return pd.DataFrame({"value": value, **texts, **_told_apart(found)}, index=frame.index)
+
+
+def _told_apart(found: Decisions) -> dict[str, Floats]:
+    """Return how many positives each case has and how many are found, and the same of negatives; float64 N.
+
+    Of exclusive classes every one but the first is positive, and a case is one decision.
+    """
+    true, given = found.expected, found.answer
+    count = len(found.classes.names)
+    chance = np.full(len(true), 0.5 if found.classes.multi else 1 / max(count, 2))
+    if not found.classes.multi:
+        true, given = true[:, 1:].any(axis=1, keepdims=True), given[:, 1:].any(axis=1, keepdims=True)
+        negatives, cleared = ~true, ~true & found.answer[:, :1]
+        return _counts(true, true & given, negatives, cleared) | {"chance": chance}
+    positives, hits = true.sum(axis=1), (true & given).sum(axis=1)
+    misses = (given & ~true).sum(axis=1)
+    negatives = found.sizes - positives
+    return {
+        "positives": positives.astype(np.float64),
+        "found": hits.astype(np.float64),
+        "negatives": np.asarray(negatives, np.float64),
+        "cleared": np.asarray(negatives - misses, np.float64),
+        "chance": chance,
+    }
+
+
+def _counts(*columns: Bools) -> dict[str, Floats]:
+    names = ("positives", "found", "negatives", "cleared")
+    return {name: column[:, 0].astype(np.float64) for name, column in zip(names, columns, strict=True)}

@@ -1,0 +1,113 @@
+"""Checks on attacks that need no other attack beside: on the sources' answers, on gradients, on what is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.probes import NO_GRADIENT
+from medtest.results.attacks.found import (
+    FAILS,
+    FOLLOWED,
+    MOST_PROBE,
+    MOST_REPEAT,
+    MOST_ZERO,
+    MOSTLY,
+    NOT_CHECKED,
+    OK,
+    PROBE,
+    REPEATS,
+    WITHIN,
+    ZERO,
+    Found,
+)
+from medtest.results.attacks.settings import L_INF, STRONGEST, WHITE, Setting
+from medtest.results.cube.axes import Axes
+from medtest.results.records.records_io import Records
+from medtest.tasks.results import Graded
+
+Integers: TypeAlias = NDArray[np.int64]
+
+
+def of_sources(records: Records, dataset: str) -> Iterator[Found]:
+    """Yield whether the system's answers to the sources repeat, and whether its probe gives them."""
+    own = records.sources.loc[(records.sources["dataset"].astype(str) == dataset).to_numpy(dtype=bool)]
+    for check, column, bound, bad in (
+        (
+            REPEATS,
+            "repeat_gap",
+            MOST_REPEAT,
+            "asked twice about the same image it does not give the same probabilities: an attack follows one of many "
+            "answers and is judged by another",
+        ),
+        (
+            PROBE,
+            "probe_gap",
+            MOST_PROBE,
+            "what is attacked is not quite what answers: attacks may look weaker than they are",
+        ),
+    ):
+        gaps = own[column].to_numpy(dtype=np.float64, na_value=np.nan) if column in own.columns else np.zeros(0)
+        gaps = gaps[~np.isnan(gaps)]
+        if not gaps.size:
+            yield Found(check=check, verdict=NOT_CHECKED, why="nothing is known of it", bound=bound)
+            continue
+        largest = float(gaps.max())
+        words = f"largest difference in probability on {gaps.size:,} source images: {largest:.2g}"
+        good = largest <= bound
+        why = words if good else f"{words}, more than {bound:g}: {bad}"
+        yield Found(check=check, verdict=OK if good else FAILS, why=why, value=largest, bound=bound)
+
+
+def of_setting(records: Records, setting: Setting, place: Axes, dataset: int, graded: Graded | None) -> Iterator[Found]:
+    """Yield what one setting's follow-ups tell without another to compare with."""
+    rows = setting.inside(place, dataset)
+    yield from _followed(records, setting, rows)
+    if setting.role == WHITE:
+        shares = records.floats("zero_gradient")[rows]
+        failed = np.ones(len(rows), bool) if graded is None else graded.right[rows] > 0
+        failed = failed[~np.isnan(shares)]
+        shares = shares[~np.isnan(shares)]
+        if shares.size:
+            stuck = int(((shares > MOSTLY) & failed).sum())
+            value = stuck / shares.size
+            words = (
+                f"in {stuck:,} of {shares.size:,} cases most gradients were exactly zero and something was left right"
+            )
+            bad = f"{words}: there the attack had nothing to follow, and what it leaves right is no robustness"
+            good = value <= MOST_ZERO
+            yield Found(check=ZERO, verdict=OK if good else FAILS, why=words if good else bad, value=value, bound=0.01)
+    norm = "linf" if setting.norm == L_INF else "l2"
+    far, scale = records.floats(norm)[rows], records.floats("scale")[rows]
+    both = ~np.isnan(far) & ~np.isnan(scale)
+    if both.any():
+        reach = np.floor(scale[both]) if norm == L_INF else scale[both]
+        beyond = far[both] - reach
+        worst = int(beyond.argmax())
+        value, bound = float(far[both][worst]), float(reach[worst])
+        good = float(beyond.max()) <= (0.0 if norm == L_INF else 1e-6)
+        words = f"the saved image that reaches furthest is {value:g} levels away, {bound:g} are allowed"
+        yield Found(check=WITHIN, verdict=OK if good else FAILS, why=words, value=value, bound=bound)
+
+
+def _followed(records: Records, setting: Setting, rows: Integers) -> Iterator[Found]:
+    """Yield whether the network's gradients could be followed at all, where that is known."""
+    told = [
+        [text or "" for text in records.texts(name)[rows]]
+        for name in ("attack_note", "reason")
+        if name in records.followups.columns
+    ]
+    texts = [" ".join(both) for both in zip(*told, strict=True)]
+    for mark, words in (("not finite", "are not finite"), (NO_GRADIENT, "do not reach the pixels")):
+        count = sum("gradient" in text and mark in text for text in texts)
+        if count:
+            instead = "Square and a surrogate of its scores search instead"
+            instead = instead if setting.part == STRONGEST else "read the strongest row"
+            why = f"in {count:,} of {len(rows):,} cases gradients {words}: {instead}"
+            yield Found(check=FOLLOWED, verdict=FAILS, why=why, value=count / len(rows), bound=0.0)
+            return
+    if setting.role == WHITE:
+        yield Found(check=FOLLOWED, verdict=OK, why="gradients are finite and reach the pixels", value=0.0, bound=0.0)
