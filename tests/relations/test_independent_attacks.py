@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from attack_parts import ONE, SmallProbe, crafted, logits_of, relation, seed_of
+from attack_parts import ONE, SIDE, SmallProbe, crafted, logits_of, relation, seed_of
 from test_misleading_networks import right, smooth
+
+from medtest.cases import Classes
 
 EPSILON = 4
 
@@ -59,7 +61,6 @@ def test_pgd_and_strongest_are_no_weaker_than_foolbox_s_pgd(network: Any) -> Non
     assert right(probe, crafted(worst, probe, seeds), seeds) <= right_of(probe, theirs, truth)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("network", [smooth, bent], ids=["linear", "bent"])
 def test_strongest_is_no_weaker_than_pyautoattack_s_apgd_and_square(network: Any) -> None:
     library = pytest.importorskip("pyautoattack")
@@ -67,13 +68,26 @@ def test_strongest_is_no_weaker_than_pyautoattack_s_apgd_and_square(network: Any
     seeds = [seed_of(ONE, number=n, probe=probe) for n in range(16)]
     images = torch.from_numpy(np.stack([seed.image for seed in seeds])).permute(0, 3, 1, 2).float() / 255
     truth = torch.tensor([ONE.names.index(seed.labels[0]) for seed in seeds])
-    given = {"norm": "Linf", "eps": EPSILON / 255, "version": "custom", "attacks_to_run": ["apgd-ce", "square"]}
-    theirs = library.AutoAttack(Module(probe).eval(), verbose=False, device="cpu", **given)
-    theirs.apgd.n_iter, theirs.square.n_queries = 40, 200
-    pixels = theirs.run_standard_evaluation(images, truth, bs=16)
+    given = {"norm": "Linf", "eps": EPSILON / 255, "version": "custom", "attacks": ["apgd-ce", "square"], "seed": 0}
+    theirs = library.AutoAttack(Module(probe).eval(), device="cpu", **given)
+    theirs.apgd.n_iter, theirs.apgd.n_restarts, theirs.square.n_queries = 40, 1, 200
+    pixels, _ = theirs.run_standard_evaluation(images, truth, batch_size=16)
     worst = relation(
         "strongest", severities=[3], levels={3: {"epsilon": EPSILON}}, steps=40, tries=200, where="everywhere"
     )
     follows = crafted(worst, probe, seeds)
     assert right(probe, follows, seeds) <= right_of(probe, pixels, truth)
     assert logits_of(probe, [one.image for one in follows]).shape == (16, 3)
+
+
+def test_auto_attack_runs_by_name_and_repeats() -> None:
+    pytest.importorskip("pyautoattack")
+    four = Classes(names=("a", "b", "c", "d"))
+    weight = torch.randn(4, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
+    probe = SmallProbe(four, lambda x: torch.einsum("bchw,kchw->bk", x - 0.5, weight))
+    seed = seed_of(four, number=1, probe=probe)
+    made = relation("foolbox_attack", attack="AutoAttack", severities=[1], levels={1: {"epsilon": 16}})
+    first, second = (crafted(made, probe, [seed], 1)[0].image for _ in range(2))
+    assert np.array_equal(first, second)
+    assert four.names[int(logits_of(probe, [first]).argmax())] != seed.labels[0]
+    assert np.abs(first.astype(int) - seed.image).max() <= 16

@@ -83,7 +83,7 @@ def test_published_figures_stand_beside_with_the_gap_of_budgets(page):
 
 def test_the_smallest_epsilon_stands_with_its_curve(page):
     words = text_of(page)
-    assert "Smallest ε that flips the answer" in words and "30 of 48" in words
+    assert "Smallest ε found that flips the answer" in words and "30 of 48" in words
     assert "share flipped" in page
 
 

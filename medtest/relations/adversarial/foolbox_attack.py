@@ -136,9 +136,10 @@ class FoolboxAttack(Attack[EpsilonLevel]):
             from pyautoattack import AutoAttack
 
             norm = {"linf": "Linf", "l2": "L2"}[self.settings.norm]
-            options = {"verbose": False, "device": str(one.images.device), **self.settings.options}
-            ensemble = AutoAttack(network, norm=norm, eps=epsilon, **options)
-            images: Tensor = ensemble.run_standard_evaluation(one.images, one.goal.truth, bs=1)
+            seed = int(number(one.cases[0].params, "noise_seed")) % 2**32
+            options = {"seed": seed, "device": str(one.images.device), **self.settings.options}
+            ensemble = AutoAttack(network.eval(), norm=norm, eps=epsilon, **options)
+            images: Tensor = ensemble.run_standard_evaluation(one.images, one.goal.truth, batch_size=1)[0]
             return images
         import foolbox
 

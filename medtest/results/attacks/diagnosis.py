@@ -26,6 +26,8 @@ ONE_CLASS = 0.8
 """Share of answers that are one and the same from which a network is warned of."""
 _ABOVE_TRUTH = 0.1
 """By how much that share is above the share of images of which the answer is true, at least."""
+_CLOSE = 0.1
+"""By how much balanced accuracy may be above what guessing has and still count as chance level."""
 NOTHING = "no finding"
 
 
@@ -61,8 +63,9 @@ class Diagnosis:
 
     @property
     def guessed(self) -> bool:
-        """Whether it is at chance level: the interval of balanced accuracy holds what guessing has."""
-        return self.balanced.low <= self.chance <= self.balanced.high
+        """Whether it is at chance level: close to what guessing has, which lies in the interval."""
+        near = self.balanced.value <= self.chance + _CLOSE
+        return near and self.balanced.low <= self.chance <= self.balanced.high
 
     def columns(self) -> dict[str, float]:
         """Return it as columns of a table."""
@@ -149,6 +152,8 @@ def warnings_of(cases: pd.DataFrame, roles: Mapping[str, str]) -> Iterator[str]:
         cases: Answered cases, with a column ``role`` and those of :func:`diagnosis_of`.
         roles: The roles that count, with the words that say on which images.
     """
+    mostly: dict[str, list[str]] = {}
+    guessed: list[str] = []
     for role, where in roles.items():
         own = cases.loc[cases["role"] == role]
         if own["expected"].nunique() < 2:
@@ -157,8 +162,12 @@ def warnings_of(cases: pd.DataFrame, roles: Mapping[str, str]) -> Iterator[str]:
         most = int(counts.argmax())
         share, true = counts[most] / len(own), float((own["expected"].astype(str) == names[most]).mean())
         if share >= ONE_CLASS and share >= true + _ABOVE_TRUTH:
-            yield f"answers {names[most] or NOTHING} on {counts[most]:,} of {len(own):,} {where}"
+            mostly.setdefault(names[most] or NOTHING, []).append(f"{counts[most]:,} of {len(own):,} {where}")
         found = diagnosis_of(own)
         if found is not None and found.guessed:
             ends = f"{100 * found.balanced.low:.0f} to {100 * found.balanced.high:.0f}"
-            yield f"at chance level on {where}: balanced accuracy {100 * found.balanced.value:.1f} % ({ends})"
+            guessed.append(f"{where} ({100 * found.balanced.value:.1f} %, {ends})")
+    for answer, images in mostly.items():
+        yield f"answers {answer} on {', '.join(images)}"
+    if guessed:
+        yield f"at chance level on {', '.join(guessed)}"

@@ -139,7 +139,7 @@ def test_gaps_of_the_sources(column, gap, name, verdict):
 
 
 def test_a_warning_stands_beside_every_rate_that_fails():
-    made = tables_of(attack_records([pgd(1, 4, 0), pgd(2, 8, 9, steps=10), noise(1, 4, 40)], probe_gap=0.2))
+    made = tables_of(attack_records([pgd(1, 4, 1), pgd(2, 8, 9, steps=10), noise(1, 4, 40)], probe_gap=0.2))
     table = made.named["attacks.csv"].set_index(["dataset", "relation", "severity"])
     assert table.loc[("all", "pgd", "2")].checks_failed == "probe epsilon"
     assert table.loc[("all", "pgd", "1")].checks_failed == "probe"

@@ -11,7 +11,7 @@ import yaml
 import medtest.results.attacks as attacks
 import medtest.tasks.classify.tables as labels
 from medtest.records import CRAFTING_COLUMNS
-from medtest.results.attacks import checks
+from medtest.results.attacks import found
 from medtest.results.columns import columns_in
 
 PAGE = Path(__file__).parents[3] / "docs" / "read-the-results.md"
@@ -40,7 +40,7 @@ def test_every_column_of_labels_under_attack_is_described():
 
 def test_every_column_of_records_and_every_check_is_described():
     assert {name for name, _ in CRAFTING_COLUMNS} <= described()
-    assert set(checks.TITLES) <= described()
+    assert set(found.TITLES) <= described()
 
 
 def test_every_table_is_listed_once():
