@@ -53,7 +53,7 @@ def _search(batch: AttackBatch, probe: Probe, each: int) -> tuple[Tensor, int]:
         shape = (each, 3, min(grid, best.shape[2]), min(grid, best.shape[3]))
         signs = torch.from_numpy(rng.choice((-1.0, 1.0), shape).astype(np.float32)).to(best.device)
         tried = _moved(batch, best, _spread(signs, best))
-        scores = torch.cat([_losses(probe, part, loss) for part in tried.split(_CHUNK)])
+        scores = torch.cat([_losses(probe, part, loss) for part in torch.split(tried, _CHUNK)])
         asked += len(tried)
         weights = _fitted(signs.flatten(1).double(), scores.double()).to(best.dtype).view(1, *shape[1:])
         direction += _spread(weights / weights.abs().max().clamp_min(1e-12), best)
@@ -79,7 +79,8 @@ def _fitted(signs: Tensor, scores: Tensor) -> Tensor:
     """Return the weights of a ridge regression of scores on signs, float64, one for each column."""
     away = scores - scores.mean()
     gram = signs @ signs.T + _RIDGE * len(signs) * torch.eye(len(signs), dtype=signs.dtype, device=signs.device)
-    return signs.T @ torch.linalg.solve(gram, away)
+    found: Tensor = signs.T @ torch.linalg.solve(gram, away)
+    return found
 
 
 def _spread(patches: Tensor, image: Tensor) -> Tensor:

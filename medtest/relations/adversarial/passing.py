@@ -36,7 +36,7 @@ class _Passing(torch.autograd.Function):
         return value.clone()
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
         return gradient * ctx.slope, None, None
 
 
@@ -122,7 +122,7 @@ class PassingGradients(TorchFunctionMode):
 
     def _passing(self, given: Tensor, value: Tensor, slope: float | Tensor) -> Tensor:
         self.used = True
-        passed: Tensor = _Passing.apply(given, value, slope)  # type: ignore[no-untyped-call]
+        passed: Tensor = _Passing.apply(given, value, slope)
         return passed
 
 

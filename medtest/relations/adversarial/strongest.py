@@ -49,7 +49,6 @@ class Strongest(Attack[EpsilonLevel]):
     """The worst of all attacks beside it, of Auto-PGD on two losses and of Square, for each image."""
 
     Settings = StrongestSettings
-    revision: ClassVar[int] = 3
     gathers: ClassVar[bool] = True
 
     settings: StrongestSettings

@@ -102,7 +102,7 @@ def remarks(part: pd.DataFrame) -> Iterator[str]:
         for words in one:
             if words != "masked":
                 verb = "is " if words.startswith("at ") else ""
-                yield f"Warning: {name_of(row)} {verb}{words}. A network may withstand every attack and diagnose nothing."
+                yield f"Warning: {name_of(row)} {verb}{words}. What withstands every attack may diagnose nothing."
     if part["accuracy"].isna().any():
         yield f"An empty accuracy: the suite has no PGD at ε = {EPSILON:g}/255 with {STEPS} steps."
     yield f"Published: table 5 of {PAPER}. {gap_words(BENCHMARKED.get(network, ''))}"

@@ -128,9 +128,11 @@ def _told_apart(found: Decisions) -> dict[str, Floats]:
     count = len(found.classes.names)
     chance = np.full(len(true), 0.5 if found.classes.multi else 1 / max(count, 2))
     if not found.classes.multi:
-        true, given = true[:, 1:].any(axis=1, keepdims=True), given[:, 1:].any(axis=1, keepdims=True)
-        negatives, cleared = ~true, ~true & found.answer[:, :1]
-        return _counts(true, true & given, negatives, cleared) | {"chance": chance}
+        positive, flagged = true[:, 1:].any(axis=1), given[:, 1:].any(axis=1)
+        counts = (positive, positive & flagged, ~positive, ~positive & given[:, 0])
+        names = ("positives", "found", "negatives", "cleared")
+        columns = {name: np.asarray(one, np.float64) for name, one in zip(names, counts, strict=True)}
+        return {**columns, "chance": chance}
     positives, hits = true.sum(axis=1), (true & given).sum(axis=1)
     misses = (given & ~true).sum(axis=1)
     negatives = found.sizes - positives
@@ -141,8 +143,3 @@ def _told_apart(found: Decisions) -> dict[str, Floats]:
         "cleared": np.asarray(negatives - misses, np.float64),
         "chance": chance,
     }
-
-
-def _counts(*columns: Bools) -> dict[str, Floats]:
-    names = ("positives", "found", "negatives", "cleared")
-    return {name: column[:, 0].astype(np.float64) for name, column in zip(names, columns, strict=True)}
