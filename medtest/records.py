@@ -34,8 +34,10 @@ FIXED_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("params", pa.string()),
     ("source_sha256", pa.string()),
     ("followup_sha256", pa.string()),
+    ("answer_sha256", pa.string()),
     ("verdict", pa.string()),
     ("reason", pa.string()),
+    ("oracle_revision", pa.int32()),
     ("elapsed_ms", pa.float64()),
 )
 """Name and Arrow type of the columns every record has, in order."""
@@ -45,6 +47,12 @@ KEY_COLUMNS: tuple[str, ...] = ("dataset", "seed_id", "relation", "severity", "f
 
 ADDRESS = "address"
 """The same in one text, as reports print it and ``medtest replay`` takes it; records of the version before lack it."""
+
+REVISION = "oracle_revision"
+"""The revision of the oracle's class that judged the record; 0 where a score is missing that the oracle gives since."""
+
+ANSWER = "answer_sha256"
+"""SHA-256 of the answer that the run's folder keeps (:mod:`medtest.runner.records.answers`); "" where it keeps none."""
 
 UNEQUAL_COLUMNS: tuple[str, ...] = ("elapsed_ms", "seconds", "attempts")
 """Columns that may differ between two runs whose records are called equal: how long a case and its call took, and how

@@ -31,6 +31,9 @@ class Oracle(Part, ABC):
         texts: Names of the text columns that :meth:`describe` fills.
         measures: Names of number columns that :meth:`measure` fills: what an answer cost, which is no score.
         seed_factors: Factor columns that belong to seeds of this kind.
+        needs: Scores by name that need more of a stored answer than ``compact`` keeps, with what they need: ``maps``.
+            They are recorded only under ``answers: maps``, or where a suite names them.
+        recorded: Those of ``scores`` that records have under this suite; all of them until the suite says so.
         relations: The suite's relation ids with the name of their part; empty until the suite says so.
         effects: The same ids with what the relation says it does to the picture (``Relation.effects``), None where it
             does not say; an id whose relation is not installed is missing.
@@ -41,6 +44,7 @@ class Oracle(Part, ABC):
     reads: ClassVar[str] = ""
     scores: ClassVar[tuple[str, ...]] = ()
     self_scores: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[Mapping[str, str]] = {}
     references: ClassVar[tuple[str, ...]] = ("truth", "source")
     texts: ClassVar[tuple[str, ...]] = ()
     measures: ClassVar[tuple[str, ...]] = ()
@@ -54,6 +58,7 @@ class Oracle(Part, ABC):
     def __init__(self, settings: Any, *, primary: Any) -> None:
         self.settings = settings
         self.primary = primary
+        self.recorded: tuple[str, ...] = self.scores
         self.relations: Mapping[str, str] = {}
         self.effects: Mapping[str, frozenset[str] | None] = {}
 
@@ -108,6 +113,17 @@ class Oracle(Part, ABC):
         """
         return []
 
+    @property
+    def from_records(self) -> bool:
+        """Whether a raised revision judges what records hold; else it judges the answers that runs keep."""
+        return bool(self.reads) and type(self).rejudged is not Oracle.rejudged
+
+    @property
+    def judged_columns(self) -> tuple[str, ...]:
+        """Number columns of a record that say what the oracle makes of an answer."""
+        own = tuple(f"self_{name}" for name in self.self_scores)
+        return (*self.recorded, *(f"source_{name}" for name in self.recorded), *own)
+
     def judging(self) -> dict[str, Json]:
         """Return what of the settings goes into scores and texts; records made under something else are judged anew.
 
@@ -136,9 +152,9 @@ class Oracle(Part, ABC):
         if row["verdict"] == Verdict.ERROR or str(row["reason"] or "").startswith((SOURCE_FAILED, NO_PREDICTION)):
             return {}
         new = self.rejudged(row) if self.judging() else {}
-        names = [*self.scores, *(f"self_{name}" for name in self.self_scores)]
+        names = [*self.recorded, *(f"self_{name}" for name in self.self_scores)]
         whole = {**row, **new}
-        if row["relation"] != SOURCE and (new or any(row[name] is not None for name in names)):
+        if row["relation"] != SOURCE and (new or any(row.get(name) is not None for name in names)):
             verdict, new["reason"] = self.verdict(whole)
             new["verdict"] = str(verdict)
         return new

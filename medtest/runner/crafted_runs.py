@@ -335,7 +335,7 @@ def craft_anew(
     rows: list[Row] = []
 
     def left(task: Any) -> PoolTask | None:
-        done = {case for _, case, _ in rows}
+        done = {case for _, case, _, _ in rows}
         rest = bytes(int(bool(one) and index not in done) for index, one in enumerate(todo))
         return replace(task, todo=(rest,)) if any(rest) else None
 
@@ -352,7 +352,7 @@ def craft_anew(
         workplace=CallingProcess() if type(system).in_process else LocalProcesses(),
     ).run()
     schema = records_schema(parts.oracle, strata, crafts=True)
-    values = [dict(zip(schema.names, row, strict=True)) for _, _, row in rows]
+    values = [dict(zip(schema.names, row, strict=True)) for _, _, row, _ in rows]
     pq.write_table(pa.Table.from_pylist(values, schema=schema), folder / RECORDS)
     return CraftedCases([folder], names)
 

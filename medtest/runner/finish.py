@@ -25,10 +25,11 @@ from medtest.runner.outcome import Limits, SystemOutcome
 from medtest.runner.pictures.choice import Pictures, drawing_tasks
 from medtest.runner.pool.layout import Layout, resolve_device
 from medtest.runner.pool.messages import StripTask
+from medtest.runner.records import answers
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.parts import write_part
-from medtest.runner.records.shards import Code
+from medtest.runner.records.shards import Code, revised
 from medtest.suite.model import Invocation
 from medtest.systems.base import System
 from medtest.systems.naming import identity
@@ -84,6 +85,7 @@ class Finisher:
             name = self.prepared.systems[number].record_name
             before = read_object(ledger.folder / RUN_FILE).get("system", name)
             self._counts[number] = ledger.merge(partial(self._judge, number), system=name, anew=before != name)
+            answers.tidy(ledger.folder)
         self._pictures = [self._pictures_of(None, "")]
         if self.asked is not None:
             self._pictures.append(self._pictures_of(self.asked, self.view))
@@ -196,7 +198,7 @@ class Finisher:
     def _judge(self, number: int, table: pa.Table) -> pa.Table:
         """Make verdicts anew under the suite's criterion; what was not judged by scores stays as it is."""
         oracle = self.prepared.suite.build_oracle()
-        names = [*oracle.scores, *(f"self_{s}" for s in oracle.self_scores), *(f"source_{s}" for s in oracle.scores)]
+        names = oracle.judged_columns
         made = ["verdict", "reason", *([*names, *oracle.texts] if oracle.judging() else [])]
         rows = table.select([*names, *oracle.texts, *_SEED, "relation", "verdict", "reason"]).to_pylist()
         rows = [{**row, **self._of_source(number, row, oracle)} for row in self._read_again(rows)]
@@ -204,7 +206,7 @@ class Finisher:
         for name in made:
             at, field = table.schema.get_field_index(name), table.schema.field(name)
             table = table.set_column(at, field, pa.array([row[name] for row in rows], field.type))
-        return table
+        return revised(table, oracle.revision) if oracle.from_records else table
 
     def _about_reader(self) -> dict[str, Any]:
         """Return what ``run.json`` says of the suite's reader; nothing of one that is part of its oracle."""

@@ -18,6 +18,7 @@ from medtest.runner.folder import SHARD_FOLDERS, earlier_folder, system_folder
 from medtest.runner.privacy import ShownNames, key_fingerprint
 from medtest.runner.records.ledger import seeds_twice
 from medtest.runner.records.rows import records_schema, strata_of
+from medtest.runner.records.shards import columns_there
 from medtest.seeds.base import SeedSource
 from medtest.seeds.needed import check_needed
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
@@ -118,6 +119,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     folders, aside, said = _folders(invocation, suite, systems, digests)
     notices += said
     _check_folders(list(systems), folders)
+    suite = _holding(suite, folders)
     strata = strata_of(refs)
     chosen = _chosen_places(plan, invocation, names)
     if not chosen.any():
@@ -210,6 +212,13 @@ def _folders(
             aside.append(other)
         folders.append(own if part is None else own / SHARD_FOLDERS / part)
     return tuple(folders), tuple(aside), said
+
+
+def _holding(suite: Suite, folders: Sequence[Path]) -> Suite:
+    """Return the suite with the scores that its folders' records hold already: none of them is ever emptied."""
+    scores = suite.build_oracle().scores
+    held = {name for folder in folders for name in columns_there(folder) if name in scores}
+    return replace(suite, held=tuple(dict.fromkeys((*suite.held, *(name for name in scores if name in held)))))
 
 
 def _check_seeds(refs: Sequence[SeedRef]) -> None:

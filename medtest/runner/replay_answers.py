@@ -123,7 +123,7 @@ class _Again:
 
     def take(self, rows: list[Row], _unit: int) -> None:
         """Take records of the case, one a system."""
-        for number, _, row in rows:
+        for number, _, row, _ in rows:
             record = dict(zip(self._columns, row, strict=True))
             self._judged[number] = sample_of(record, self._compared, kind="", place=self._found.case, file="")
 

@@ -15,6 +15,7 @@ from medtest.portable import processor_notices
 from medtest.records import PICTURES
 from medtest.runner import finish
 from medtest.runner.folder import OUTPUTS, FolderLock, set_unread_aside
+from medtest.runner.judging_again import JudgingAgain
 from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import HALT_SECONDS, Dispatcher
@@ -23,9 +24,10 @@ from medtest.runner.pool.messages import Job, PoolTask, Row, Told, UnitTask
 from medtest.runner.pool.workplace import CallingProcess, LocalProcesses, Workplace
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.progress import choose_progress
+from medtest.runner.records import answers
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
-from medtest.runner.records.shards import Code
+from medtest.runner.records.shards import Code, JudgedBy
 from medtest.runner.stopping import stop_gently
 from medtest.suite.digest import oracle_digest
 from medtest.suite.model import Invocation, Suite
@@ -129,7 +131,9 @@ class _Run:
         """Read what earlier runs left."""
         prepared = self.prepared
         places = CasePlaces(prepared.plan, prepared.names)
-        judging = prepared.suite.judging()
+        oracle, judging = prepared.suite.build_oracle(), prepared.suite.judging()
+        if oracle.from_records:
+            judging = {**judging, "revision": oracle.revision}
         for system, digest, folder in zip(prepared.systems, prepared.digests, prepared.folders, strict=True):
             ledger = RecordLedger(
                 folder=folder,
@@ -140,6 +144,8 @@ class _Run:
                 chosen=prepared.chosen,
                 limits=self.limits,
                 judging=judging,
+                judged=JudgedBy.of(oracle),
+                maps=prepared.suite.needs_maps,
             )
             self.ledgers.append(ledger)
             for problem in ledger.set_aside:
@@ -175,7 +181,8 @@ class _Run:
     def execute(self) -> None:
         """Run what is to do, and finish the folders."""
         try:
-            if any(ledger.to_do for ledger in self.ledgers):
+            self._judge_again()
+            if not self.interrupted and any(ledger.to_do for ledger in self.ledgers):
                 self._run_on(self._workplace(), self._unit_tasks())
             if not self._merged and not self.interrupted:
                 self._run_on(self._local(), None)
@@ -186,6 +193,14 @@ class _Run:
         for system, folder in zip(self.prepared.systems, self.prepared.folders, strict=True):
             if draws_calls(system) and (said := system.account(folder)):
                 self.notices.append(said)
+
+    def _judge_again(self) -> None:
+        """Judge answers again that an earlier revision of the oracle judged; no system is loaded for it."""
+        again = JudgingAgain(self.prepared, self.invocation, self.ledgers, self.limits)
+        if again.needed:
+            again.run(self._job("cpu"), self._local())
+            self.interrupted = again.interrupted
+            self.notices += again.notices
 
     def _run_on(self, workplace: Workplace, tasks: Iterator[PoolTask] | None) -> None:
         """Have tasks run by workers of a workplace, and pictures drawn where it can; None for the pictures alone."""
@@ -267,6 +282,7 @@ class _Run:
         if self.prepared.suite.privacy.images == "none":
             for folder in self.prepared.folders:
                 forget_pictures(folder / PICTURES)
+                answers.forget(folder)
         systems = finisher.outcomes()
         return RunOutcome(
             systems=systems,
@@ -329,8 +345,8 @@ class _Run:
         return self._task(task.index, task.given_up)
 
     def _rows(self, rows: list[Row], unit: int) -> None:
-        for system, case, row in rows:
-            self.ledgers[system].take(unit, case, row)
+        for system, case, row, answer in rows:
+            self.ledgers[system].take(unit, case, row, answer)
 
     def _tick(self) -> None:
         for ledger in self.ledgers:

@@ -69,6 +69,7 @@ def check(draft: Draft) -> Suite | None:
         prepare=Prepare(size=None if prepare.size == "native" else prepare.size, resize=prepare.resize),
         max_error_percent=head.max_error_percent,
         exclude=exclude,
+        answers=head.answers,
         may_alter=tuple(head.may_alter),
         composed={},
         crafters=crafters,

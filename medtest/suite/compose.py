@@ -238,7 +238,9 @@ def _view(suite: Suite, draft: Draft, source: Sources) -> tuple[Suite, str]:
         return suite, digest
     gates = gates_of(alone, oracle, [plan.id for plan in suite.relations])
     own = with_composed(replace(suite, oracle=oracle, gates=gates))
-    return (suite, "") if oracle_digest(own).value == digest else (own, digest)
+    if oracle_digest(own).value == digest:
+        return suite, ""
+    return replace(own, held=suite.named_scores), digest
 
 
 def _judge(suite: Suite | None, draft: Draft, options: RunBlock) -> Judge | None:

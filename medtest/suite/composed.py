@@ -59,6 +59,7 @@ def with_composed(suite: Suite) -> Suite:
         **({"gates": [_without_empty(_fields(gate)) for gate in own]} if own else {}),
         "privacy": suite.privacy.stated(),
         "prepare": {**suite.prepare.covers(), "size": "native" if suite.prepare.size is None else suite.prepare.size},
+        **({} if suite.answers == "compact" else {"answers": suite.answers}),
         **({"exclude": {"study": COPY}} if suite.exclude is not None else {}),
         **({"may_alter": list(suite.may_alter)} if suite.may_alter else {}),
         "max_error_percent": suite.max_error_percent,

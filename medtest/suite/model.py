@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from medtest.cases import Address, FollowUp, Json, PreparedSeed
 from medtest.oracles.base import Oracle
+from medtest.oracles.criteria import components
 from medtest.plugins import PartInfo, parts
 from medtest.readers.base import BatchReader
 from medtest.relations.base import CraftedRelation, Relation
@@ -20,6 +21,9 @@ from medtest.systems.base import System
 from medtest.tasks.base import Task, task_of
 
 Against = Literal["truth", "source", "input"]
+Stored = Literal["compact", "maps", "none"]
+"""What runs keep of answers, so that oracles can judge them again."""
+MAPS: Stored = "maps"
 EACH = "each"
 """``crafted_on`` of a relation whose follow-ups are made on every system under test, for itself."""
 
@@ -159,6 +163,10 @@ class Suite:
     prepare: Prepare = Prepare()
     max_error_percent: float = 1.0
     exclude: Exclusion | None = None
+    answers: Stored = "compact"
+    """What is kept of answers; nothing of it changes a case."""
+    held: tuple[str, ...] = ()
+    """Scores that are recorded beside those that the suite names: records hold them, or the command line names them."""
     may_alter: tuple[str, ...] = ()
     """Relations that may alter the diagnosis of a suite of labels."""
     composed: Mapping[str, Any] = field(default_factory=dict)
@@ -220,11 +228,32 @@ class Suite:
         oracle, reader = self.build_oracle(), self.build_reader()
         return {**oracle.judging(), **reader_entry(reader)}
 
+    @property
+    def stores(self) -> Stored:
+        """What is kept of answers where privacy allows it."""
+        return "none" if self.privacy.images == "none" else self.answers
+
+    @property
+    def named_scores(self) -> tuple[str, ...]:
+        """Score columns that the suite's criteria, gates and tables look at."""
+        stated = [self.oracle.primary.score, *self.oracle.scores, *(gate.score for gate in self.gates)]
+        return tuple(dict.fromkeys(name for score in stated for name in components(score)))
+
+    @property
+    def needs_maps(self) -> bool:
+        """Whether any score that is recorded needs the maps of answers."""
+        oracle = self.build_oracle()
+        return any(oracle.needs.get(name) == MAPS for name in oracle.recorded)
+
     def build_oracle(self) -> Oracle:
         """Make the oracle."""
         oracle: Oracle = self.oracle.part.info.load()(self.oracle.part.settings, primary=self.oracle.primary)
         oracle.relations = {plan.id: plan.info.name for plan in self.relations}
         oracle.effects = {plan.id: plan.info.load().effects for plan in self.relations}
+        asked = {*self.named_scores, *self.held}
+        oracle.recorded = tuple(
+            name for name in oracle.scores if self.answers == MAPS or name in asked or oracle.needs.get(name) != MAPS
+        )
         return oracle
 
 

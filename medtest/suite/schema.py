@@ -25,6 +25,7 @@ SUITE_KEYS: tuple[str, ...] = (
     "gates",
     "privacy",
     "prepare",
+    "answers",
     "exclude",
     "may_alter",
     "max_error_percent",
@@ -46,6 +47,7 @@ class Head(Block):
     version: str = Field(min_length=1, max_length=40)
     description: str = ""
     seed: int = Field(ge=0, le=2**63 - 1)
+    answers: Literal["compact", "maps", "none"] = "compact"
     may_alter: list[str] = []
     max_error_percent: Percent = 1.0
 

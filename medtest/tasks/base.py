@@ -188,6 +188,35 @@ class Task(Part, ABC):
         """Return why a system's classes cannot answer for the seeds', or ""."""
         return ""
 
+    def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
+        """Return what a run keeps of an answer, so that a later revision of an oracle can judge it again.
+
+        :func:`medtest.files.arrays.packed` makes bytes of arrays. What :meth:`restore` makes of them must be judged as
+        the answer is.
+
+        Args:
+            output: A checked answer.
+            seed: The source case.
+            maps: Whether 8-bit probability maps are kept too (``answers: maps``).
+
+        Returns:
+            None where nothing is kept, as by default: the system is asked again where an oracle needs the answer.
+        """
+        return None
+
+    def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> Output:
+        """Return the answer of which :meth:`keep` gave these bytes.
+
+        Args:
+            kept: What the run kept.
+            seed: The source case.
+            shown: What the system was shown, made again.
+
+        Raises:
+            MedtestError: They are none of this task's.
+        """
+        raise NotImplementedError
+
     # --- what people look at -----------------------------------------------------------------------------------------
 
     def view(self, seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> FlatView:

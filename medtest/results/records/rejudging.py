@@ -140,7 +140,7 @@ def _frame(
     """Return records judged anew; what was read of sources is noted for their follow-ups."""
     if frame.empty:
         return frame if readings is None or not readings.marks else frame.assign(**{READ_BY: ""})
-    scores = [*oracle.scores, *(f"self_{s}" for s in oracle.self_scores), *(f"source_{s}" for s in oracle.scores)]
+    scores = oracle.judged_columns
     names = [
         name for name in (*scores, *oracle.texts, "relation", "item", "verdict", "reason") if name in frame.columns
     ]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from medtest.cases import Output, SeedRef
 from medtest.errors import ExitCode
+from medtest.runner.records.answers import KeptAnswer
 from medtest.suite.model import Invocation, KeptFollowUps, Suite
 from medtest.systems.asking import BudgetLimits
 
@@ -112,6 +113,38 @@ class UnitTask(PoolTask):
     """
 
     todo: tuple[bytes, ...]
+
+
+class StoredCase(NamedTuple):
+    """A case whose record is made again.
+
+    Attributes:
+        case: Its index in the unit.
+        row: Its record as it stands, in the order of the schema.
+        answer: What the run kept of its answer; None where there was none.
+        wanted: Whether it is judged again; else it is a source whose follow-ups are.
+    """
+
+    case: int
+    row: tuple[Any, ...]
+    answer: bytes | None
+    wanted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeTask(PoolTask):
+    """Judge stored answers of one system to one seed again.
+
+    Attributes:
+        unit: The unit's number.
+        system: The system's index.
+        cases: What is judged, sources first.
+    """
+
+    lost: ClassVar[str] = "Stored answers to one seed could not be judged again, their records stay as they are"
+    unit: int
+    system: int
+    cases: tuple[StoredCase, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +266,8 @@ class Begin:
     place: Place
 
 
-Row: TypeAlias = "tuple[int, int, tuple[Any, ...]]"
-"""(system index, case index in the unit, values in the order of the schema)."""
+Row: TypeAlias = "tuple[int, int, tuple[Any, ...], KeptAnswer | None]"
+"""(system index, case index in the unit, values in the order of the schema, what is kept of the answer)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,21 @@ from medtest.cases import SOURCE, SeedRef
 from medtest.runner.folder import RECORDS, make_folder, utc_now
 from medtest.runner.outcome import Limits
 from medtest.runner.privacy import ShownNames
+from medtest.runner.records.answers import KeptAnswer
 from medtest.runner.records.rows import COLUMN
 from medtest.runner.records.seals import text_mark
 from medtest.runner.records.shard_scan import scan
-from medtest.runner.records.shards import RECORDS_CSV, Code, RowGroup, ShardWriter, Stamp, code_of, merge
+from medtest.runner.records.shards import (
+    RECORDS_CSV,
+    Code,
+    JudgedBy,
+    RowGroup,
+    ShardWriter,
+    Stamp,
+    code_of,
+    merge,
+)
+from medtest.runner.records.standing import OldRecord, Standing, old_records, standing
 from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
 
@@ -37,12 +48,11 @@ class CasePlaces:
     """
 
     def __init__(self, plan: Plan, names: ShownNames) -> None:
-        self.width = plan.cases_per_seed
+        self.width, self.row = plan.cases_per_seed, plan.row
         self.total = self.width * len(plan.refs)
         self._units = {
             (ref.dataset, names.seed_id(ref.dataset, ref.seed_id)): index for index, ref in enumerate(plan.refs)
         }
-        self._row = plan.row
         self._items = [
             None if ref.items == ("",) else {item: number for number, item in enumerate(ref.items)} for ref in plan.refs
         ]
@@ -63,7 +73,7 @@ class CasePlaces:
             if unit is None or index is None or number is None:
                 found.append(-1)
             else:
-                found.append(unit * self.width + number * self._row + index)
+                found.append(unit * self.width + number * self.row + index)
         return np.array(found, dtype=np.int64)
 
     def _question(self, unit: int, item: str) -> int | None:
@@ -101,8 +111,11 @@ class RecordLedger:
         chosen: bool, the places that this invocation is to execute.
         limits: When shards are closed.
         judging: What else verdicts follow: :meth:`medtest.oracles.base.Oracle.judging`.
+        judged: By what records are judged now; None where they are judged from themselves.
+        maps: Whether any score needs the maps of answers.
 
     Attributes:
+        standing: Which records an earlier revision of the oracle judged; None for none.
         chosen: Cases that this invocation is to have finished.
         to_do: Cases of them that were not finished when it began.
         left: Cases of them that are not finished now.
@@ -122,13 +135,15 @@ class RecordLedger:
         chosen: NDArray[np.bool_],
         limits: Limits,
         judging: Mapping[str, Any] | None = None,
+        judged: JudgedBy | None = None,
+        maps: bool = False,
     ) -> None:
         make_folder(folder)
         self.folder = folder
+        self.places = places
         self._schema = schema
-        self._digest = digest
         self._primary = json.dumps({**asdict(primary), **(judging or {})}, sort_keys=True)
-        found = scan(folder, schema, digest, places.find)
+        found = scan(folder, schema, digest, places.find, judged)
         self._old: list[RowGroup] = found.parts
         self.reused_from = found.written
         self.set_aside = found.set_aside
@@ -136,17 +151,25 @@ class RecordLedger:
         self._codes = np.full(places.total, Code.NONE, dtype=np.uint8)
         for part in found.parts:
             self._codes[part.places] = part.codes
-        self._todo = (chosen & np.isin(self._codes, _AGAIN)).astype(np.uint8)
+        self.standing: Standing | None = None
+        if judged is not None and not judged.from_records:
+            total, row = places.total, places.row
+            self.standing = standing(folder, found.parts, judged, total=total, row=row, maps=maps)
+        again = np.isin(self._codes, _AGAIN)
+        if self.standing is not None:
+            again |= self.standing.ask
+        self._todo = (chosen & again).astype(np.uint8)
         self._chosen = chosen
         self._width = places.width
         self._executed = np.zeros(places.total, dtype=np.bool_)
         self.executed = 0
         self.chosen = int(np.count_nonzero(chosen))
         self.to_do = self.left = int(self._todo.sum())
+        self._stamp = Stamp(digest=digest, primary=self._primary, judged=judged)
         self._writer = ShardWriter(
             folder,
             schema,
-            Stamp(digest=digest, primary=self._primary),
+            self._stamp,
             seconds=limits.shard_seconds,
             rows=limits.shard_rows,
         )
@@ -159,8 +182,30 @@ class RecordLedger:
         """Return which units have something to do."""
         return np.asarray(self._todo.reshape(-1, self._width).any(axis=1), dtype=np.bool_)
 
-    def take(self, unit: int, case: int, row: tuple[Any, ...]) -> None:
-        """Take a finished case; a second row of one that was not asked for is dropped."""
+    def old_records(self, wanted: NDArray[np.bool_]) -> Iterator[OldRecord]:
+        """Yield records as earlier invocations left them, in the order of the plan.
+
+        Args:
+            wanted: bool, the places.
+        """
+        yield from old_records(self._old, self._schema, self._stamp, wanted)
+
+    def ask_again(self, places: Iterable[int]) -> None:
+        """Have cases run again whose answers cannot be judged, those of them that this invocation is to execute."""
+        for place in places:
+            if self._chosen[place] and not self._todo[place] and self._codes[place] != Code.NONE:
+                self._todo[place] = 1
+                self.to_do += 1
+                self.left += 1
+
+    def restate(self, place: int, row: tuple[Any, ...]) -> None:
+        """Take a record that was judged again; its case was not run."""
+        code = code_of(row[_VERDICT], row[_REASON])
+        self._codes[place] = code
+        self._writer.add(place, code, row)
+
+    def take(self, unit: int, case: int, row: tuple[Any, ...], answer: KeptAnswer | None = None) -> None:
+        """Take a finished case and what is kept of its answer; a second row of one not asked for is dropped."""
         place = unit * self._width + case
         if not self._todo[place]:
             return
@@ -170,7 +215,7 @@ class RecordLedger:
         self._executed[place] = True
         self.executed += 1
         self.left -= 1
-        self._writer.add(place, code, row)
+        self._writer.add(place, code, row, answer)
 
     def tick(self) -> None:
         """Close the open shard when it is time."""
@@ -236,7 +281,7 @@ class RecordLedger:
         counts = merge(
             self.folder,
             self._schema,
-            Stamp(digest=self._digest, primary=self._primary),
+            self._stamp,
             parts,
             written=utc_now() if self._writer.parts else self.reused_from,
             judge=judge,

@@ -13,9 +13,10 @@ from medtest.address import address_text
 from medtest.api.redact import visible
 from medtest.cases import Address, FollowUp, SeedRef, Verdict
 from medtest.oracles.base import Oracle
-from medtest.records import CASE_FACTORS, CRAFTING_COLUMNS, FIXED_COLUMNS, schema
+from medtest.records import CASE_FACTORS, CRAFTING_COLUMNS, FIXED_COLUMNS, REVISION, schema
 from medtest.runner.hidden_words import HiddenWords
 from medtest.runner.privacy import Scrubber, ShownNames
+from medtest.runner.records.answers import KeptAnswer
 
 SOURCE_GROUP = "source"
 _FACTS = {"factor_object_area": "object_area", "factor_lesion_distance": "lesion_distance"}
@@ -29,7 +30,7 @@ def strata_of(refs: Sequence[SeedRef]) -> tuple[str, ...]:
 def records_schema(oracle: Oracle, strata: tuple[str, ...], *, crafts: bool = False) -> pa.Schema:
     """Return the schema of a run's records; ``crafts``: whether any relation needs a system."""
     return schema(
-        oracle.scores,
+        oracle.recorded,
         oracle.self_scores,
         strata,
         texts=oracle.texts,
@@ -54,6 +55,7 @@ class FinishedCase:
         texts: The oracle's text columns.
         measures: The oracle's number columns that are no scores.
         crafting: Columns of :data:`medtest.records.CRAFTING_COLUMNS`, where records have them.
+        answer: What the run keeps of the answer; None where it keeps nothing.
     """
 
     verdict: Verdict
@@ -66,6 +68,7 @@ class FinishedCase:
     texts: Mapping[str, str | None] = field(default_factory=dict)
     measures: Mapping[str, float | None] = field(default_factory=dict)
     crafting: Mapping[str, float | str | None] = field(default_factory=dict)
+    answer: KeptAnswer | None = None
 
 
 class RowMaker:
@@ -97,7 +100,8 @@ class RowMaker:
         self._words = words or HiddenWords()
         self._suite = suite
         self._groups = dict(groups)
-        self._scores = oracle.scores
+        self._scores = oracle.recorded
+        self._revision = oracle.revision
         self._self_scores = tuple(f"self_{name}" for name in oracle.self_scores)
         self._texts = oracle.texts
         self._measures = oracle.measures
@@ -140,8 +144,10 @@ class RowMaker:
             "" if follow is None else visible(params_text(words.value(self._scrub.params(follow.params, ref)))),
             words.sha256(source_sha),
             words.sha256(case.sha256),
+            "" if case.answer is None else case.answer.sha256,
             str(case.verdict),
             words.reason(self._scrub.reason(case.reason, ref)) if case.reason else "",
+            self._revision,
             case.elapsed_ms,
             *(case.scores.get(name) for name in self._scores),
             *(case.source_scores.get(name) for name in self._scores),
@@ -155,10 +161,33 @@ class RowMaker:
             *(_kept(self._scrub.params(strata.get(name), ref)) for name in self._strata),
         )
 
+    def judged_again(self, old: tuple[Any, ...], address: Address, ref: SeedRef, case: FinishedCase) -> tuple[Any, ...]:
+        """Return a record with what an oracle says of it now; what was shown and how long it took stay as they were.
+
+        Args:
+            old: The record as it stands.
+            address: Its case.
+            ref: Its seed.
+            case: What became of it under the oracle; nothing else of it is looked at.
+        """
+        new = self.row("", address, ref, {}, "", case)
+        first = len(FIXED_COLUMNS)
+        judged = (2 * len(self._scores)) + len(self._self_scores) + len(self._texts) + len(self._measures)
+        row = [*old[:first], *new[first : first + judged], *old[first + judged :]]
+        for name in ("verdict", "reason", REVISION):
+            row[COLUMN[name]] = new[COLUMN[name]]
+        return tuple(row)
+
 
 def _kept(text: str | None) -> str | None:
     """Return a text as a file of records can hold it: an oracle or a system may be anybody's."""
     return None if text is None else visible(str(text))
+
+
+def restated(old: tuple[Any, ...], revision: int) -> tuple[Any, ...]:
+    """Return the record of a case without an answer, under another revision of the oracle."""
+    at = COLUMN[REVISION]
+    return (*old[:at], revision, *old[at + 1 :])
 
 
 def params_text(params: Any) -> str:

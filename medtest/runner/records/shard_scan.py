@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from medtest.records import KEY_COLUMNS
 from medtest.runner.folder import RECORDS, output_problems
 from medtest.runner.records.seals import CONTENT, CSV, SEALED, Seal
-from medtest.runner.records.shards import DIGEST, PRIMARY, SHARD, SHARDS, WRITTEN, Find, RowGroup, codes_of
+from medtest.runner.records.shards import DIGEST, PRIMARY, SHARD, SHARDS, WRITTEN, Find, JudgedBy, RowGroup, codes_of
 
 _NEEDED = (*KEY_COLUMNS, "verdict", "reason")
 
@@ -98,7 +98,9 @@ def _open(path: Path, schema: pa.Schema, digest: str) -> OpenedRecords:
     )
 
 
-def scan(folder: Path, schema: pa.Schema, digest: str, find: Find) -> Scan:
+def scan(
+    folder: Path, schema: pa.Schema, digest: str, find: Find, judged: JudgedBy | None = None, *, look: bool = False
+) -> Scan:
     """Read everything an earlier run left, verifying each page, and set aside what cannot be used.
 
     Args:
@@ -106,18 +108,22 @@ def scan(folder: Path, schema: pa.Schema, digest: str, find: Find) -> Scan:
         schema: What records look like.
         digest: The run's.
         find: Places of rows in the plan.
+        judged: By what records are judged now; None where none are judged again.
+        look: Leave all files as they are: those that cannot be used are passed over.
     """
     result = Scan(parts=[], written="", set_aside=[])
-    for draft in (folder / SHARDS).glob(".*.tmp"):
+    for draft in () if look else (folder / SHARDS).glob(".*.tmp"):
         draft.unlink(missing_ok=True)
-    shards = sorted(p for p in (folder / SHARDS).iterdir() if p.suffix == ".parquet")
+    shards = sorted((folder / SHARDS).glob("*.parquet"))
     records = folder / RECORDS
     for path in ([records] if records.exists() else []) + shards:
         try:
             if path is not records and not SHARD.fullmatch(path.name):
                 raise ForeignFile("with a foreign name")
-            parts, opened = read_parts(path, schema, digest, find)
+            parts, opened = read_parts(path, schema, digest, find, judged)
         except ForeignFile as reason:
+            if look:
+                continue
             aside = path.with_name(f"{path.name}.aside-{time.time_ns()}")
             with output_problems(path):
                 path.rename(aside)
@@ -143,7 +149,9 @@ def damage(path: Path) -> str:
     return "not what was written" if stated and stated != seal.value() else ""
 
 
-def read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[list[RowGroup], OpenedRecords]:
+def read_parts(
+    path: Path, schema: pa.Schema, digest: str, find: Find, judged: JudgedBy | None = None
+) -> tuple[list[RowGroup], OpenedRecords]:
     """Read a file of records whole, verifying each page and its seal.
 
     Args:
@@ -151,6 +159,7 @@ def read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[
         schema: What records look like.
         digest: The run's.
         find: Places of rows in the plan.
+        judged: By what records are judged now.
 
     Returns:
         Its row groups, and what it says of itself.
@@ -167,13 +176,22 @@ def read_parts(path: Path, schema: pa.Schema, digest: str, find: Find) -> tuple[
                 table = file.read_row_group(group, use_threads=False)  # all columns: a torn page shows anywhere
                 seal.add(table)
                 codes = codes_of(table)
+                stale = None if judged is None else judged.stale(table)
                 places = find(table.select(KEY_COLUMNS).to_pydict())
             except Exception as error:
                 raise ForeignFile("damaged") from error
             if (places < 0).any():
                 raise ForeignFile("with cases that this suite does not have")
             parts.append(
-                RowGroup(path=path, group=group, places=places, codes=codes, primary=opened.primary, fits=opened.fits)
+                RowGroup(
+                    path=path,
+                    group=group,
+                    places=places,
+                    codes=codes,
+                    primary=opened.primary,
+                    fits=opened.fits,
+                    stale=stale if stale is not None and stale.any() else None,
+                )
             )
     if opened.seal and opened.seal != seal.value():
         raise ForeignFile("not what was written")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -23,8 +23,10 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.records import SOURCE_FAILED
+from medtest.oracles.base import Oracle
+from medtest.records import REVISION, SOURCE_FAILED
 from medtest.runner.folder import RECORDS, output_problems, sync_folder, utc_now, writing
+from medtest.runner.records.answers import AnswerWriter, KeptAnswer
 from medtest.runner.records.seals import CONTENT, CSV, JOINED, SEALED, Seal, fitted, seal_of, text_mark
 from medtest.runner.records.spreadsheets import table_for_csv
 
@@ -75,16 +77,70 @@ def codes_of(table: pa.Table) -> NDArray[np.uint8]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedBy:
+    """By what records are judged now.
+
+    Attributes:
+        revision: Of the oracle's class.
+        columns: The number columns that it gives (:attr:`medtest.oracles.base.Oracle.judged_columns`).
+        from_records: Whether it judges what records hold (:attr:`medtest.oracles.base.Oracle.from_records`).
+    """
+
+    revision: int
+    columns: tuple[str, ...]
+    from_records: bool = False
+
+    @classmethod
+    def of(cls, oracle: Oracle) -> JudgedBy:
+        """Return how an oracle judges."""
+        return cls(revision=oracle.revision, columns=oracle.judged_columns, from_records=oracle.from_records)
+
+    def stated(self, table: pa.Table, there: Iterable[str]) -> pa.Table:
+        """Return records with the revision that judged them.
+
+        Args:
+            table: Records with today's columns.
+            there: The columns that their file has: without ``oracle_revision`` it was written before revisions were
+                noted, and is taken as judged by today's; where a score is missing, no revision gave all scores.
+        """
+        names = set(there)
+        if not names.issuperset(self.columns):
+            return revised(table, 0)
+        return table if REVISION in names else revised(table, self.revision)
+
+    def stale(self, table: pa.Table) -> NDArray[np.bool_]:
+        """Return which records of a file are to be judged again."""
+        names = set(table.column_names)
+        if not names.issuperset(self.columns):
+            return np.ones(table.num_rows, np.bool_)
+        if REVISION not in names:
+            return np.zeros(table.num_rows, np.bool_)
+        found = table[REVISION].combine_chunks().fill_null(self.revision).to_numpy(zero_copy_only=False)
+        return np.asarray(found != self.revision)
+
+
+def revised(table: pa.Table, revision: int) -> pa.Table:
+    """Return records that say that this revision of the oracle judged them."""
+    at = table.schema.get_field_index(REVISION)
+    if at < 0:
+        return table
+    column = pa.array(np.full(table.num_rows, revision), table.schema.field(at).type)
+    return table.set_column(at, table.schema.field(at), column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
     """What every file says of itself.
 
     Attributes:
         digest: Digest of the run it belongs to.
         primary: The criterion of its verdicts, as JSON text.
+        judged: By what records are judged now; None where they are taken as they are.
     """
 
     digest: str
     primary: str
+    judged: JudgedBy | None = None
 
     def on(self, schema: pa.Schema, written: str) -> pa.Schema:
         """Return the schema with the stamp in its metadata."""
@@ -104,6 +160,7 @@ class RowGroup:
         codes: uint8 N, what became of each row's case.
         primary: The criterion of its verdicts.
         fits: Whether the file has the columns that records have now.
+        stale: bool N, whether an oracle is to judge each row's case again; None for none of them.
     """
 
     path: Path
@@ -112,6 +169,7 @@ class RowGroup:
     codes: NDArray[np.uint8]
     primary: str
     fits: bool = True
+    stale: NDArray[np.bool_] | None = None
 
 
 class ShardWriter:
@@ -138,21 +196,25 @@ class ShardWriter:
         self._places: list[int] = []
         self._codes: list[int] = []
         self._since = 0.0
+        self._answers = AnswerWriter(folder)
         taken = [int(m[1]) for p in self._folder.glob("shard-*") if (m := SHARD.match(p.name))]
         self._number = max(taken, default=0)
         self.parts: list[RowGroup] = []
 
-    def add(self, place: int, code: Code, row: tuple[Any, ...]) -> None:
-        """Take one row."""
+    def add(self, place: int, code: Code, row: tuple[Any, ...], answer: KeptAnswer | None = None) -> None:
+        """Take one row, and what is kept of the answer."""
         if not self._rows:
             self._since = time.monotonic()
+        if answer is not None:
+            self._answers.add(answer)
         self._rows.append(row)
         self._places.append(place)
         self._codes.append(code)
 
     def tick(self) -> None:
         """Close the shard when it is time."""
-        if self._rows and (len(self._rows) >= self._most or time.monotonic() - self._since >= self._seconds):
+        waited = time.monotonic() - self._since >= self._seconds
+        if self._rows and (waited or len(self._rows) >= self._most or self._answers.full):
             self.flush()
 
     def flush(self) -> None:
@@ -163,6 +225,7 @@ class ShardWriter:
         """
         if not self._rows:
             return
+        self._answers.flush()
         columns = zip(*self._rows, strict=True)
         arrays = [pa.array(column, type=field.type) for column, field in zip(columns, self._schema, strict=True)]
         written = utc_now()
@@ -182,6 +245,17 @@ class ShardWriter:
                 RowGroup(path=path, group=group, places=places[here], codes=codes[here], primary=self._stamp.primary)
             )
         self._rows, self._places, self._codes = [], [], []
+
+
+def columns_there(folder: Path) -> frozenset[str]:
+    """Return the columns that any file of a folder's records has; a file that cannot be read has none."""
+    found: set[str] = set()
+    for path in (folder / RECORDS, *sorted((folder / SHARDS).glob("shard-*.parquet"))):
+        try:
+            found |= set(pq.read_schema(path).names) if path.is_file() else set()
+        except (pa.ArrowException, OSError):
+            continue
+    return frozenset(found)
 
 
 def merge(
@@ -217,9 +291,9 @@ def merge(
     Raises:
         OutputProblem: It cannot be written.
     """
-    order = _newest(parts)
+    order = newest(parts)
     counts = np.zeros(len(Code), dtype=np.int64)
-    reader = _Reader(parts, stamp.primary, judge, schema, keep=max(_OPEN_PARTS, min(joins + 1, _MOST_OPEN)))
+    reader = _Reader(parts, stamp, judge, schema, keep=max(_OPEN_PARTS, min(joins + 1, _MOST_OPEN)))
     full, seal = stamp.on(schema, written), Seal(stamp.digest, stamp.primary, written)
     with (
         writing(folder / RECORDS) as parquet_file,
@@ -248,7 +322,7 @@ def _called(table: pa.Table, system: str) -> pa.Table:
     return table.set_column(place, table.schema.field(place), pa.array([system] * len(table), pa.string()))
 
 
-def _newest(parts: list[RowGroup]) -> NDArray[np.int64]:
+def newest(parts: list[RowGroup]) -> NDArray[np.int64]:
     """Return the newest row of every case, sorted by place; rows are counted through all parts from the oldest.
 
     A number a case is all that is kept of a plan of any length.
@@ -262,19 +336,33 @@ def _newest(parts: list[RowGroup]) -> NDArray[np.int64]:
     return newest
 
 
+def read_in_order(
+    parts: list[RowGroup], schema: pa.Schema, stamp: Stamp, order: NDArray[np.int64]
+) -> Iterator[pa.Table]:
+    """Yield rows of many row groups as they stand, with the columns of a schema.
+
+    Args:
+        parts: The row groups.
+        schema: What records look like.
+        stamp: What the folder's files say of themselves.
+        order: Which rows, counted through all parts.
+    """
+    yield from _Reader(parts, stamp, lambda table: table, schema, keep=_OPEN_PARTS).tables(order)
+
+
 class _Reader:
     """Reads rows out of many row groups, keeping a few of these in memory."""
 
     def __init__(
         self,
         parts: list[RowGroup],
-        primary: str,
+        stamp: Stamp,
         judge: Callable[[pa.Table], pa.Table],
         schema: pa.Schema,
         keep: int,
     ) -> None:
         self._parts, self._schema, self._most = parts, schema, keep
-        self._primary = primary
+        self._primary, self._judged = stamp.primary, stamp.judged
         self._judge = judge
         self._kept: OrderedDict[int, pa.Table] = OrderedDict()
         self._first = np.cumsum([0, *(len(part.places) for part in parts)])
@@ -299,8 +387,12 @@ class _Reader:
             return self._kept[owner]
         part = self._parts[owner]
         with pq.ParquetFile(part.path, page_checksum_verification=True) as file:
-            table = fitted(file.read_row_group(part.group, use_threads=False), self._schema)
-        if part.primary != self._primary:
+            found = file.read_row_group(part.group, use_threads=False)
+        table, lacking = fitted(found, self._schema), False
+        if self._judged is not None:
+            table = self._judged.stated(table, found.column_names)
+            lacking = not set(found.column_names).issuperset(self._judged.columns)
+        if part.primary != self._primary or lacking:
             table = self._judge(table)
         self._kept[owner] = table
         while len(self._kept) > self._most:

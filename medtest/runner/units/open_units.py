@@ -155,7 +155,7 @@ class OpenUnit:
         at, address = self.recorder, self.unit.cases[case]
         name = at.systems[system].record_name
         row = at.maker.row(name, address, self.task.ref, self._factors, self._source_sha256, finished)
-        at.outbox.add(self.task.index, (system, case, row))
+        at.outbox.add(self.task.index, (system, case, row, finished.answer))
 
 
 @dataclass(slots=True, eq=False)
@@ -214,5 +214,7 @@ class Share:
         # All questions share one image, which was made under the first one's address.
         address = self.open.unit.cases[case]
         own = made if made.address == address else replace(made, address=address)
-        finished = finish(self.open.recorder.parts.oracle, self.open.seed, source, own, answer)
-        self.open.record(self.system, case, finished)
+        parts = self.open.recorder.parts
+        finished = finish(parts.oracle, self.open.seed, source, own, answer)
+        kept = parts.keep(self.open.seed, answer.output)
+        self.open.record(self.system, case, finished if kept is None else replace(finished, answer=kept))

@@ -34,11 +34,12 @@ from medtest.readers.base import BatchReader, KeptReader, Unreadable
 from medtest.records import NO_PREDICTION
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.relations.series import follow_up
+from medtest.runner.records.answers import KeptAnswer
 from medtest.runner.records.crafted import CraftedCases
 from medtest.runner.records.rows import params_text
 from medtest.seeds.base import SeedKey, SeedSource
 from medtest.seeds.needed import check_needed
-from medtest.suite.model import KeptFollowUps, Selection, Suite
+from medtest.suite.model import MAPS, KeptFollowUps, Selection, Suite
 from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
 from medtest.tasks.base import SystemInput, Task, task_of
@@ -160,6 +161,17 @@ class Parts:
         if self.reader is None or answer.output is None:
             return None
         return self.reader.reader.content(answer.output, seed)
+
+    def keep(self, seed: PreparedSeed, output: Output | None) -> KeptAnswer | None:
+        """Return what the run keeps of an answer; None where there is none, or its task or the suite keeps nothing."""
+        form = self.suite.stores
+        if output is None or form == "none":
+            return None
+        try:
+            data = task_of(seed.kind).keep(output, seed, maps=form == MAPS)
+        except Exception:  # noqa: BLE001 - a task may be anybody's plug-in; its case is asked again where that is needed
+            return None
+        return None if data is None else KeptAnswer.of(data, form)
 
     def with_facts(self, answer: SystemAnswer, content: Any, facts: Any) -> SystemAnswer:
         """Return an answer with what was read of it; one that the reader broke on is an ERROR."""

@@ -81,24 +81,28 @@ class Session:
         if torch is not None and device == "cpu" and self._own_process:
             torch.set_num_threads(job.threads)
         crafts = job.suite.crafts
-        maker = RowMaker(
-            suite=(job.suite.name, job.suite.version),
-            groups={name: relation.group for name, relation in self.parts.relations.items()},
-            oracle=self.parts.oracle,
-            strata=job.strata,
-            names=self.names,
-            scrub=self.scrub,
-            crafts=crafts,
-            words=HiddenWords.of(job.suite, job.word_key),
-        )
         outbox = Outbox(self.send, job.send_seconds)
-        recorder = Recorder(parts=self.parts, systems=self._systems, maker=maker, outbox=outbox)
+        recorder = Recorder(parts=self.parts, systems=self._systems, maker=self._maker(), outbox=outbox)
         asking = [system for system in self._systems if draws_calls(system)] if job.folders else []
         stage = self._stage(device) if asking else None
         self._asking = (
             AskingRunner(recorder, asking, self.names, self._memory, stage, job.batch_seconds) if asking else None
         )
         self._units = UnitRunner(recorder, self._crafter(device, outbox) if crafts else None)
+
+    def _maker(self) -> RowMaker:
+        """Return what makes records of the job's suite."""
+        job = self._job
+        return RowMaker(
+            suite=(job.suite.name, job.suite.version),
+            groups={name: relation.group for name, relation in self.parts.relations.items()},
+            oracle=self.parts.oracle,
+            strata=job.strata,
+            names=self.names,
+            scrub=self.scrub,
+            crafts=job.suite.crafts,
+            words=HiddenWords.of(job.suite, job.word_key),
+        )
 
     def _stage(self, device: str) -> ReadingStage | None:
         """Return where answers are read, for a reader that reads in processes of its own."""

@@ -14,7 +14,10 @@ from medtest.tasks.results import TaskResults
 
 
 class AskTask(Task):
-    """Systems draw questions from a stream and yield answers, see :mod:`medtest.systems.asking`."""
+    """Systems draw questions from a stream and yield answers, see :mod:`medtest.systems.asking`.
+
+    Nothing is kept beside the records: they hold an answer's words, which a later revision reads again.
+    """
 
     name: ClassVar[str] = "answer"
     output: ClassVar[type[Output]] = AnswerOutput

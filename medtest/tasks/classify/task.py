@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Classes, LabelOutput, Output, PreparedSeed
-from medtest.errors import BadOutput
+from medtest.errors import BadOutput, MedtestError
+from medtest.files.arrays import packed, unpacked
 from medtest.preparation.factors import picture_factors
 from medtest.systems.border import CUT
 from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panels, SystemInput, Task
 from medtest.tasks.classify.border import check_label, classes_misfit
 from medtest.tasks.classify.words import FLIPS, expected_words, label_words
 from medtest.tasks.results import Graded, TaskResults
+from medtest.tasks.segment.kept import mask_arrays, mask_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +55,32 @@ class ClassifyTask(Task):
         return check_label(
             raw, asked=shown.classes, own=system.classes, form=system.answer_form, shape=shown.image.shape[:2]
         )
+
+    def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
+        """Return labels and probabilities, and the lesion's mask where the system gives one too."""
+        if not isinstance(output, LabelOutput):
+            return None
+        arrays = {} if output.mask is None else mask_arrays(output.mask, seed, maps=maps)
+        if output.probabilities is not None:
+            arrays["probabilities"] = output.probabilities
+        return packed(arrays, {"labels": list(output.labels)})
+
+    def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> LabelOutput:
+        """Return the answer that was kept, in the seeds' classes.
+
+        Raises:
+            MedtestError: It is none of this task's, or of other classes.
+        """
+        arrays, words = unpacked(kept)
+        probabilities = arrays.pop("probabilities", None)
+        labels = tuple(str(name) for name in words.get("labels", ()))
+        classes = shown.classes
+        if classes is None or not set(labels) <= set(classes.names):
+            raise MedtestError("a stored answer names a label that is none of the seeds' classes")
+        if probabilities is not None and probabilities.shape != (len(classes.names),):
+            raise MedtestError("a stored answer has another number of classes than the seeds")
+        mask = mask_of(arrays) if arrays else None
+        return LabelOutput(classes=classes, labels=labels, probabilities=probabilities, mask=mask)
 
     def misfit(self, own: Classes | None, asked: Classes) -> str:
         """Return why a system's classes cannot answer for the seeds', or ""; their order does not matter."""

@@ -17,7 +17,10 @@ _MOST_PROMPT = 60
 
 
 class DepictTask(Task):
-    """Systems draw prompts from a stream and yield pictures, see :mod:`medtest.systems.asking`."""
+    """Systems draw prompts from a stream and yield pictures, see :mod:`medtest.systems.asking`.
+
+    Nothing is kept beside records and pictures: records hold the scene that was seen, which a later revision judges.
+    """
 
     name: ClassVar[str] = "depiction"
     output: ClassVar[type[Output]] = PictureOutput

@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, Mask, Output, RegionOutput, Seed
+from medtest.cases import Image, Mask, Output, PreparedSeed, RegionOutput, Seed
+from medtest.errors import MedtestError
+from medtest.files.arrays import packed, unpacked
 from medtest.tasks.base import AskedSystem, SystemInput
 from medtest.tasks.series import SeriesTask
 from medtest.tasks.series_border import check_region
@@ -40,6 +42,21 @@ class RegionTask(SeriesTask):
             BadOutput: It is none of the image's spatial shape.
         """
         return check_region(raw, shown.image, shown.spec)
+
+    def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
+        """Return the region, a bit a pixel or voxel; series' scores need no map."""
+        return packed({"region": output.region}) if isinstance(output, RegionOutput) else None
+
+    def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> RegionOutput:
+        """Return the answer that was kept.
+
+        Raises:
+            MedtestError: It is no region of the image's shape.
+        """
+        region = unpacked(kept)[0].get("region")
+        if region is None or region.dtype != np.bool_ or region.shape != shown.spec.spatial(shown.image.shape):
+            raise MedtestError("a stored answer holds no region of the image's shape")
+        return RegionOutput(region=region)
 
     def region(self, output: Output) -> NDArray[np.bool_] | None:
         """Return the region."""

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from medtest.cases import Image, ImageOutput, Mask, Output, PreparedSeed, Seed
+from medtest.errors import MedtestError
+from medtest.files.arrays import packed, unpacked
 from medtest.tasks.base import AskedSystem, FlatView, SystemInput
 from medtest.tasks.series import SeriesTask
 from medtest.tasks.series_border import check_image
+
+MOST_BYTES = 4 << 20
+"""Bytes of an image in memory up to which it is kept in every run; larger ones, volumes mostly, need ``maps``."""
 
 
 class RestoreTask(SeriesTask):
@@ -35,6 +40,23 @@ class RestoreTask(SeriesTask):
             BadOutput: It is none of the input's shape.
         """
         return check_image(raw, shown.image)
+
+    def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
+        """Return the image without loss; one above :data:`MOST_BYTES` only with ``maps``."""
+        if not isinstance(output, ImageOutput) or (output.image.nbytes > MOST_BYTES and not maps):
+            return None
+        return packed({"image": output.image})
+
+    def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> ImageOutput:
+        """Return the answer that was kept, with the image that the system was given.
+
+        Raises:
+            MedtestError: It is no image of the input's shape and dtype.
+        """
+        image = unpacked(kept)[0].get("image")
+        if image is None or image.dtype != shown.image.dtype or image.shape != shown.image.shape:
+            raise MedtestError("a stored answer holds no image of the input's shape")
+        return ImageOutput(image=image, given=shown.image)
 
     def answer_view(self, seed: PreparedSeed, image: Image, output: Output) -> FlatView:
         """Return the processed image itself."""

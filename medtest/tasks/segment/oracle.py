@@ -18,6 +18,7 @@ Without an expected mask only the ``self_`` scores exist, which compare with the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 
 import cv2
@@ -145,6 +146,7 @@ class Masks(Oracle):
         "mean_iou_256",
     )
     self_scores: ClassVar[tuple[str, ...]] = ("dice", "iou")
+    needs: ClassVar[Mapping[str, str]] = {"mean_dice_256": "maps", "mean_iou_256": "maps"}
     revision: ClassVar[int] = 1
 
     def score(
@@ -169,18 +171,21 @@ class Masks(Oracle):
         shared = cv2.countNonZero(shared_map)
         predicted = cv2.countNonZero(_bytes(answer.mask))
         dice, iou = _from_counts(shared, predicted, truth.area)
-        levels = _levels(answer, truth.original.shape)
-        mean_dice, mean_iou = _mean_from_histograms(
-            _histogram(levels), _histogram_inside(levels, truth.original, truth.original_box)
-        )
         return {
             "dice": dice,
             "iou": iou,
             "missed_lesions": float(truth.missed(shared_map, shared)),
             "false_regions": float(_false_regions(_bytes(answer.mask), shared_map, predicted, shared)),
-            "mean_dice_256": mean_dice,
-            "mean_iou_256": mean_iou,
+            **(_over_thresholds(answer, truth) if self.needs.keys() & set(self.recorded) else {}),
         }
+
+
+def _over_thresholds(answer: MaskOutput, truth: _Truth) -> dict[str, float | None]:
+    """Return the means over 256 thresholds, which need the answer's probability map."""
+    found = levels(answer, truth.original.shape)
+    inside = _histogram_inside(found, truth.original, truth.original_box)
+    mean_dice, mean_iou = _mean_from_histograms(_histogram(found), inside)
+    return {"mean_dice_256": mean_dice, "mean_iou_256": mean_iou}
 
 
 class _Truth:
@@ -247,8 +252,8 @@ def _sizes(labels: NDArray[Any], count: int, where: Bytes | None) -> NDArray[np.
     return np.bincount(chosen, minlength=count).astype(np.int64)
 
 
-def _levels(answer: MaskOutput, shape: tuple[int, ...]) -> Bytes:
-    """Return the probability map as 8-bit levels at the original mask's size."""
+def levels(answer: MaskOutput, shape: tuple[int, ...]) -> Bytes:
+    """Return the probability map as 8-bit levels of this size, the original mask's; without a map, of the mask."""
     answered: Probability | None = answer.native if answer.native is not None else answer.probability
     if answered is None:
         answered = answer.mask.astype(np.float32)

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.cases import Effect, Image, Mask, MaskOutput, Output, PreparedSeed
+from medtest.files.arrays import packed, unpacked
 from medtest.preparation.factors import lesion_factors
 from medtest.systems.border import CUT, check_mask
 from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
 from medtest.tasks.results import Graded
+from medtest.tasks.segment.kept import mask_arrays, mask_of
 
 
 class SegmentTask(Task):
@@ -45,6 +47,18 @@ class SegmentTask(Task):
         if np.isin(own, (0, 1)).all():
             return np.where((ours > CUT) != answer.mask, np.abs(ours - CUT), 0)
         return np.abs(ours - theirs)
+
+    def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
+        """Return the mask, a bit a pixel, and with ``maps`` the probability map at 8 bits."""
+        return packed(mask_arrays(output, seed, maps=maps)) if isinstance(output, MaskOutput) else None
+
+    def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> MaskOutput:
+        """Return the answer that was kept.
+
+        Raises:
+            MedtestError: It is none of this task's.
+        """
+        return mask_of(unpacked(kept)[0])
 
     def graded(self, records: Any, place: Any) -> Graded | None:
         """Return Dice against the expected mask or, where no mask is known, against the answer to the source."""

@@ -1,0 +1,269 @@
+"""Answers that a run keeps, so that an oracle of a later revision can judge them without asking a system again.
+
+They lie in packs, a few files ``answers/pack-<digits>.parquet`` of a run's folder. A record names its answer by the
+SHA-256 of what is kept (``answer_sha256``). A pack is written, synced and renamed into place before the shard of
+records that names its answers; packs are named by their content and never changed. When records are merged, small
+packs become large ones, and answers that no record names any more are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from medtest.records import ANSWER
+from medtest.runner.folder import RECORDS, output_problems, sync_folder, writing
+from medtest.suite.model import MAPS
+
+FOLDER = "answers"
+PACK = re.compile(r"pack-[0-9a-f]{24}\.parquet")
+_SCHEMA = pa.schema([("sha256", pa.string()), ("form", pa.string()), ("answer", pa.binary())])
+_MOST_BYTES = 32 << 20
+"""Bytes of answers that wait in memory before a pack is written."""
+_GROUP_BYTES = 4 << 20
+_LARGE = 64 << 20
+"""Bytes of a pack that is not joined with others any more."""
+_FEW = 4
+"""Packs that may stay as they are when records are merged."""
+_NAME = "S64"
+
+Names = NDArray[np.bytes_]
+
+
+class KeptAnswer(NamedTuple):
+    """What a run keeps of one answer.
+
+    Attributes:
+        sha256: Of the data, in hexadecimal.
+        form: ``compact`` or ``maps``, as the suite says.
+        data: What the task's ``keep`` gave.
+    """
+
+    sha256: str
+    form: str
+    data: bytes
+
+    @classmethod
+    def of(cls, data: bytes, form: str) -> KeptAnswer:
+        """Return an answer under its name."""
+        return cls(hashlib.sha256(data).hexdigest(), form, data)
+
+
+class AnswerWriter:
+    """Collects answers and writes packs.
+
+    Args:
+        folder: The system's folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / FOLDER
+        self._waiting: dict[tuple[str, str], bytes] = {}
+        self._bytes = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits that it is time to write."""
+        return self._bytes >= _MOST_BYTES
+
+    def add(self, answer: KeptAnswer) -> None:
+        """Take an answer; the same one is kept once."""
+        key = (answer.sha256, answer.form)
+        if key not in self._waiting:
+            self._waiting[key] = answer.data
+            self._bytes += len(answer.data)
+
+    def flush(self) -> None:
+        """Write what waits; once this returns it is on disk.
+
+        Raises:
+            OutputProblem: It cannot be written.
+        """
+        if self._waiting:
+            _write(self._folder, [(sha256, form, data) for (sha256, form), data in self._waiting.items()])
+            self._waiting, self._bytes = {}, 0
+
+
+def _write(folder: Path, rows: list[tuple[str, str, bytes]]) -> Path:
+    name = hashlib.sha256("\n".join(f"{sha256} {form}" for sha256, form, _ in rows).encode()).hexdigest()[:24]
+    path = folder / f"pack-{name}.parquet"
+    with output_problems(path):
+        folder.mkdir(parents=True, exist_ok=True)
+    if path.is_file() and not _damaged(path):
+        return path
+    with (
+        writing(path) as file,
+        pq.ParquetWriter(
+            file, _SCHEMA, compression={"sha256": "zstd", "form": "zstd", "answer": "none"}, use_dictionary=["form"]
+        ) as pack,
+    ):
+        for group in _groups(rows):
+            columns = zip(*group, strict=True)
+            arrays = [pa.array(column, kind.type) for column, kind in zip(columns, _SCHEMA, strict=True)]
+            pack.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+    sync_folder(folder.parent)
+    return path
+
+
+def _damaged(path: Path) -> bool:
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.schema_arrow.names != _SCHEMA.names
+    except (pa.ArrowException, OSError):
+        return True
+
+
+def _groups(rows: list[tuple[str, str, bytes]]) -> Iterator[list[tuple[str, str, bytes]]]:
+    group: list[tuple[str, str, bytes]] = []
+    size = 0
+    for row in rows:
+        group.append(row)
+        size += len(row[2])
+        if size >= _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def packs_of(folder: Path) -> list[Path]:
+    """Return the packs of a system's folder."""
+    there = (folder / FOLDER).iterdir() if (folder / FOLDER).is_dir() else ()
+    return sorted(path for path in there if PACK.fullmatch(path.name) and path.is_file() and not path.is_symlink())
+
+
+@dataclass
+class AnswerStore:
+    """The answers of one system's folder, found by their names; a pack that cannot be read holds none.
+
+    Args:
+        folder: The system's folder.
+    """
+
+    folder: Path
+    _groups: list[tuple[Path, int]] = field(default_factory=list, init=False)
+    _kept: tuple[int, list[Any]] = field(default=(-1, []), init=False)
+
+    def __post_init__(self) -> None:
+        names: list[Names] = []
+        maps: list[NDArray[np.bool_]] = []
+        places: list[NDArray[np.int64]] = []
+        for path in packs_of(self.folder):
+            for group, table in _read_groups(path, ["sha256", "form"]):
+                count = table.num_rows
+                names.append(np.array(table["sha256"].to_pylist(), dtype=_NAME))
+                maps.append(np.array(table["form"].to_pylist(), dtype=object) == MAPS)
+                places.append((np.int64(len(self._groups)) << 32) + np.arange(count, dtype=np.int64))
+                self._groups.append((path, group))
+        every = np.concatenate(names) if names else np.empty(0, _NAME)
+        with_maps = np.concatenate(maps) if maps else np.empty(0, np.bool_)
+        order = np.lexsort((~with_maps, every))  # of one answer in two packs, the one with maps first
+        self._names, self._maps = every[order], with_maps[order]
+        self._places = (np.concatenate(places) if places else np.empty(0, np.int64))[order]
+
+    def holds(self, names: Names, *, maps: bool) -> NDArray[np.bool_]:
+        """Return for each name whether its answer is kept.
+
+        Args:
+            names: SHA-256 in hexadecimal, b"" for none.
+            maps: Only answers that were kept with maps count.
+        """
+        if not len(self._names):
+            return np.zeros(len(names), np.bool_)
+        at = np.minimum(np.searchsorted(self._names, names), len(self._names) - 1)
+        there = (self._names[at] == names) & (names != b"")
+        return np.asarray(there & self._maps[at] if maps else there)
+
+    def read(self, name: bytes) -> bytes | None:
+        """Return an answer, checked against its name; None where it is not kept or was altered."""
+        at = int(np.searchsorted(self._names, np.bytes_(name)))
+        if not name or at >= len(self._names) or self._names[at] != name:
+            return None
+        group, row = int(self._places[at]) >> 32, int(self._places[at]) & 0xFFFFFFFF
+        if self._kept[0] != group:
+            path, number = self._groups[group]
+            found = next((table["answer"].to_pylist() for _, table in _read_groups(path, ["answer"], [number])), [])
+            self._kept = (group, found)
+        data: bytes | None = self._kept[1][row] if row < len(self._kept[1]) else None
+        return data if data is not None and hashlib.sha256(data).hexdigest().encode() == name else None
+
+
+def _read_groups(path: Path, columns: list[str], groups: Iterable[int] | None = None) -> Iterator[tuple[int, pa.Table]]:
+    with suppress(pa.ArrowException, OSError, KeyError), pq.ParquetFile(path) as file:
+        for group in range(file.metadata.num_row_groups) if groups is None else groups:
+            yield group, file.read_row_group(group, columns=columns, use_threads=False)
+
+
+def tidy(folder: Path) -> None:
+    """Join small packs to large ones, and leave out answers that no record names; those packs are removed then.
+
+    Args:
+        folder: The system's folder, whose records are merged.
+
+    Raises:
+        OutputProblem: A pack cannot be written or removed.
+    """
+    small = [path for path in packs_of(folder) if path.stat().st_size < _LARGE]
+    if len(small) <= _FEW:
+        return
+    wanted = _named(folder)
+    if wanted is None:
+        return
+    made: set[Path] = set()
+    written: set[tuple[str, str]] = set()
+    waiting: list[tuple[str, str, bytes]] = []
+    size = 0
+    small = [path for path in small if not _damaged(path)]
+    for path in small:
+        for _, table in _read_groups(path, _SCHEMA.names):
+            known = np.isin(np.array(table["sha256"].to_pylist(), dtype=_NAME), wanted)
+            for row in zip(*(column.to_pylist() for column in table.filter(pa.array(known)).columns), strict=True):
+                if row[:2] in written:
+                    continue
+                written.add(row[:2])
+                waiting.append(row)
+                size += len(row[2])
+            if size >= _LARGE:
+                made.add(_write(folder / FOLDER, waiting))
+                waiting, size = [], 0
+    if waiting:
+        made.add(_write(folder / FOLDER, waiting))
+    for path in small:
+        if path not in made:
+            with output_problems(path):
+                path.unlink(missing_ok=True)
+
+
+def _named(folder: Path) -> Names | None:
+    """Return the names of the answers in a folder's merged records; None where they cannot be read."""
+    try:
+        with pq.ParquetFile(folder / RECORDS) as file:
+            column = file.read(columns=[ANSWER])[ANSWER]
+    except (pa.ArrowException, OSError, KeyError):
+        return None
+    return np.unique(np.array(column.fill_null("").to_pylist(), dtype=_NAME))
+
+
+def forget(folder: Path) -> None:
+    """Delete the answers of a system's folder, and nothing else that lies beside them.
+
+    Raises:
+        OutputProblem: A pack cannot be deleted.
+    """
+    for path in packs_of(folder):
+        with output_problems(path):
+            path.unlink(missing_ok=True)
+    for draft in (folder / FOLDER).glob(".pack-*.tmp"):
+        draft.unlink(missing_ok=True)
+    with suppress(OSError):
+        (folder / FOLDER).rmdir()

@@ -1,0 +1,64 @@
+"""Oracles that judge masks otherwise than the shipped one, as a later revision of it would."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from runner_parts import Threshold, make_suite, plan_of
+
+from medtest.cases import Effect, MaskOutput, Output, PreparedSeed
+from medtest.suite.model import Suite
+from medtest.tasks.segment.oracle import Masks
+
+
+class HalfMasks(Masks):
+    """Gives half of the Dice that revision 1 gave."""
+
+    revision: ClassVar[int] = 2
+
+    def score(
+        self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, float | None]:
+        found = super().score(answer=answer, source=source, seed=seed, effect=effect)
+        return found | {"dice": None if found["dice"] is None else found["dice"] / 2}
+
+
+class AreaMasks(Masks):
+    """Gives a score more."""
+
+    scores: ClassVar[tuple[str, ...]] = (*Masks.scores, "pixels")
+
+    def score(
+        self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, float | None]:
+        found = super().score(answer=answer, source=source, seed=seed, effect=effect)
+        assert isinstance(answer, MaskOutput)
+        return found | {"pixels": float(answer.mask.sum())}
+
+
+class BrokenMasks(Masks):
+    """Breaks on every answer."""
+
+    revision: ClassVar[int] = 3
+
+    def score(self, **case: Any) -> dict[str, float | None]:
+        raise RuntimeError("no score today")
+
+
+def judged_by(suite: Suite, oracle: type[Masks]) -> Suite:
+    """Return the suite under another class of its oracle."""
+    return replace(suite, oracle=replace(suite.oracle, part=plan_of("oracles", "masks", oracle)))
+
+
+def logged_suite(log: Path, *, system: type[Threshold] = Threshold, **more: Any) -> Suite:
+    """Return a suite whose system notes its calls in a file."""
+    suite = make_suite(systems={"bright": {"log": str(log)}}, **more)
+    return replace(suite, systems=tuple(plan_of("systems", p.id, system, log=str(log)) for p in suite.systems))
+
+
+def calls(log: Path) -> list[str]:
+    """Return the addresses that the system was asked about."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    return [address for line in lines for address in line.split()[1:]]
