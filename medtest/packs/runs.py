@@ -25,7 +25,7 @@ from medtest.report.comparison import REPORT
 from medtest.report.material import INSIDE, SAMPLES, read_run
 from medtest.report.views import remake, views_of
 from medtest.results.records.damage import damaged
-from medtest.results.records.wanted import SUITE_FILE
+from medtest.results.records.wanted import SUITE_FILE, Wanted
 from medtest.results.tables import FOLDER as TABLES
 from medtest.runner.folder import OUTPUTS, RECORDS, RUN_FILE, VIEWS, output_problems, write_run
 from medtest.suite.model import Privacy
@@ -37,6 +37,7 @@ _ACCOUNTS = re.compile(
 )
 _SHOWN = re.compile(rf"(?:{VIEWS}/[^/]+/)?{SAMPLES}/[^/]+\.(?:png|jpe?g|json)|{INSIDE}/[^/]+\.png")
 _KEPT = re.compile(r"(?:crafted|pictures)/(?:images|masks)/[0-9a-f]{2}/[0-9a-f]{64}\.png")
+_ANSWERS = re.compile(r"answers/pack-[0-9a-f]{24}\.parquet")
 _OF_REFERENCE = re.compile(r"run\.json|suite\.yaml|records\.parquet|records/shard-[^/]+\.parquet")
 _WRITTEN = (RUN_FILE, "gates.jsonl")
 """Files that making tables writes to."""
@@ -49,10 +50,12 @@ class Travelling:
     Attributes:
         shown: Those that its report shows.
         kept: Those that systems drew, and follow-ups that were crafted on one.
+        answers: What the run keeps of answers; where that is pictures, with ``kept`` alone.
     """
 
     shown: bool
     kept: bool
+    answers: bool
 
 
 def travelling(privacy: Privacy, images: bool | None) -> Travelling:
@@ -67,7 +70,8 @@ def travelling(privacy: Privacy, images: bool | None) -> Travelling:
     """
     if images:
         check_images(privacy)
-    return Travelling(shown=images is not False and privacy.images == "samples", kept=bool(images))
+    allowed = images is not False and privacy.images == "samples"
+    return Travelling(shown=allowed, kept=bool(images), answers=allowed)
 
 
 def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
@@ -205,6 +209,8 @@ def _matching(folder: Path, pattern: re.Pattern[str]) -> Iterator[str]:
 
 def _chosen(folder: Path, which: Travelling) -> Iterator[str]:
     yield from _matching(folder, _ACCOUNTS)
+    if which.answers and (which.kept or not Wanted.from_folder(folder).task.pictured):
+        yield from _matching(folder, _ANSWERS)
     if which.shown:
         yield from _matching(folder, _SHOWN)
     if which.kept:

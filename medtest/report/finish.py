@@ -18,6 +18,7 @@ from medtest.report.mlflow.registry import tell_registry
 from medtest.report.mlflow.tracked import track, track_failure
 from medtest.report.views import View, make_results
 from medtest.results import gate_log
+from medtest.results.records.revisions import MixedRevisions
 from medtest.runner.folder import tables_are_stale, write_manifest
 from medtest.runner.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite
@@ -103,7 +104,10 @@ def finish(
         # Gates are of what was asked: on the folders' own tables the last evaluation stands.
         alone = None if view and own is None else replace(own or suite, gates=())
         if asked_for.digest and alone is not None and any(tables_are_stale(one.folder) for one in outcome.systems):
-            made.append(make_results(View(suite=alone, beside=True), invocation, outcome, phase))
+            try:
+                made.append(make_results(View(suite=alone, beside=True), invocation, outcome, phase))
+            except MixedRevisions as error:  # cases that were not asked for and have no answer to judge
+                problems.append(f"The folder's own tables stay as they are: {error}.")
         if invocation.track:
             signals.phase("tracking")
             phase("tracking")

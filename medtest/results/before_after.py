@@ -26,6 +26,7 @@ from medtest.results.cube.resampling import Resampler, group_numbers
 from medtest.results.published import retraining
 from medtest.results.published.retraining import AVERAGE, ORIGINAL
 from medtest.results.records.records_io import Records
+from medtest.results.records.revisions import check_alike
 from medtest.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def joined(before: Records, after: Records, columns: Sequence[str]) -> tuple[pd.
         OutputProblem: They share no case, or an image differs between them.
     """
     keys = list(KEY_COLUMNS)
+    check_alike((before, after))
     sides = [_cases(side, columns) for side in (before, after)]
     both = sides[0].merge(sides[1], on=keys, how="inner", suffixes=("_before", "_after"), sort=False)
     if both.empty:

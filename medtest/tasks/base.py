@@ -83,6 +83,7 @@ class Task(Part, ABC):
         stream: Seeds ask questions; systems draw them from a stream and yield answers in words.
         labels: Answers are in the seeds' classes.
         masks: Answers mark pixels or voxels; files of them hold labels and no grey levels.
+        pictured: What :meth:`keep` keeps is pictures, which travel in packs only where all pictures do.
         crops: A crop from the middle of a picture leaves its answer as it is.
         oracle: Name of the oracle that judges it where a suite names none; "" for the first that does.
         folder: The system that reads answers from files under the names of exported follow-ups; "" where there is none.
@@ -108,6 +109,7 @@ class Task(Part, ABC):
     stream: ClassVar[bool] = False
     labels: ClassVar[bool] = False
     masks: ClassVar[bool] = False
+    pictured: ClassVar[bool] = False
     crops: ClassVar[bool] = False
     oracle: ClassVar[str] = ""
     folder: ClassVar[str] = ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from runner_parts import Threshold, make_suite, plan_of
+from runner_parts import Blobs, Threshold, make_suite, plan_of
 
-from medtest.cases import Effect, MaskOutput, Output, PreparedSeed
+from medtest.cases import Effect, MaskOutput, Output, PreparedSeed, Seed, SeedRef
 from medtest.suite.model import Suite
 from medtest.tasks.segment.oracle import Masks
 
@@ -23,6 +24,15 @@ class HalfMasks(Masks):
     ) -> dict[str, float | None]:
         found = super().score(answer=answer, source=source, seed=seed, effect=effect)
         return found | {"dice": None if found["dice"] is None else found["dice"] / 2}
+
+
+class StallingMasks(HalfMasks):
+    """Comes back from two seeds, and never from a third."""
+
+    def score(self, **case: Any) -> dict[str, float | None]:
+        if case["seed"].ref.seed_id.endswith("2"):
+            time.sleep(3600)
+        return super().score(**case)
 
 
 class AreaMasks(Masks):
@@ -45,6 +55,18 @@ class BrokenMasks(Masks):
 
     def score(self, **case: Any) -> dict[str, float | None]:
         raise RuntimeError("no score today")
+
+
+class LostBlobs(Blobs):
+    """Every other seed cannot be read any more."""
+
+    def load(self, ref: SeedRef) -> Seed:
+        if int(ref.seed_id[-1]) % 2:
+            raise FileNotFoundError(2, "No such file", ref.locator)
+        return super().load(ref)
+
+    def digest(self) -> str:
+        return Blobs(dataset=self.dataset, settings=self.settings, root=None, suite_seed=self.suite_seed).digest()
 
 
 def judged_by(suite: Suite, oracle: type[Masks]) -> Suite:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from judging_parts import AreaMasks, HalfMasks, calls, judged_by, logged_suite
-from runner_helpers import assert_equal_records, go, records
+from judging_parts import AreaMasks, BrokenMasks, HalfMasks, LostBlobs, calls, judged_by, logged_suite
+from runner_helpers import assert_equal_records, go, records, script, wait_for
+from runner_parts import plan_of
 
+from medtest.errors import OutputProblem
 from medtest.report.finish import finish
+from medtest.results.records.common_cases import common_cases
+from medtest.results.records.records_io import Records, read_table
+from medtest.results.tables import make_tables
 from medtest.runner import RunOutcome
-from medtest.suite.model import Invocation, Suite
+from medtest.runner.forecast import forecast
+from medtest.suite.model import Invocation, Privacy, Suite
 
 
 @pytest.fixture
@@ -58,3 +67,134 @@ def test_a_new_score_reaches_finished_cases(suite: Suite, log: Path, tmp_path: P
     assert len(calls(log)) == asked
     assert (new["pixels"] > 0).all() and (new["source_pixels"] > 0).all()
     assert_equal_records(new, records(go(judged_by(suite, AreaMasks), tmp_path / "fresh")))
+
+
+@pytest.mark.parametrize("wanted", ["maps", "named"])
+def test_scores_of_maps_are_made_of_stored_maps(wanted: str, suite: Suite, log: Path, tmp_path: Path) -> None:
+    plain = records(go(suite, tmp_path / "compact"))
+    assert "mean_dice_256" not in plain.columns
+    asking = replace(suite, answers="maps") if wanted == "maps" else naming(suite)
+    before = records(go(asking, tmp_path))
+    assert (before["mean_dice_256"] > 0).all()
+    asked = len(calls(log))
+    outcome = go(judged_by(asking, HalfMasks), tmp_path)
+    after = records(outcome)
+    assert after["mean_dice_256"].tolist() == before["mean_dice_256"].tolist()
+    assert set(after["oracle_revision"]) == {2}
+    # a score that is named needs maps, and these answers were kept without
+    assert (len(calls(log)) > asked) == (wanted == "named")
+
+
+def naming(suite: Suite) -> Suite:
+    """Return a suite that names a score of maps."""
+    return replace(suite, oracle=replace(suite.oracle, scores=(*suite.oracle.scores, "mean_dice_256")))
+
+
+def test_a_score_that_records_hold_is_never_emptied(suite: Suite, log: Path, tmp_path: Path) -> None:
+    before = records(go(replace(suite, answers="maps"), tmp_path, limit=2))
+    after = records(go(suite, tmp_path))
+    assert (after["mean_dice_256"] > 0).all()  # of the others too, whose maps are not kept
+    asked = len(calls(log))
+    assert [line.asked for line in forecast(judged_by(suite, HalfMasks), Invocation(home=tmp_path))] == [22]
+    again = records(go(judged_by(suite, HalfMasks), tmp_path))
+    assert again["mean_dice_256"].tolist()[: len(before)] == before["mean_dice_256"].tolist()
+    assert {address.split("/")[1] for address in calls(log)[asked:]} == {"patient-0002", "patient-0003"}
+
+
+def test_cases_without_an_answer_run_again_and_the_plan_counts_them(suite: Suite, log: Path, tmp_path: Path) -> None:
+    silent = replace(suite, answers="none")
+    outcome = go(silent, tmp_path, limit=2)
+    assert not (outcome.systems[0].folder / "answers").exists()
+    go(suite, tmp_path, limit=3)
+    later, asked = judged_by(suite, HalfMasks), len(calls(log))
+    (planned,) = forecast(later, Invocation(home=tmp_path))
+    assert (planned.judged, planned.asked, planned.left) == (11, 22, 0)
+    (planned,) = forecast(later, Invocation(home=tmp_path, limit=1))
+    assert (planned.judged, planned.asked, planned.left) == (11, 11, 11)
+    new = records(go(later, tmp_path, limit=3))
+    assert len(calls(log)) == asked + 22
+    assert_equal_records(new, records(go(later, tmp_path / "fresh", limit=3)))
+    assert forecast(later, Invocation(home=tmp_path)) == []
+
+
+def test_tables_over_two_revisions_are_refused(suite: Suite, tmp_path: Path) -> None:
+    silent = replace(suite, answers="none")
+    go(silent, tmp_path, limit=2)
+    outcome = go(judged_by(silent, HalfMasks), tmp_path, limit=1)
+    folder = outcome.systems[0].folder
+    assert sorted(set(records(outcome)["oracle_revision"])) == [1, 2]
+    with pytest.raises(OutputProblem, match="11 judged by revision 1, 11 judged by revision 2"):
+        make_tables(folder, suite)
+    finished = finish(suite, Invocation(home=tmp_path, quiet=True, track=False), outcome)
+    assert finished.code == 0 and "The folder's own tables stay as they are" in finished.problems[0]
+    other = go(suite, tmp_path / "other", limit=2)
+    mine, theirs = Records.read(other.systems[0].folder), go(judged_by(suite, HalfMasks), tmp_path / "third", limit=2)
+    with pytest.raises(OutputProblem, match="bright by revision 1 and bright by revision 2"):
+        common_cases([mine, Records.read(theirs.systems[0].folder)])
+
+
+def test_hidden_images_take_stored_answers_away(suite: Suite, tmp_path: Path) -> None:
+    folder = go(suite, tmp_path).systems[0].folder
+    assert len(list((folder / "answers").iterdir())) == 1
+    hidden = replace(suite, privacy=Privacy(images="none"))
+    go(hidden, tmp_path)
+    assert not (folder / "answers").exists()
+
+
+def test_what_cannot_be_read_stays_as_it_is(suite: Suite, tmp_path: Path) -> None:
+    before = records(go(suite, tmp_path))
+    gone = replace(
+        judged_by(suite, HalfMasks), seeds=tuple(plan_of("seeds", "blobs", LostBlobs, count=4) for _ in suite.seeds)
+    )
+    outcome = go(gone, tmp_path)
+    told = [line for line in outcome.notices if "could not be judged again" in line]
+    assert len(told) == 1 and "22 finished cases" in told[0] and "No such file" in told[0]
+    kept = records(outcome)
+    lost = kept["seed_id"].isin(["patient-0001", "patient-0003"]).to_numpy()
+    assert set(kept.loc[lost, "oracle_revision"]) == {1} and set(kept.loc[~lost, "oracle_revision"]) == {2}
+    pd.testing.assert_frame_equal(kept[lost], before[lost])
+
+
+def test_an_altered_answer_is_asked_for_again(suite: Suite, log: Path, tmp_path: Path) -> None:
+    folder = go(suite, tmp_path).systems[0].folder
+    (pack,) = (folder / "answers").iterdir()
+    table = pq.read_table(pack)
+    source = records(go(suite, tmp_path))["answer_sha256"][0].encode()
+    answers = [
+        b"" if name.encode() == source else answer
+        for name, answer in zip(table["sha256"].to_pylist(), table["answer"].to_pylist(), strict=True)
+    ]
+    pq.write_table(table.set_column(2, table.schema.field(2), pa.array(answers, pa.binary())), pack)
+    asked = len(calls(log))
+    later = judged_by(suite, HalfMasks)
+    new = records(go(later, tmp_path))
+    assert {address.split("/")[1] for address in calls(log)[asked:]} == {"patient-0000"}
+    assert_equal_records(new, records(go(later, tmp_path / "fresh")))
+
+
+def test_an_oracle_that_breaks_is_asked_again(suite: Suite, log: Path, tmp_path: Path) -> None:
+    before = go(suite, tmp_path)
+    broken = records(go(judged_by(suite, BrokenMasks), tmp_path))
+    assert set(broken["verdict"]) <= {"ERROR", "SKIP"}
+    assert len(calls(log)) == 44  # of the first run
+    assert_equal_records(records(go(suite, tmp_path)), records(go(suite, tmp_path / "fresh")))
+    assert len(calls(log)) == 88 and before.systems[0].folder.is_dir()
+
+
+def test_a_run_that_is_killed_while_it_judges_goes_on_from_there(suite: Suite, log: Path, tmp_path: Path) -> None:
+    folder = go(suite, tmp_path).systems[0].folder
+    body = (
+        "from judging_parts import *\n"
+        f"suite = judged_by(logged_suite(Path({str(log)!r})), StallingMasks)\n"
+        "run_suite(suite, Invocation(home=home, quiet=True, workers=1), limits=Limits(samples=0, shard_seconds=0.1))\n"
+    )
+    program = script(body, tmp_path)
+    wait_for(lambda: len(list((folder / "records").glob("shard-*.parquet"))) > 0)
+    program.kill()
+    program.wait()
+    assert (folder / "records.parquet").is_file()
+    assert sorted(set(read_table(folder, ["oracle_revision"])["oracle_revision"].to_pylist())) == [1, 2]
+    outcome = go(judged_by(suite, HalfMasks), tmp_path)
+    assert "22 finished cases judged again" in " ".join(outcome.notices)
+    assert len(calls(log)) == 44
+    assert_equal_records(records(outcome), records(go(judged_by(suite, HalfMasks), tmp_path / "fresh")))

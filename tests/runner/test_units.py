@@ -44,7 +44,7 @@ def opened(own: Recorder) -> OpenUnit:
 def rows(own: Recorder, sent: list[Any]) -> dict[int, tuple[Any, ...]]:
     """Return the rows that were sent, by case."""
     own.outbox.flush(now=True)
-    return {case: row for message in sent if isinstance(message, TaskResult) for _, case, row in message.content}
+    return {case: row for message in sent if isinstance(message, TaskResult) for _, case, row, _ in message.content}
 
 
 def answered(order: list[int]) -> dict[int, tuple[Any, ...]]:

@@ -132,6 +132,27 @@ def test_records_are_judged_anew_under_another_setting_of_the_oracle(site: Path,
         assert "No case had to be run" in said and mean in said
 
 
+def test_a_raised_revision_of_its_oracle_judges_stored_answers_again(site: Path, home: Path, tmp_path: Path) -> None:
+    before = pd.read_parquet(folder_of(home) / "records.parquet")
+    shutil.copytree(home / "outputs", tmp_path / "home" / "outputs")
+    shutil.copytree(site, tmp_path / "site")
+    oracle, system = (tmp_path / "site" / "medtest_boxes" / name for name in ("oracle.py", "system.py"))
+    text = oracle.read_text(encoding="utf-8")
+    text = text.replace("revision: ClassVar[int] = 1", "revision: ClassVar[int] = 2")
+    oracle.write_text(text.replace('{"overlap": overlap(', '{"overlap": 0.5 * overlap('), encoding="utf-8")
+    text = system.read_text(encoding="utf-8")
+    system.write_text(text.replace("return [self._boxes", "raise RuntimeError('asked'); return [self._boxes"))
+    given = ("suite=bright_boxes", f"suite_dir={home}", "device=cpu", "track=false")
+    plan = run(tmp_path / "site", tmp_path / "home", "run", *given, "plan=true")
+    assert "24 finished cases would be judged again from stored answers (oracle revision 2)" in " ".join(plan.split())
+    said = " ".join(run(tmp_path / "site", tmp_path / "home", "run", *given).split())
+    assert "24 finished cases judged again from stored answers" in said and "No case had to be run" in said
+    after = pd.read_parquet(folder_of(tmp_path / "home") / "records.parquet")
+    assert set(before["oracle_revision"]) == {1} and set(after["oracle_revision"]) == {2}
+    assert (after["overlap"] == 0.5 * before["overlap"]).all() and (after["near"] == before["near"]).all()
+    assert after["elapsed_ms"].tolist() == before["elapsed_ms"].tolist()
+
+
 def test_its_tables_section_and_strips_are_there_and_tracked(home: Path) -> None:
     folder = folder_of(home)
     rates = pd.read_csv(folder / "tables" / "efr.csv")

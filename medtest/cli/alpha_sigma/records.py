@@ -9,6 +9,7 @@ from pathlib import Path
 from medtest.errors import Mistake, OutputProblem, UserMistakes, nearest_name
 from medtest.oracles import criteria
 from medtest.results.records.records_io import RECORDS, Records
+from medtest.results.records.revisions import check_alike
 from medtest.results.records.wanted import Wanted
 from medtest.results.series.series import SeriesSet
 from medtest.results.series.series_records import CurveSettings, series_sets
@@ -40,6 +41,7 @@ def sets_of_records(
     found: list[SeriesSet] = []
     for name, systems in suites.items():
         of_suite = {system: records for system, (records, _) in systems.items()}
+        check_alike([*of_suite.values()])
         wanted = next((w for _, w in systems.values() if w is not None), None)
         column = _score(score, wanted, of_suite)
         shape = CurveSettings(

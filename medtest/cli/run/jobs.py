@@ -150,12 +150,15 @@ class HydraJob:
         invocation = self._invocation(loaded, hydra)
         if loaded.options.plan:
             from medtest.cli.run.power_view import power_view
+            from medtest.runner.forecast import forecast
             from medtest.suite.outline import outline
 
             check_reference(loaded.suite, invocation)
             planned = outline(loaded.suite, invocation)
             shown = power_view(planned, loaded.options.power, invocation.home)
             console().print(plan_view(planned))
+            for again in forecast(loaded.own, invocation):
+                say(console(), again.line)
             if shown is not None:
                 console().print()
                 console().print(shown)

@@ -39,6 +39,7 @@ def defence_tables(folders: Sequence[Path], compared: Sequence[Path], *, console
     from medtest.files.written import WrittenFiles, check_out
     from medtest.results.attacks.defence_words import markdown
     from medtest.results.attacks.defences import defence_table
+    from medtest.results.records.revisions import check_alike
     from medtest.runner.folder import output_problems
 
     known, families = known_weights(folders)
@@ -46,6 +47,8 @@ def defence_tables(folders: Sequence[Path], compared: Sequence[Path], *, console
         return False
     runs = dict.fromkeys(run.resolve() for folder in (*folders, *compared) for run in runs_below(folder))
     tested = [found for run in runs if (found := weights_run(run, known, families)) is not None]
+    for suite in dict.fromkeys(run.suite for run in tested):
+        check_alike([run.records for run in tested if run.suite == suite])
     table = defence_table(tested, known)
     if table.empty:
         return False

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from medtest.records import KEY_COLUMNS
 from medtest.results.records.records_io import Records
+from medtest.results.records.revisions import check_alike
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,11 @@ def common_cases(sides: Sequence[Records]) -> Common:
     Args:
         sides: Records of each system, with the contract's columns; hashes and questions are compared where both have
             them.
+
+    Raises:
+        MixedRevisions: Different revisions of the oracle judged them.
     """
+    check_alike(sides)
     rows = _shared([_keys(side.followups, KEY_COLUMNS) for side in sides])
     same = np.ones(len(rows[0]), dtype=bool)
     for name in _CONTENT:

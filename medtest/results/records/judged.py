@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtest.oracles.base import Oracle
-from medtest.records import CASE_FACTORS, FIXED_COLUMNS, KEY_COLUMNS, SEED_FACTORS
+from medtest.records import ANSWER, CASE_FACTORS, FIXED_COLUMNS, KEY_COLUMNS, SEED_FACTORS
 from medtest.results.records.exclusion import leave_out
 from medtest.results.records.records_io import REPEATED, Records, column_names
 from medtest.results.records.rejudging import rejudged_records
@@ -22,7 +22,7 @@ _KEYS = tuple(name for name, _ in FIXED_COLUMNS if name in {*REPEATED, *KEY_COLU
 def make_columns(folder: Path) -> list[str]:
     """Return the columns that tables need; hashes and times are not read, nor parameters but those of attacks."""
     there = column_names(folder)
-    unread = {"followup_sha256", "elapsed_ms", *_KEYS, *SEED_FACTORS, *CASE_FACTORS}
+    unread = {"followup_sha256", ANSWER, "elapsed_ms", *_KEYS, *SEED_FACTORS, *CASE_FACTORS}
     unread |= set() if "crafted_on" in there else {"params"}
     if "picture" in there:  # what tells prompts apart where records hold no words
         unread.discard("followup_sha256")

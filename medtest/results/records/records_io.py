@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from medtest.cases import SOURCE, Classes
 from medtest.errors import OutputProblem
-from medtest.records import KEY_COLUMNS
+from medtest.records import KEY_COLUMNS, REVISION
+from medtest.results.records.revisions import check_revisions
 from medtest.runner.records.case_set import CaseSet
 
 if TYPE_CHECKING:
@@ -164,13 +165,17 @@ class Records:
             asked: The cases that are read; None for all.
 
         Raises:
-            OutputProblem: As :func:`read_table`.
+            OutputProblem: As :func:`read_table`; a :class:`~medtest.results.records.revisions.MixedRevisions` where
+                several revisions of the oracle judged the records.
         """
         keys = () if asked is None else KEY_COLUMNS
-        names = None if columns is None else ["relation", *columns, *keys]
+        names = None if columns is None else ["relation", *columns, *keys, REVISION]
         table = read_table(folder, names)
         if asked is not None:
             table = table.take(asked.rows(table))
+        if REVISION in table.column_names:
+            counts = table[REVISION].value_counts()
+            check_revisions(folder.name, {row["values"]: row["counts"] for row in counts.to_pylist()})
         for position, name in enumerate(table.column_names):
             if name in REPEATED or name.startswith("stratum_"):
                 encoded = table.column(position).combine_chunks().dictionary_encode()

@@ -157,7 +157,7 @@ class RecordLedger:
             self.standing = standing(folder, found.parts, judged, total=total, row=row, maps=maps)
         again = np.isin(self._codes, _AGAIN)
         if self.standing is not None:
-            again |= self.standing.ask
+            again = (again & ~self.standing.judge) | self.standing.ask
         self._todo = (chosen & again).astype(np.uint8)
         self._chosen = chosen
         self._width = places.width

@@ -176,7 +176,7 @@ def read_parts(
                 table = file.read_row_group(group, use_threads=False)  # all columns: a torn page shows anywhere
                 seal.add(table)
                 codes = codes_of(table)
-                stale = None if judged is None else judged.stale(table)
+                stale = None if judged is None else judged.stale(table, table.column_names)
                 places = find(table.select(KEY_COLUMNS).to_pydict())
             except Exception as error:
                 raise ForeignFile("damaged") from error

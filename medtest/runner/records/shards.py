@@ -108,9 +108,14 @@ class JudgedBy:
             return revised(table, 0)
         return table if REVISION in names else revised(table, self.revision)
 
-    def stale(self, table: pa.Table) -> NDArray[np.bool_]:
-        """Return which records of a file are to be judged again."""
-        names = set(table.column_names)
+    def stale(self, table: pa.Table, there: Iterable[str]) -> NDArray[np.bool_]:
+        """Return which records of a file are to be judged again.
+
+        Args:
+            table: Records.
+            there: The columns that their file has.
+        """
+        names = set(there)
         if not names.issuperset(self.columns):
             return np.ones(table.num_rows, np.bool_)
         if REVISION not in names:

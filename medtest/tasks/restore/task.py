@@ -21,6 +21,7 @@ class RestoreTask(SeriesTask):
     name: ClassVar[str] = "image"
     output: ClassVar[type[Output]] = ImageOutput
     oracle: ClassVar[str] = "quality"
+    pictured: ClassVar[bool] = True
 
     def truth(self, seed: Seed) -> tuple[Mask | None, Image | None]:
         """Return the clean image: the seed's own where no other is known.

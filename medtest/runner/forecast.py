@@ -1,0 +1,99 @@
+"""What a run would make of records that an earlier revision of the oracle judged; nothing is run or written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from medtest.errors import MedtestError
+from medtest.records import REVISION
+from medtest.runner.folder import OUTPUTS, RECORDS
+from medtest.runner.prepared import PreparedRun, prepare_run
+from medtest.runner.records.ledger import CasePlaces
+from medtest.runner.records.shard_scan import scan
+from medtest.runner.records.shards import SHARDS, JudgedBy
+from medtest.runner.records.standing import standing
+from medtest.suite.model import Invocation, Suite
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedAgain:
+    """What would become of one system's finished cases.
+
+    Attributes:
+        system: Its name in records.
+        judged: Cases whose stored answers would be judged again; the system is not asked about them.
+        asked: Chosen cases without a fitting answer, which would run again.
+        left: Cases without one that are not chosen: their records would stay as they are.
+        revision: Of the oracle.
+    """
+
+    system: str
+    judged: int
+    asked: int
+    left: int
+    revision: int
+
+    @property
+    def line(self) -> str:
+        """The line for the user."""
+        said = f"{self.system}: {self.judged:,} finished cases would be judged again from stored answers"
+        said += f", {self.asked:,} without a fitting answer would run again" if self.asked else ""
+        said += f", {self.left:,} more without one were not chosen and would stay" if self.left else ""
+        return f"{said} (oracle revision {self.revision})."
+
+
+def forecast(suite: Suite, invocation: Invocation) -> list[JudgedAgain]:
+    """Return what a run would judge or ask again, a system that it concerns each; empty where nothing can be told.
+
+    Args:
+        suite: The suite under its own oracle.
+        invocation: How it would be run.
+    """
+    above = invocation.home / OUTPUTS / suite.name
+    oracle = suite.build_oracle()
+    if invocation.fresh or oracle.from_records or not _any_stale(above, JudgedBy.of(oracle)):
+        return []
+    try:
+        return list(_of_run(prepare_run(suite, invocation)))
+    except (MedtestError, OSError):  # the run itself says what is wrong
+        return []
+
+
+def _any_stale(above: Path, judged: JudgedBy) -> bool:
+    """Whether any records below a suite's folder were judged otherwise, looking at no more than one column."""
+    for path in (*above.glob(f"*/*/{RECORDS}"), *above.glob(f"*/*/**/{SHARDS}/shard-*.parquet")):
+        with suppress(pa.ArrowException, OSError, KeyError), pq.ParquetFile(path) as file:
+            names = set(file.schema_arrow.names)
+            if not names.issuperset(judged.columns):
+                return True
+            if REVISION in names and judged.stale(file.read(columns=[REVISION]), names).any():
+                return True
+    return False
+
+
+def _of_run(prepared: PreparedRun) -> Iterator[JudgedAgain]:
+    oracle, plan = prepared.suite.build_oracle(), prepared.plan
+    judged, places = JudgedBy.of(oracle), CasePlaces(plan, prepared.names)
+    maps = prepared.suite.needs_maps
+    for system, digest, folder in zip(prepared.systems, prepared.digests, prepared.folders, strict=True):
+        if not folder.is_dir():
+            continue
+        parts = scan(folder, prepared.schema, digest.value, places.find, judged, look=True).parts
+        found = standing(folder, parts, judged, total=places.total, row=places.row, maps=maps)
+        if found is None:
+            continue
+        asked = int(np.count_nonzero(found.ask & prepared.chosen))
+        yield JudgedAgain(
+            system=system.record_name,
+            judged=int(np.count_nonzero(found.judge)),
+            asked=asked,
+            left=int(np.count_nonzero(found.ask)) - asked,
+            revision=oracle.revision,
+        )

@@ -1,0 +1,183 @@
+"""What tasks keep of answers is judged as the answers are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from medtest.cases import (
+    Address,
+    AnswerOutput,
+    Classes,
+    Effect,
+    ImageOutput,
+    ImageSpec,
+    LabelOutput,
+    Output,
+    PreparedSeed,
+    RegionOutput,
+    Seed,
+    SeedRef,
+)
+from medtest.errors import MedtestError
+from medtest.files.arrays import DamagedArrays, packed, unpacked
+from medtest.oracles.base import Oracle
+from medtest.preparation import prepare
+from medtest.suite.model import Criterion
+from medtest.systems.border import check_mask
+from medtest.tasks.base import SystemInput, task_of
+from medtest.tasks.classify.oracle import Labels, LabelsSettings
+from medtest.tasks.region.oracle import Regions
+from medtest.tasks.restore.oracle import Quality, SeriesSettings
+from medtest.tasks.restore.task import MOST_BYTES
+from medtest.tasks.segment.oracle import Masks
+
+RNG = np.random.default_rng(20261127)
+CLASSES = Classes(names=("benign", "malignant", "other"))
+
+
+def seed_of(kind: str = "mask", *, side: int = 96, original: int = 150, **more: Any) -> PreparedSeed:
+    """Return a prepared picture with a lesion at another size than it is prepared at."""
+    image = RNG.integers(0, 255, (original, original, 3), np.uint8)
+    mask = np.zeros((original, original), np.bool_)
+    mask[30:90, 40:120] = True
+    ref = SeedRef(dataset="made", seed_id="one", locator="one")
+    made = prepare(Seed(ref=ref, image=image, expected=mask, kind="mask"), size=side)
+    return replace(made, kind=kind, **more)
+
+
+def judged(oracle: Oracle, answer: Output, seed: PreparedSeed) -> dict[str, float | None]:
+    return oracle.score(answer=answer, source=answer, seed=seed, effect=Effect())
+
+
+def again(answer: Output, seed: PreparedSeed, *, maps: bool = False) -> Output:
+    """Return what the answer's task restores of what it keeps."""
+    task = task_of(seed.kind)
+    kept = task.keep(answer, seed, maps=maps)
+    assert kept is not None
+    return task.restore(kept, seed, SystemInput(image=seed.image, spec=seed.spec, classes=seed.classes))
+
+
+@pytest.mark.parametrize("size", [96, 150, 44])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_masks_with_maps_keep_all_scores(size: int, labelled: bool) -> None:
+    seed = seed_of()
+    seed = seed if labelled else replace(seed, mask=None, original_mask=None)
+    answer = check_mask(RNG.random((size, size)).astype(np.float32) ** 2, (96, 96))
+    oracle = Masks(Masks.Settings(), primary=Criterion())
+    assert judged(oracle, again(answer, seed, maps=True), seed) == judged(oracle, answer, seed)
+
+
+def test_compact_masks_keep_what_needs_no_map() -> None:
+    seed = seed_of()
+    answer = check_mask(RNG.random((96, 96)).astype(np.float32), (96, 96))
+    restored = again(answer, seed)
+    oracle = Masks(Masks.Settings(), primary=Criterion())
+    oracle.recorded = tuple(name for name in Masks.scores if name not in Masks.needs)
+    assert judged(oracle, restored, seed) == judged(oracle, answer, seed)
+    kept = [task_of("mask").keep(answer, seed, maps=maps) for maps in (False, True)]
+    assert kept[0] is not None and kept[1] is not None and len(kept[0]) < len(kept[1])
+
+
+@pytest.mark.parametrize("multi", [True, False])
+@pytest.mark.parametrize("probable", [True, False])
+@pytest.mark.parametrize("outlined", [True, False])
+def test_labels_keep_probabilities_to_the_last_digit(multi: bool, probable: bool, outlined: bool) -> None:
+    classes = replace(CLASSES, multi=multi)
+    seed = seed_of("label", classes=classes, labels=("malignant",))
+    given = RNG.random(3).astype(np.float32)
+    answer = LabelOutput(
+        classes=classes,
+        labels=("benign", "other") if multi else ("other",),
+        probabilities=given / given.sum() if probable else None,
+        mask=check_mask(RNG.random((96, 96)).astype(np.float32), (96, 96)) if outlined else None,
+    )
+    oracle = Labels(LabelsSettings(), primary=Criterion(score="label"))
+    restored = again(answer, seed)
+    assert isinstance(restored, LabelOutput) and restored.labels == answer.labels
+    assert judged(oracle, restored, seed) == judged(oracle, answer, seed)
+    for output in (restored, answer):
+        told = oracle.describe(answer=output, source=output, seed=seed, effect=Effect())
+        assert told == oracle.describe(answer=answer, source=answer, seed=seed, effect=Effect())
+
+
+def test_a_label_of_other_classes_is_no_answer() -> None:
+    seed = seed_of("label", classes=CLASSES)
+    kept = task_of("label").keep(LabelOutput(classes=CLASSES, labels=("other",)), seed, maps=False)
+    assert kept is not None
+    fewer = Classes(names=("benign", "malignant"))
+    with pytest.raises(MedtestError, match="none of the seeds' classes"):
+        task_of("label").restore(kept, seed, SystemInput(image=seed.image, classes=fewer))
+
+
+def test_regions_keep_every_voxel() -> None:
+    spec = ImageSpec(axes="zyx", low=0.0, high=1.0)
+    seed = replace(seed_of("region"), image=RNG.random((5, 17, 23)).astype(np.float32), spec=spec)
+    seed = replace(seed, mask=RNG.random((5, 17, 23)) > 0.4)
+    answer = RegionOutput(region=RNG.random((5, 17, 23)) > 0.5)
+    oracle = Regions(SeriesSettings(), primary=Criterion())
+    assert judged(oracle, again(answer, seed), seed) == judged(oracle, answer, seed)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+def test_images_keep_every_bit(dtype: Any) -> None:
+    low, high = 0.0, (1.0 if dtype is np.float32 else float(np.iinfo(dtype).max))
+    image = (RNG.random((40, 48)) * high).astype(dtype)
+    seed = replace(
+        seed_of("image"), image=image, spec=ImageSpec(axes="yx", low=low, high=high), clean=image[::-1].copy()
+    )
+    answer = ImageOutput(image=image.T[:40, :40].repeat(2, axis=1)[:, :48].copy(), given=image)
+    restored = again(answer, seed)
+    assert isinstance(restored, ImageOutput) and restored.image.tobytes() == answer.image.tobytes()
+    oracle = Quality(SeriesSettings(), primary=Criterion(score="ssim", threshold=0.0, against="input"))
+    assert judged(oracle, restored, seed) == judged(oracle, answer, seed)
+
+
+def test_large_images_are_kept_only_with_maps() -> None:
+    image = np.zeros((MOST_BYTES // 4096 + 1, 1024), np.float32)
+    seed = replace(seed_of("image"), image=image)
+    answer = ImageOutput(image=image, given=image)
+    assert task_of("image").keep(answer, seed, maps=False) is None
+    assert task_of("image").keep(answer, seed, maps=True) is not None
+
+
+def test_words_stand_in_records_and_are_not_kept_twice() -> None:
+    seed = seed_of("answer")
+    answer = AnswerOutput(address=Address(dataset="made", seed_id="one"), text="one polyp")
+    assert task_of("answer").keep(answer, seed, maps=True) is None
+    assert task_of("depiction").keep(answer, seed, maps=True) is None
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros((0, 4), np.bool_),
+        RNG.random((3, 5, 7)) > 0.5,
+        RNG.integers(-300, 300, (9, 4), np.int16),
+        RNG.integers(0, 255, (6, 5, 3), np.uint8),
+        np.array(2.5),
+        RNG.random((4, 3)).astype(">f4"),
+        RNG.integers(0, 9, (5, 5))[::2, ::-1],
+    ],
+)
+def test_arrays_come_back_as_they_were(array: np.ndarray) -> None:
+    found, words = unpacked(packed({"it": array}, {"said": ["ä", 1]}))
+    assert words == {"said": ["ä", 1]}
+    assert found["it"].dtype == array.dtype and found["it"].shape == array.shape
+    np.testing.assert_array_equal(found["it"], array)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[[], {}, 3]\n", packed({"it": np.arange(99)})[:-3], b"\xff" * 40])
+def test_bytes_of_others_are_no_arrays(data: bytes) -> None:
+    with pytest.raises(DamagedArrays):
+        unpacked(data)
+
+
+def test_a_mask_of_512_pixels_takes_a_kilobyte() -> None:
+    rows, columns = np.mgrid[:512, :512]
+    answer = check_mask(((rows - 250) ** 2 / 90**2 + (columns - 240) ** 2 / 130**2 < 1), (512, 512))
+    kept = task_of("mask").keep(answer, seed_of(), maps=False)
+    assert kept is not None and len(kept) < 1200
