@@ -188,6 +188,7 @@ def test_export_of_a_part_and_of_something_else(sampled: Any, tmp_path: Path) ->
 
 def test_exported_images_answered_elsewhere_come_back_with_the_same_scores(tmp_path: Path) -> None:
     suite = make_suite(seeds=2, systems={"bright": {"level": 120}}, relations={"dim": Dim, "picky": Picky})
+    suite = replace(suite, answers="maps")
     direct = records(go(suite, tmp_path))
     export_followups(suite, Invocation(home=tmp_path), tmp_path / "to")
     left_out = tmp_path / "to" / "blobs" / "patient-0001" / "dim_s4_f0_r0.png"

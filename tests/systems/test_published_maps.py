@@ -59,7 +59,8 @@ def test_published_maps_score_as_published(tmp_path: Path) -> None:
 
     command = [
         *(sys.executable, str(ROOT / "run.py"), "suite=polyp_seg_folder", f"data={PAIRS}", "model=predictions"),
-        *(f"folder={PAIRS / 'pranet_maps'}", "only=relation:unchanged", "track=false", "workers=1"),
+        *(f"folder={PAIRS / 'pranet_maps'}", "only=relation:unchanged", "answers=maps", "track=false"),
+        "workers=1",
     ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,114 @@
+"""What it costs to keep answers: ``python benchmarks/answers.py [--seeds N] [--passes N]``.
+
+The compact PraNet answers phantoms and their follow-ups at 512 × 512. For ``answers: compact`` and ``answers: maps`` a
+line says how many milliseconds of processor time a case takes in a worker (what the task keeps, and its SHA-256) and in
+the parent (the packs on disk), and how many kB a case takes on disk. Targets of ``compact``: 0.3 ms in the worker and
+1.2 kB. About half a minute on one core. ``MEDTEST_BENCH_SIZES=small`` takes one seed and one pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks._sizes import options
+from medtest.cases import Output, PreparedSeed
+from medtest.plugins import PartInfo, part
+from medtest.runner.records.answers import AnswerWriter, KeptAnswer, packs_of
+from medtest.runner.units.parts import Parts, answers
+from medtest.suite.model import Criterion, OraclePlan, PartPlan, Stored, Suite
+from medtest.tasks.base import task_of
+
+RELATIONS = ("saturation", "blur", "instrument", "text")
+
+
+def main() -> None:
+    """Measure both forms and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=12)
+    parser.add_argument("--passes", type=int, default=5)
+    chosen = options(parser, seeds=1, passes=1)
+    given = answered(chosen.seeds)
+    print(f"{len(given)} answers of the compact PraNet at 512 × 512, median of {chosen.passes} passes")
+    print(f"{'answers':>10}  {'worker ms':>10}  {'parent ms':>10}  {'kB a case':>10}")
+    for form in ("compact", "maps"):
+        found = [measured(given, form) for _ in range(chosen.passes)]
+        worker, parent, size = (statistics.median(one[at] for one in found) for at in range(3))
+        print(f"{form:>10}  {worker:>10.3f}  {parent:>10.3f}  {size / 1000:>10.2f}")
+
+
+def answered(seeds: int) -> list[tuple[PreparedSeed, Output]]:
+    """Return answers with their seeds."""
+    suite = _suite(seeds)
+    parts, (system,) = Parts(suite, None, 8), suite.build_systems().values()
+    system.open(device="cpu", threads=1)
+    found: list[tuple[PreparedSeed, Output]] = []
+    for number, ref in parts.refs():
+        seed, unit = parts.prepared(number, ref), parts.unit(ref)
+        for start, stop in unit.batches:
+            made = [parts.make(seed, address) for address in unit.cases[start:stop]]
+            shown = [case for case in made if case.follow is not None]
+            said = answers(system, shown, lambda: None)
+            found += [(seed, answer.output) for answer in said if answer.output is not None]
+    system.close()
+    return found
+
+
+def measured(given: list[tuple[PreparedSeed, Output]], form: Stored) -> tuple[float, float, float]:
+    """Return milliseconds a case in the worker and in the parent, and bytes a case on disk."""
+    task = task_of("mask")
+    kept: list[KeptAnswer] = []
+
+    def keep() -> None:
+        for seed, output in given:
+            data = task.keep(output, seed, maps=form == "maps")
+            if data is not None:
+                kept.append(KeptAnswer.of(data, form))
+
+    with tempfile.TemporaryDirectory() as folder:
+        writer = AnswerWriter(Path(folder))
+
+        def write() -> None:
+            for answer in kept:
+                writer.add(answer)
+                if writer.full:
+                    writer.flush()
+            writer.flush()
+
+        times = [_milliseconds(work) / len(given) for work in (keep, write)]
+        size = sum(path.stat().st_size for path in packs_of(Path(folder)))
+    return times[0], times[1], size / len(given)
+
+
+def _milliseconds(work: Callable[[], None]) -> float:
+    began = time.process_time()
+    work()
+    return 1000.0 * (time.process_time() - began)
+
+
+def _plan(family: str, name: str, **more: object) -> PartPlan:
+    info: PartInfo = part(family, name)  # type: ignore[arg-type]
+    return PartPlan(id=name, info=info, settings=info.load().Settings(**{**info.defaults, **more}))
+
+
+def _suite(seeds: int) -> Suite:
+    info = part("oracles", "masks")
+    oracle = PartPlan(id="masks", info=info, settings=info.load().Settings())
+    return Suite(
+        name="benchmark",
+        version="1",
+        description="",
+        seed=1,
+        seeds=(_plan("seeds", "phantoms", count=seeds),),
+        relations=tuple(_plan("relations", name) for name in RELATIONS),
+        systems=(_plan("systems", "pranet"),),
+        oracle=OraclePlan(part=oracle, primary=Criterion(), scores=("dice",), thresholds=(0.25,), against=("truth",)),
+    )
+
+
+if __name__ == "__main__":
+    main()
