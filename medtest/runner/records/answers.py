@@ -99,8 +99,6 @@ def _write(folder: Path, rows: list[tuple[str, str, bytes]]) -> Path:
     path = folder / f"pack-{name}.parquet"
     with output_problems(path):
         folder.mkdir(parents=True, exist_ok=True)
-    if path.is_file() and not _damaged(path):
-        return path
     with (
         writing(path) as file,
         pq.ParquetWriter(
@@ -118,7 +116,7 @@ def _write(folder: Path, rows: list[tuple[str, str, bytes]]) -> Path:
 def _damaged(path: Path) -> bool:
     try:
         with pq.ParquetFile(path) as file:
-            return file.schema_arrow.names != _SCHEMA.names
+            return list(file.schema_arrow.names) != list(_SCHEMA.names)
     except (pa.ArrowException, OSError):
         return True
 
@@ -186,16 +184,25 @@ class AnswerStore:
 
     def read(self, name: bytes) -> bytes | None:
         """Return an answer, checked against its name; None where it is not kept or was altered."""
-        at = int(np.searchsorted(self._names, np.bytes_(name)))
-        if not name or at >= len(self._names) or self._names[at] != name:
+        if not name:
             return None
+        first, end = (int(np.searchsorted(self._names, np.bytes_(name), side)) for side in ("left", "right"))
+        return next((data for at in range(first, end) if _whole(data := self._data(at), name)), None)
+
+    def _data(self, at: int) -> bytes | None:
         group, row = int(self._places[at]) >> 32, int(self._places[at]) & 0xFFFFFFFF
         if self._kept[0] != group:
             path, number = self._groups[group]
-            found = next((table["answer"].to_pylist() for _, table in _read_groups(path, ["answer"], [number])), [])
+            found: list[Any] = next(
+                (table["answer"].to_pylist() for _, table in _read_groups(path, ["answer"], [number])), []
+            )
             self._kept = (group, found)
         data: bytes | None = self._kept[1][row] if row < len(self._kept[1]) else None
-        return data if data is not None and hashlib.sha256(data).hexdigest().encode() == name else None
+        return data
+
+
+def _whole(data: bytes | None, name: bytes) -> bool:
+    return data is not None and hashlib.sha256(data).hexdigest().encode() == name
 
 
 def _read_groups(path: Path, columns: list[str], groups: Iterable[int] | None = None) -> Iterator[tuple[int, pa.Table]]:
@@ -228,7 +235,7 @@ def tidy(folder: Path) -> None:
         for _, table in _read_groups(path, _SCHEMA.names):
             known = np.isin(np.array(table["sha256"].to_pylist(), dtype=_NAME), wanted)
             for row in zip(*(column.to_pylist() for column in table.filter(pa.array(known)).columns), strict=True):
-                if row[:2] in written:
+                if row[:2] in written or not _whole(row[2], row[0].encode()):
                     continue
                 written.add(row[:2])
                 waiting.append(row)
