@@ -10,7 +10,11 @@ from typing import Any, ClassVar
 from runner_parts import Blobs, Threshold, make_suite, plan_of
 
 from medtest.cases import Effect, MaskOutput, Output, PreparedSeed, Seed, SeedRef
+from medtest.oracles.base import Oracle
 from medtest.suite.model import Suite
+from medtest.tasks.classify.oracle import Labels
+from medtest.tasks.region.oracle import Regions
+from medtest.tasks.restore.oracle import Quality
 from medtest.tasks.segment.oracle import Masks
 
 
@@ -69,9 +73,11 @@ class LostBlobs(Blobs):
         return Blobs(dataset=self.dataset, settings=self.settings, root=None, suite_seed=self.suite_seed).digest()
 
 
-def judged_by(suite: Suite, oracle: type[Masks]) -> Suite:
+def judged_by(suite: Suite, oracle: type[Oracle]) -> Suite:
     """Return the suite under another class of its oracle."""
-    return replace(suite, oracle=replace(suite.oracle, part=plan_of("oracles", "masks", oracle)))
+    own = suite.oracle.part
+    info = replace(own.info, target=f"{oracle.__module__}:{oracle.__name__}")
+    return replace(suite, oracle=replace(suite.oracle, part=replace(own, info=info)))
 
 
 def logged_suite(log: Path, *, system: type[Threshold] = Threshold, **more: Any) -> Suite:
@@ -84,3 +90,39 @@ def calls(log: Path) -> list[str]:
     """Return the addresses that the system was asked about."""
     lines = log.read_text().splitlines() if log.exists() else []
     return [address for line in lines for address in line.split()[1:]]
+
+
+class LaterLabels(Labels):
+    """Gives half of the probability that revision 1 gave."""
+
+    revision: ClassVar[int] = 2
+
+    def score(
+        self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, float | None]:
+        found = super().score(answer=answer, source=source, seed=seed, effect=effect)
+        return found | {"probability": None if found["probability"] is None else found["probability"] / 2}
+
+
+class LaterQuality(Quality):
+    """Gives half of the similarity that revision 1 gave."""
+
+    revision: ClassVar[int] = 2
+
+    def score(
+        self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, float | None]:
+        found = super().score(answer=answer, source=source, seed=seed, effect=effect)
+        return found | {"ssim": None if found["ssim"] is None else found["ssim"] / 2}
+
+
+class LaterRegions(Regions):
+    """Gives half of the Dice that revision 1 gave."""
+
+    revision: ClassVar[int] = 2
+
+    def score(
+        self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
+    ) -> dict[str, float | None]:
+        found = super().score(answer=answer, source=source, seed=seed, effect=effect)
+        return found | {"dice": None if found["dice"] is None else found["dice"] / 2}
