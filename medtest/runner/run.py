@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -210,7 +210,7 @@ class _Run:
         asked = [system for system in self.prepared.systems if draws_calls(system)]
         at_once = len(asked) == len(self.prepared.systems) and all(system.own_limits for system in asked)
         dispatcher = self._dispatcher = Dispatcher(
-            job=self._job(device or "auto"),
+            job=replace(self._job(device or "auto"), as_needed=tasks is None),
             ahead=self._ahead() if at_once else 1,
             gently=bool(asked),
             workplace=workplace,

@@ -15,11 +15,12 @@ from runner_helpers import assert_equal_records, go, records, script, wait_for
 from runner_parts import plan_of
 
 from medtest.errors import OutputProblem
+from medtest.files import file_sha256
 from medtest.report.finish import finish
 from medtest.results.records.common_cases import common_cases
 from medtest.results.records.records_io import Records, read_table
 from medtest.results.tables import make_tables
-from medtest.runner import RunOutcome
+from medtest.runner import Limits, RunOutcome
 from medtest.runner.forecast import forecast
 from medtest.suite.model import Invocation, Privacy, Suite
 
@@ -198,3 +199,16 @@ def test_a_run_that_is_killed_while_it_judges_goes_on_from_there(suite: Suite, l
     assert "22 finished cases judged again" in " ".join(outcome.notices)
     assert len(calls(log)) == 44
     assert_equal_records(records(outcome), records(go(judged_by(suite, HalfMasks), tmp_path / "fresh")))
+
+
+def test_strips_show_stored_answers_and_ask_no_system(suite: Suite, log: Path, tmp_path: Path) -> None:
+    shown = Limits(samples=6)
+    folder = go(suite, tmp_path, limits=shown).systems[0].folder
+    strips = {path.name: file_sha256(path) for path in (folder / "samples").glob("*.png")}
+    asked = calls(log)
+    assert len(strips) == 6 and len(asked) == 44  # the run's own cases alone
+    go(judged_by(suite, HalfMasks), tmp_path, limits=shown)
+    assert len(list((folder / "samples").glob("*.png"))) == 6 and calls(log) == asked
+    silent = go(replace(suite, answers="none"), tmp_path / "silent", limits=shown).systems[0].folder
+    assert {path.name: file_sha256(path) for path in (silent / "samples").glob("*.png")} == strips
+    assert len(calls(log)) > 88

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from medtest.cases import SOURCE, UNCHANGED
-from medtest.records import KEY_COLUMNS
+from medtest.records import ANSWER, KEY_COLUMNS
 from medtest.runner.folder import RECORDS
 from medtest.runner.records.case_set import CaseSet
 from medtest.tasks.base import Task
@@ -130,16 +130,17 @@ class Candidates:
         """Return the record of a case's source, which stands before it in the plan's order, if it is there."""
         number = self.relations.index(SOURCE) if SOURCE in self.relations else -1
         before = np.flatnonzero(self._relation[:row] == number)
-        source = self.read([int(before[-1])], self._task.word_columns)[0] if before.size else None
+        source = self.read([int(before[-1])], (*self._task.word_columns, ANSWER))[0] if before.size else None
         same = source is not None and all(source[name] == record[name] for name in ("dataset", "seed_id", "item"))
         return source if same else None
 
     def read(self, rows: list[int], more: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Return whole records of a few rows, further columns with them."""
-        columns = list(dict.fromkeys([*CASE_COLUMNS, self._after, *([self._before] if self._before else []), *more]))
+        wanted = dict.fromkeys([*CASE_COLUMNS, self._after, *([self._before] if self._before else []), *more])
         starts = np.cumsum([0, *self._groups])
         found: dict[int, dict[str, Any]] = {}
         with pq.ParquetFile(self._path) as file:
+            columns = [name for name in wanted if name in file.schema_arrow.names]
             for group in sorted({int(np.searchsorted(starts, row, side="right")) - 1 for row in rows}):
                 here = [row for row in rows if starts[group] <= row < starts[group + 1]]
                 table = file.read_row_group(group, columns=columns, use_threads=False)

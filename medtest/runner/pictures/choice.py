@@ -14,6 +14,7 @@ from medtest.runner.folder import MONTAGE, output_problems, series_folder, view_
 from medtest.runner.pictures import samples as sampling
 from medtest.runner.pictures.volume_cases import extreme_cases
 from medtest.runner.pool.messages import Montage, Strip, StripTask, VolumePicture
+from medtest.runner.records.answers import AnswerStore
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
 
@@ -79,13 +80,14 @@ class Pictures:
             sampling.clear(target)
             sampling.expect(target, chosen)
             self.new[target] = chosen
-            name = self.prepared.systems[number].record_name
+            name, store = self.prepared.systems[number].record_name, AnswerStore(ledger.folder)
             for sample in chosen:
                 unit, case = divmod(sample.place, self.places.width)
                 title, detail = sample.caption(name)
                 file = str((target / sampling.FOLDER / sample.file).resolve())
+                before, after = (store.read(stored.encode()) for stored in sample.stored)
                 found.setdefault(unit, []).append(
-                    Strip(number, case, file, title, detail, sample.words, sample.answers)
+                    Strip(number, case, file, title, detail, sample.words, sample.answers, (before, after))
                 )
         return found
 

@@ -14,6 +14,7 @@ from medtest.cases import Output
 from medtest.files.written import WrittenFiles
 from medtest.oracles import criteria
 from medtest.oracles.base import Oracle
+from medtest.records import ANSWER, text_in
 from medtest.runner.folder import output_problems, writing_text
 from medtest.runner.pictures.candidates import CASE_COLUMNS, Candidates
 from medtest.runner.records.case_set import CaseSet
@@ -55,6 +56,7 @@ class Sample:
         compared: What ``source_score`` is of: the ``source``, or the ``input`` that the system was given.
         words: Of questions: what was asked, answered and expected, as headings and texts.
         answers: The answers to source and follow-up, where records hold them (:meth:`Task.recorded`).
+        stored: Names of the answers to source and follow-up that the folder keeps, "" for none.
     """
 
     kind: str
@@ -76,6 +78,7 @@ class Sample:
     item: str = ""
     words: Words = ()
     answers: Answers = (None, None)
+    stored: tuple[str, str] = ("", "")
 
     @property
     def address(self) -> str:
@@ -155,16 +158,20 @@ def choose(
         chosen[row] = "error"
     order = {"worst": 0, "median": 1, "error": 2}
     rows = sorted(chosen, key=lambda row: (order[chosen[row]], *found.rank(row), row))
-    records = found.read(rows, task.word_columns if told else ())
-    told_of = [
-        _told(task, record, found.source(row, record)) if told else ((), (None, None))
-        for row, record in zip(rows, records, strict=True)
-    ]
+    records = found.read(rows, (*(task.word_columns if told else ()), ANSWER))
+    sources = [found.source(row, record) for row, record in zip(rows, records, strict=True)]
+    pairs = list(zip(records, sources, strict=True))
+    told_of = [_told(task, record, source) if told else ((), (None, None)) for record, source in pairs]
     located = places.find({name: [r[name] for r in records] for name in CASE_COLUMNS})
     return [
-        replace(_sample(number, chosen[row], int(place), record, names), words=words, answers=answers)
-        for number, (row, record, place, (words, answers)) in enumerate(
-            zip(rows, records, located, told_of, strict=True), start=1
+        replace(
+            _sample(number, chosen[row], int(place), record, names),
+            words=words,
+            answers=answers,
+            stored=(text_in(source or {}, ANSWER), text_in(record, ANSWER)),
+        )
+        for number, (row, (record, source), place, (words, answers)) in enumerate(
+            zip(rows, pairs, located, told_of, strict=True), start=1
         )
     ]
 
@@ -242,7 +249,7 @@ def kept(folder: Path, samples: list[Sample]) -> bool:
 
 def index(samples: list[Sample]) -> list[dict[str, Any]]:
     """Return what ``samples/index.json`` holds: a list of samples with their address."""
-    hidden = {"place", "compared", "words", "answers"}
+    hidden = {"place", "compared", "words", "answers", "stored"}
     entries = [{**{k: v for k, v in asdict(s).items() if k not in hidden}, "address": s.address} for s in samples]
     for entry, sample in zip(entries, samples, strict=True):
         if sample.words:

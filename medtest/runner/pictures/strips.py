@@ -34,7 +34,7 @@ from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, answers, d
 from medtest.scenes import Box
 from medtest.systems.asking import draws_calls
 from medtest.systems.base import System
-from medtest.tasks.base import Case, CaseAnswer, Panel, task_of
+from medtest.tasks.base import Case, CaseAnswer, Panel, SystemInput, task_of
 
 PANEL = 300
 """Height of a panel in pixels; its width follows the image."""
@@ -57,8 +57,9 @@ _SMALL_TEXT, _SMALL_LINE = ImageFont.load_default(11), 14
 def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tuple[str, ...]:
     """Make cases of one seed again and draw them; called in a worker.
 
-    The systems are asked about the source and the follow-up alone, not about their whole batches, so that an outline
-    may differ from what was scored by a pixel that stood exactly at the threshold.
+    Answers that the run's folder keeps are drawn. Where it keeps none the systems are asked about the source and the
+    follow-up alone, not about their whole batches, so that an outline may differ from what was scored by a pixel that
+    stood exactly at the threshold.
 
     Returns:
         What could not be drawn, in words.
@@ -72,12 +73,13 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
     known: dict[tuple[int, int], SystemAnswer] = {}
     attacked = any(isinstance(relation, CraftedRelation) for relation in parts.relations.values())
     for strip in task.strips:
-        for index in (0, strip.case):
+        for index, stored in zip((0, strip.case), strip.stored, strict=True):
             key = (parts.whose(cases[index], strip.system), index)
             if key not in made:
                 made[key] = parts.make(seed, cases[index], strip.system)
             if (strip.system, index) not in known:
-                known[strip.system, index] = _answer(systems[strip.system], made[key])
+                kept = _restored(stored, seed, made[key])
+                known[strip.system, index] = kept or _answer(systems[strip.system], made[key])
         before, after = (
             answer if held is None else replace(answer, output=held)
             for answer, held in zip(
@@ -119,6 +121,17 @@ def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montag
     ]
     names = [system.record_name for system in systems]
     save(draw_montage(seed, rows, names, title=montage.title), Path(montage.file))
+
+
+def _restored(stored: bytes | None, seed: PreparedSeed, case: MadeCase) -> SystemAnswer | None:
+    """Return an answer that the run's folder keeps; None where there is none, or it cannot be read."""
+    if stored is None or case.follow is None:
+        return None
+    shown = SystemInput(image=case.follow.image, spec=case.spec, classes=case.classes)
+    try:
+        return SystemAnswer(output=case.task.restore(stored, seed, shown))
+    except Exception:  # noqa: BLE001 - a task may be anybody's plug-in; the system is asked instead
+        return None
 
 
 def _answer(system: System, case: MadeCase) -> SystemAnswer:

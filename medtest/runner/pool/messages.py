@@ -43,6 +43,7 @@ class Job:
         word_key: Key by which words of prompts are hidden, or None where they are shown.
         batch_seconds: Longest time for one batch of a reader that reads in processes of its own.
         readers: How many such processes, on a CPU; 0 for one a core.
+        as_needed: Systems are opened when one is asked, which drawing pictures of stored answers never does.
         session: ``module:class`` of what does the work, a :class:`medtest.runner.units.session.Session`.
     """
 
@@ -65,6 +66,7 @@ class Job:
     word_key: bytes | None = None
     batch_seconds: float = 60.0
     readers: int = 0
+    as_needed: bool = False
     session: str = "medtest.runner.units.session:Session"
 
     @classmethod
@@ -159,6 +161,7 @@ class Strip:
         detail: Second line.
         words: Of questions: headings and texts that stand beside the pictures.
         answers: The answers to source and follow-up, where records hold them.
+        stored: What the folder keeps of those answers; the system is not asked again then.
     """
 
     system: int
@@ -168,6 +171,7 @@ class Strip:
     detail: str
     words: tuple[tuple[str, str], ...] = ()
     answers: tuple[Output | None, Output | None] = (None, None)
+    stored: tuple[bytes | None, bytes | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import overload
 
 import cv2
 import psutil
@@ -63,23 +64,15 @@ class Session:
         self.send(Device(device))
         self._build()
         self._systems = list(job.suite.build_systems().values())
-        for number, system in enumerate(self._systems):
-            if draws_calls(system) and not job.folders:
-                continue  # only pictures are drawn, for which nobody is asked
-            try:
-                if draws_calls(system):
-                    system.keep_in(Path(job.folders[number]), Path(job.shared), budget=job.budget, cache=job.cache)
-                system.open(device=device, threads=job.threads)
-            except Exception as error:
-                raise _portable(error, f"The system {system.record_name!r} cannot be loaded") from error
+        self._shown = _SystemsAsNeeded(self._systems, lambda number: self._open_system(number, device))
+        if not job.as_needed:
+            list(self._shown)
         try:
             shared = Path(job.shared) if job.shared else None
             self.parts.open_reader(device=device, threads=job.threads, shared=shared, cache=job.cache)
         except Exception as error:
             raise _portable(error, "the suite's reader cannot be loaded") from error
-        torch = sys.modules.get("torch")
-        if torch is not None and device == "cpu" and self._own_process:
-            torch.set_num_threads(job.threads)
+        self._use_threads(device)
         crafts = job.suite.crafts
         outbox = Outbox(self.send, job.send_seconds)
         recorder = Recorder(parts=self.parts, systems=self._systems, maker=self._maker(), outbox=outbox)
@@ -88,7 +81,24 @@ class Session:
         self._asking = (
             AskingRunner(recorder, asking, self.names, self._memory, stage, job.batch_seconds) if asking else None
         )
-        self._units = UnitRunner(recorder, self._crafter(device, outbox) if crafts else None)
+        self._units = UnitRunner(recorder, self._crafter(device, outbox) if crafts and not job.as_needed else None)
+
+    def _open_system(self, number: int, device: str) -> None:
+        job, system = self._job, self._systems[number]
+        if draws_calls(system) and not job.folders:
+            return  # only pictures are drawn, for which nobody is asked
+        try:
+            if draws_calls(system):
+                system.keep_in(Path(job.folders[number]), Path(job.shared), budget=job.budget, cache=job.cache)
+            system.open(device=device, threads=job.threads)
+        except Exception as error:
+            raise _portable(error, f"The system {system.record_name!r} cannot be loaded") from error
+        self._use_threads(device)
+
+    def _use_threads(self, device: str) -> None:
+        torch = sys.modules.get("torch")
+        if torch is not None and device == "cpu" and self._own_process:
+            torch.set_num_threads(self._job.threads)
 
     def _maker(self) -> RowMaker:
         """Return what makes records of the job's suite."""
@@ -170,7 +180,7 @@ class Session:
             from medtest.runner.pictures.strips import draw_strips
 
             try:
-                errors = draw_strips(self.parts, self._systems, task)
+                errors = draw_strips(self.parts, self._shown, task)
             except OutputProblem as error:  # a full disk is no fault of a system's; the next call draws them
                 errors = (str(error),)
         self.send(Done(task.index, self._memory(), errors))
@@ -179,7 +189,7 @@ class Session:
         """Close the systems, once no task is left."""
         if self._asking is not None:
             self._asking.close()
-        closing = [system.close for system in (*self._systems, *self._extra)]
+        closing = [system.close for system in (*self._shown.opened(), *self._extra)]
         closing += [] if self.parts.reader is None else [self.parts.reader.close]
         for close in closing:
             with suppress(Exception):  # all records are safe; a system that fails to close harms nobody
@@ -188,6 +198,39 @@ class Session:
     def _memory(self) -> int:
         """Return the resident bytes of the process, 0 where it is not the worker's alone: others' leaks are not its."""
         return int(self._process.memory_info().rss) if self._own_process else 0
+
+
+class _SystemsAsNeeded(Sequence[System]):
+    """Systems that are opened when they are first taken.
+
+    Args:
+        systems: The systems.
+        open_one: Opens one, by its number.
+    """
+
+    def __init__(self, systems: Sequence[System], open_one: Callable[[int], None]) -> None:
+        self._systems, self._open = systems, open_one
+        self._opened: dict[int, System] = {}
+
+    def __len__(self) -> int:
+        return len(self._systems)
+
+    @overload
+    def __getitem__(self, index: int) -> System: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[System]: ...
+    def __getitem__(self, index: int | slice) -> System | Sequence[System]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        if index not in self._opened:
+            system = self._systems[index]
+            self._open(index)
+            self._opened[index] = system
+        return self._opened[index]
+
+    def opened(self) -> list[System]:
+        """Return those that were opened."""
+        return [*self._opened.values()]
 
 
 def _portable(error: Exception, what: str) -> Exception:
