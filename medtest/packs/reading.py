@@ -19,6 +19,7 @@ from medtest.files.zips import BOUNDS, BoundedZip, RefusedZip, ZipBounds
 from medtest.packs.contents import DATA, HEAD, MOST_HEAD, PackHead, check_names, no_pack, printable, read_head
 from medtest.packs.writing import check_target, folder_beside
 from medtest.results.records.wanted import RUN_FILE, SUITE_FILE
+from medtest.runner.records import answers
 from medtest.runner.records.case_set import FILE as CASES
 from medtest.runner.records.shard_scan import damage
 from medtest.suite.safety import read_suite
@@ -184,7 +185,8 @@ def _check_content(folder: Path, head: PackHead, where: str) -> None:
             raise no_pack(where, f"{path.name} that is no Parquet file") from error
         if size > MOST_RECORDS or footer.num_rows > MOST_ROWS:
             raise no_pack(where, f"{path.name} of {footer.num_rows:,} rows, {size / 1e9:,.0f} GB unpacked")
-        if path.name != CASES and (why := damage(path)):
+        whole = answers.damage if path.parent.name == answers.FOLDER else damage
+        if path.name != CASES and (why := whole(path)):
             raise no_pack(where, f"{path.name} that is {why}")
     if head.of_run is not None:
         _check_run(folder, head, where)

@@ -8,6 +8,8 @@ import shutil
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from pack_parts import checked, packed, reddish, resealed, rewritten, unpacked
@@ -18,6 +20,7 @@ from medtest.cli.tables import remake_tables
 from medtest.cli.terminal import console
 from medtest.errors import ExitCode, UserMistakes
 from medtest.files import file_sha256
+from medtest.runner.records.answers import damage
 
 
 def folder_of(result: medtest.Result) -> Path:
@@ -261,3 +264,23 @@ def test_a_composed_suite_that_swells_is_refused(run_pack: Path, tmp_path: Path)
     with pytest.raises(UserMistakes):
         unpacked(rewritten(run_pack, tmp_path / "p.zip", bomb), tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_stored_answers_travel_and_are_held_against_their_names(
+    finished: medtest.Result, run_pack: Path, tmp_path: Path
+) -> None:
+    def answers(path: Path) -> list[str]:
+        return [name for name in zipfile.ZipFile(path).namelist() if "/answers/" in name]
+
+    folder = folder_of(finished)
+    (name,) = answers(run_pack)
+    assert name.endswith(next((folder / "answers").iterdir()).name)
+    assert answers(packed(tmp_path / "bare.zip", f"run={folder}", "images=false")) == []
+    (own,) = unpacked(run_pack, tmp_path / "other").glob("outputs/*/*/*/answers/*.parquet")
+    assert damage(own) == ""
+    table = pq.read_table(own)
+    changed = pa.array([b"another", *table["answer"].to_pylist()[1:]], pa.binary())
+    pq.write_table(table.set_column(2, table.schema.field(2), changed), own)
+    assert damage(own) == "not what was written"
+    own.write_bytes(b"PAR1 and no more")
+    assert damage(own) == "damaged"

@@ -121,6 +121,22 @@ def _damaged(path: Path) -> bool:
         return True
 
 
+def damage(path: Path) -> str:
+    """Return what is wrong with a pack, each of whose answers is held against its name; "" for nothing."""
+    try:
+        with pq.ParquetFile(path) as file:
+            if not file.schema_arrow.equals(_SCHEMA, check_metadata=False):
+                return "no pack of answers"
+            for group in range(file.metadata.num_row_groups):
+                table = file.read_row_group(group, use_threads=False)
+                pairs = zip(table["sha256"].to_pylist(), table["answer"].to_pylist(), strict=True)
+                if not all(_whole(data, str(name).encode()) for name, data in pairs):
+                    return "not what was written"
+    except (pa.ArrowException, OSError):
+        return "damaged"
+    return ""
+
+
 def _groups(rows: list[tuple[str, str, bytes]]) -> Iterator[list[tuple[str, str, bytes]]]:
     group: list[tuple[str, str, bytes]] = []
     size = 0
