@@ -38,7 +38,7 @@ def _data_mistake(data: str) -> Mistake | None:
         return None
     found, nearest, fix = data, None, ""
     if path.is_file():
-        found = f"{data}, which is a file"
+        found = f"a file: {data}"
         packed = path.name.lower().endswith(_ARCHIVES)
         folder = holds_pairs(path.parent.absolute()) or path.parent
         fix = "unpack it and type the folder that comes out" if packed else f"type the folder: data={folder}"

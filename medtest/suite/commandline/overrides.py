@@ -113,7 +113,7 @@ def prepare(tokens: Sequence[str], *, multirun: bool = False, configs: Sequence[
     """
     ready = Prepared(texts=cache(lambda: text_keys(tokens, system_infos(configs))))
     without: list[str] = []
-    whole, split = split_by_spaces(tokens)
+    whole, split = split_by_spaces(tokens, holds_key)
     ready.mistakes.extend(split)
     for token in whole:
         _one(token, ready, without, multirun=multirun)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from medtest.api.redact import redact, without_users
 from medtest.errors import Mistake
 from medtest.suite.safety import short
 
@@ -15,11 +16,12 @@ _SPACE_AFTER = re.compile(r"([,:])\s+")
 _OPENING, _CLOSING = "[{(", "]})"
 
 
-def split_by_spaces(tokens: Sequence[str]) -> tuple[list[str], list[Mistake]]:
+def split_by_spaces(tokens: Sequence[str], hides: Callable[[str], bool]) -> tuple[list[str], list[Mistake]]:
     """Take out of a command line what spaces split.
 
     Args:
         tokens: What was typed, as the shell split it.
+        hides: Tells a token whose value may be a key, which is not repeated.
 
     Returns:
         The tokens that are whole, and one mistake for each group of words that belong together.
@@ -30,7 +32,7 @@ def split_by_spaces(tokens: Sequence[str]) -> tuple[list[str], list[Mistake]]:
     while start < len(tokens):
         count = _around_equals(tokens[start : start + 3]) or _inside_value(tokens[start:])
         if count > 1:
-            mistakes.append(_mistake(tokens[start : start + count]))
+            mistakes.append(_mistake(tokens[start : start + count], hides))
         else:
             whole.append(tokens[start])
         start += max(1, count)
@@ -78,13 +80,11 @@ def _depth(text: str) -> int:
     return depth
 
 
-def _mistake(words: Sequence[str]) -> Mistake:
-    from medtest.suite.commandline.command import without_keys
-
+def _mistake(words: Sequence[str], hides: Callable[[str], bool]) -> Mistake:
     joined = " ".join(words)
     key, _, value = joined.partition("=")
     key, value = key.strip(), value.strip()
-    token = without_keys(f"{key}={value}")
+    token = f"{key}=…" if hides(joined) else redact(without_users(f"{key}={value}", "…@"))
     closed = _SPACE_AFTER.sub(r"\1", token)
     fix = f"remove the space{'s' * (len(words) > 2)}: {shlex.quote(closed) if ' ' in closed else closed}"
     if " " in value:

@@ -136,7 +136,7 @@ def test_one_of_two_folders_is_given(said, folder: str) -> None:
 def test_a_file_is_given(said) -> None:
     root = _pictures(Path("mine").absolute(), a=_mask(255))
     text = said(f"data={root / 'images' / 'a.png'}", "plan=true")
-    assert "a.png, which is a file\n" in text
+    assert "  found:   a file: /" in text
     assert f"to mend: type the folder: data={root}\n" in text
     Path("set.zip").write_bytes(b"")
     assert "unpack it" in said("data=set.zip")
