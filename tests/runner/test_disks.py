@@ -22,7 +22,10 @@ from medtest.files.written import LIST
 from medtest.runner import Limits
 from medtest.suite.sharding import Shard
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning"),  # a worker's traceback
+]
 OFTEN = Limits(samples=0, shard_rows=4)
 
 
