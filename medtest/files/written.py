@@ -152,6 +152,9 @@ class WrittenFiles:
         if known == self._known and (self._folder / LIST).is_file():
             return
         self._known = known
+        if not known:  # nothing here is medtest's any more, not even a list of names
+            (self._folder / LIST).unlink(missing_ok=True)
+            return
         text = json.dumps({_KEY: dict(sorted(known.items()))}, indent=0, ensure_ascii=False)
         _put(self._folder / LIST, f"{text}\n".encode())
 
