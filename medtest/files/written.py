@@ -217,9 +217,9 @@ def claim(folder: Path, option: str) -> None:
         UserMistakes: It holds something else, or is none.
         OSError: It cannot be made.
     """
-    if folder.is_dir() and ((folder / LIST).is_file() or not any(folder.iterdir())):
-        pass
-    elif os.path.lexists(folder):
+    known = read_object(folder / LIST).get(_KEY)
+    claimed = isinstance(known, dict) and LIST in known  # not merely a folder with some file of medtest's
+    if os.path.lexists(folder) and not (folder.is_dir() and (claimed or not any(folder.iterdir()))):
         raise Mistake(
             where="command line",
             key=option,
@@ -228,5 +228,5 @@ def claim(folder: Path, option: str) -> None:
             fix=f"choose another {option}",
         ).as_error()
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / LIST).is_file():
+    if not claimed:
         WrittenFiles(folder).expect([LIST])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from medtest.errors import UserMistakes
-from medtest.files.written import LIST, WrittenFiles
+from medtest.files.written import LIST, WrittenFiles, claim
 
 
 def names(folder: Path) -> list[str]:
@@ -99,3 +99,14 @@ def test_what_is_being_drawn_is_ours_whatever_it_holds(tmp_path: Path) -> None:
     (tmp_path / "strip.png").write_bytes(b"half")
     WrittenFiles(tmp_path).remove(["strip.png", "mine.png"])
     assert [path.name for path in tmp_path.iterdir()] == ["mine.png"]  # nor is there a list of what was there
+
+
+def test_a_folder_is_claimed_once_and_not_from_a_user(tmp_path: Path) -> None:
+    claim(tmp_path / "new", "out")
+    (tmp_path / "new" / "state").write_text("ours")
+    claim(tmp_path / "new", "out")
+    WrittenFiles(tmp_path / "theirs").write({"sheet.png": b"1"})  # one file of ours in a folder of theirs
+    (tmp_path / "file").write_text("mine")
+    for name in ("theirs", "file"):
+        with pytest.raises(UserMistakes, match="which holds something else|a file"):
+            claim(tmp_path / name, "out")
