@@ -34,14 +34,14 @@ _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 def log_inputs(client: MlflowClient, run: Any, child: Child) -> None:
     """Log the seeds as a data set, and the logged model that was tested, unless the run holds both."""
     held = {one.dataset.digest for one in run.inputs.dataset_inputs} if run.inputs else set()
-    seeds = [] if child.seeds is None or child.seeds.empty else [_seeds(child)]
+    seeds = [] if child.seeds is None or child.seeds.empty else [_seeds(child, child.seeds)]
     new = [one for one in seeds if one.dataset.digest not in held]
     models = _models(client, child.model_id)
     if new or models:
         client.log_inputs(run.info.run_id, datasets=new or None, models=models or None)
 
 
-def _seeds(child: Child) -> Any:
+def _seeds(child: Child, table: pd.DataFrame) -> Any:
     from mlflow.data import pandas_dataset
     from mlflow.data.code_dataset_source import CodeDatasetSource
     from mlflow.entities import DatasetInput, InputTag
@@ -49,7 +49,7 @@ def _seeds(child: Child) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dataset = pandas_dataset.from_pandas(
-            child.seeds,
+            table,
             # a source of our own: MLflow's default would note the script's path and the git commit
             source=CodeDatasetSource(tags={"medtest.seeds": child.seeds_name}),
             name=child.seeds_name,
@@ -105,6 +105,25 @@ def staged(child: Child, run: Any) -> Iterator[list[tuple[Path, str]]]:
         if archived:
             files.append((_archive(folder / ARCHIVE, archived), ""))
         yield files
+
+
+def send_files(client: MlflowClient, run: Any, files: Sequence[tuple[Path, str]]) -> None:
+    """Send files to a run, in one request each.
+
+    Args:
+        client: The store's.
+        run: The run as the store gave it; a client that is told its id alone asks once more where its files go.
+        files: Files and the artifact folder of each.
+    """
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+    if client.tracking_uri.startswith("databricks"):  # there the address lacks the profile
+        for path, place in files:
+            client.log_artifact(run.info.run_id, str(path), place or None)
+        return
+    store: Any = get_artifact_repository(run.info.artifact_uri, tracking_uri=client.tracking_uri)
+    for path, place in files:
+        store.log_artifact(str(path), place or None)
 
 
 def _table(folder: Path, name: str, table: pd.DataFrame) -> tuple[Path, str]:

@@ -18,7 +18,7 @@ from medtest import signals
 from medtest.errors import NotTracked
 from medtest.paths import STORE, store_uri
 from medtest.tracking import runs_page
-from medtest.tracking.artifacts import file_tags, log_inputs, staged
+from medtest.tracking.artifacts import file_tags, log_inputs, send_files, staged
 from medtest.tracking.child import Begun, Child
 from medtest.tracking.making import make_run
 from medtest.tracking.params import VALUE_LENGTH, clean_params, metric_name
@@ -294,8 +294,7 @@ class Tracker:
         run_id, kept = run.info.run_id, run.data.params
         log_inputs(self._client, run, child)
         with staged(child, run) as files:
-            for path, place in files:
-                self._client.log_artifact(run_id, str(path), place or None)
+            send_files(self._client, run, files)
         date = time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.info.start_time / 1000))
         params = {key: value for key, value in clean_params(child.params).items() if key not in kept}
         points = as_points(child.metrics)

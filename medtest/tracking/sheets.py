@@ -62,8 +62,8 @@ def _below_one_another(pictures: Sequence[LoggedPicture]) -> Image:
 
     drawn = []
     for picture in pictures:
-        with Image.open(picture.path) as image:
-            shown = image.convert("RGB")
+        with Image.open(picture.path) as opened:
+            shown = opened.convert("RGB")
         shown.thumbnail((_WIDTH, _WIDTH))
         drawn.append(shown)
     height = sum(image.height for image in drawn) + _GAP * (len(drawn) - 1)
