@@ -64,11 +64,14 @@ def noise_beside(light: NDArray[np.uint8], counts: NDArray[np.intp], *, lossless
     """
     few = lossless and is_drawn(counts)
     found = plateaus(light, counts, few=few)
-    near = int(counts[_NEAR_LEVELS].sum())
-    if counts[0] + counts[WHITE:].sum() < _BLACK_AND_WHITE * light.size:
+    fits = _is_one_class(found)
+    if fits and not few:
+        return 0.0
+    near = int(counts[_IDS + 1 : _NEAR + 1].sum() + counts[255 - _NEAR : WHITE].sum())
+    if near and counts[0] + counts[WHITE:].sum() < _BLACK_AND_WHITE * light.size:
         near = 0
-    if _is_one_class(found):
-        return near / light.size if few else 0.0
+    if fits:
+        return near / light.size
     if near:
         side = 2 * max(3, math.ceil(_REACH * min(light.shape))) + 1
         reach = np.ones((side, side), np.uint8)

@@ -33,7 +33,8 @@ def check_needed(sources: Iterable[SeedSource], needed: Collection[SeedKey], *, 
     lines: list[str] = []
     for source in sources:
         faults = source.faults()
-        stopping, rest = [], []
+        stopping: list[SeedProblem] = []
+        rest: list[SeedProblem] = []
         for key, problems in faults.of_seeds.items():
             (stopping if key in needed else rest).extend(problems)
         if faults.others:

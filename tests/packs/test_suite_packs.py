@@ -218,6 +218,7 @@ def test_data_of_a_pack_do_not_lead_out_of_it(tmp_path: Path) -> None:
     data, suite = pictures(tmp_path / "data", 2), team(tmp_path / "suites")
     file = packed(tmp_path / "p.zip", f"suite={suite}", f"data={data}", "images=true")
     for what in ("file", "further file", "folder"):
+        (tmp_path / what).mkdir()
         images = unpacked(file, tmp_path / what / "pack") / "data" / "images"
         outside = tmp_path / what / "secret"
         if what == "folder":

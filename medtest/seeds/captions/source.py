@@ -134,13 +134,13 @@ class Captions(FiledPrompts):
         unread: list[BadRow] = []
         chosen = self._chosen(by_image, unread)
         wrong: dict[str, list[BadRow]] = {}
-        for row in (*bad, *unread):
-            wrong.setdefault(_image_of(row), []).append(row)
+        for broken in (*bad, *unread):
+            wrong.setdefault(_image_of(broken), []).append(broken)
         skip = self.settings.on_bad_seed == "skip"
         images = sorted({**by_image, **({} if skip else wrong)}, key=natural_key)
         ids = dict(zip(images, distinct_ids(images), strict=True))
-        for row in (*bad, *unread) if skip else ():
-            self._keep_place("", row, where, found)
+        for broken in (*bad, *unread) if skip else ():
+            self._keep_place("", broken, where, found)
         for image in images:
             if image in wrong and not skip:  # which of its captions is asked may hang on the broken one
                 first, *others = wrong[image]
