@@ -87,8 +87,8 @@ def inspect_path(path: Path, *, progress: Progress | None = None, pixel_seconds:
         if not path.is_dir():
             raise BadFileError("does not exist")
         with kept_looks(pixel_seconds) as looks:
-            found = _inspect_folder(path, progress or (lambda _done, _total: None))
-            return replace(found, notes=(*found.notes, *unread_notes(looks)))
+            inspection = _inspect_folder(path, progress or (lambda _done, _total: None))
+            return replace(inspection, notes=(*inspection.notes, *unread_notes(looks)))
     except (BadFileError, LayoutError, OSError) as error:
         found = f"{shown(path)} {error.strerror if isinstance(error, OSError) else error}"
         allowed = "a folder with images, or an archive (.zip, .tar, .tar.gz …)"
