@@ -26,11 +26,11 @@ def feeding(relations: Mapping[str, Relation], name: str) -> tuple[str, ...]:
     most = max((scale_of(relation, severity) or 0.0 for severity in relation.severities()), default=0.0)
     return tuple(
         other
-        for other, one in relations.items()
-        if one.beside_attacks
-        and not getattr(one, "gathers", False)
-        and not (_named(relation) and isinstance(one, CraftedRelation) and not _named(one))
-        and any((scale_of(one, severity) or most + 1) <= most for severity in one.severities())
+        for other, attack in relations.items()
+        if attack.beside_attacks
+        and not getattr(attack, "gathers", False)
+        and not (_named(relation) and isinstance(attack, CraftedRelation) and not _named(attack))
+        and any((scale_of(attack, severity) or most + 1) <= most for severity in attack.severities())
     )
 
 

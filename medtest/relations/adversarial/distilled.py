@@ -35,12 +35,12 @@ def distilled_search(batch: AttackBatch, probe: Probe, *, tries: int) -> SearchR
         probe: Of the system; scores are enough.
         tries: How often the system is asked about each image at most; at least 4.
     """
-    found, queries = [], []
+    images, queries = [], []
     for row in range(len(batch.images)):
         image, asked = _search(batch.part(torch.tensor([row])), probe, max(1, tries // len(_GRIDS) - 1))
-        found.append(image)
+        images.append(image)
         queries.append(asked)
-    return SearchResult(images=torch.cat(found), queries=queries, zero_gradient=[None] * len(queries))
+    return SearchResult(images=torch.cat(images), queries=queries, zero_gradient=[None] * len(queries))
 
 
 def _search(batch: AttackBatch, probe: Probe, each: int) -> tuple[Tensor, int]:
@@ -71,16 +71,16 @@ def _search(batch: AttackBatch, probe: Probe, each: int) -> tuple[Tensor, int]:
 def _losses(probe: Probe, images: Tensor, loss: object) -> Tensor:
     logits = probe.logits(images)
     rows = torch.zeros(len(images), dtype=torch.int64, device=images.device)
-    found: Tensor = loss(logits, rows)  # type: ignore[operator]
-    return found
+    losses: Tensor = loss(logits, rows)  # type: ignore[operator]
+    return losses
 
 
 def _fitted(signs: Tensor, scores: Tensor) -> Tensor:
     """Return the weights of a ridge regression of scores on signs, float64, one for each column."""
     away = scores - scores.mean()
     gram = signs @ signs.T + _RIDGE * len(signs) * torch.eye(len(signs), dtype=signs.dtype, device=signs.device)
-    found: Tensor = signs.T @ torch.linalg.solve(gram, away)
-    return found
+    weights: Tensor = signs.T @ torch.linalg.solve(gram, away)
+    return weights
 
 
 def _spread(patches: Tensor, image: Tensor) -> Tensor:

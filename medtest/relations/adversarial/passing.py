@@ -31,7 +31,7 @@ _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 class _Passing(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, given: Tensor, value: Tensor, slope: Tensor | float) -> Tensor:
+    def forward(ctx: Any, tensor: Tensor, value: Tensor, slope: Tensor | float) -> Tensor:
         ctx.slope = slope
         return value.clone()
 
@@ -60,42 +60,42 @@ class PassingGradients(TorchFunctionMode):
         """Call ``func``; see the class."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        given = args[0] if args else None
-        if isinstance(given, Tensor) and given.dtype == torch.bool:
-            return self._of_threshold(func, given, args, kwargs)
-        if not (isinstance(given, Tensor) and given.is_floating_point() and given.requires_grad):
+        tensor = args[0] if args else None
+        if isinstance(tensor, Tensor) and tensor.dtype == torch.bool:
+            return self._of_threshold(func, tensor, args, kwargs)
+        if not (isinstance(tensor, Tensor) and tensor.is_floating_point() and tensor.requires_grad):
             return func(*args, **kwargs)
         if name in _COMPARED:
             value = func(*args, **kwargs)
-            self._soft[id(value)] = (value, given, _COMPARED[name])  # kept alive: its id stays its own
+            self._soft[id(value)] = (value, tensor, _COMPARED[name])  # kept alive: its id stays its own
             return value
         written = name.endswith("_") and not name.startswith("__")
         plain = name.removesuffix("_") if written else name
         if plain in _STEPS or (plain in ("div", "divide") and kwargs.get("rounding_mode")):
             divisor = args[1] if len(args) > 1 and "div" in plain else 1.0
             slope = 1.0 / divisor.detach() if isinstance(divisor, Tensor) else 1.0 / divisor
-            return self._passed(func, given, args, kwargs, slope=slope, written=written)
+            return self._passed(func, tensor, args, kwargs, slope=slope, written=written)
         if plain in _CASTS or (plain in ("to", "type") and _whole(args, kwargs)):
-            return self._passing(given, func(*args, **kwargs).to(given.dtype), 1.0)
+            return self._passing(tensor, func(*args, **kwargs).to(tensor.dtype), 1.0)
         if plain == "quantize_per_tensor":
-            return self._passing(given, func(*args, **kwargs).dequantize(), 1.0)
+            return self._passing(tensor, func(*args, **kwargs).dequantize(), 1.0)
         if self._leaky and (plain in _SHUT or plain in _SATURATED):
             slope_of = _SATURATED.get(plain)
             return self._passed(
                 func,
-                given,
+                tensor,
                 args,
                 kwargs,
-                slope=slope_of or _shut(given),
+                slope=slope_of or _shut(tensor),
                 written=written or _in_place(plain, args, kwargs),
             )
         return func(*args, **kwargs)
 
-    def _of_threshold(self, func: Any, given: Tensor, args: Any, kwargs: Any) -> Any:
+    def _of_threshold(self, func: Any, tensor: Tensor, args: Any, kwargs: Any) -> Any:
         """Give what a comparison becomes as a number the slope of what was compared."""
         value = func(*args, **kwargs)
-        known = self._soft.get(id(given))
-        if known is None or not isinstance(value, Tensor) or value.dtype not in _FLOATS or value.shape != given.shape:
+        known = self._soft.get(id(tensor))
+        if known is None or not isinstance(value, Tensor) or value.dtype not in _FLOATS or value.shape != tensor.shape:
             return value
         name = getattr(func, "__name__", "")
         if name not in ("float", "double", "half", "to", "type", "type_as"):
@@ -106,28 +106,28 @@ class PassingGradients(TorchFunctionMode):
     def _passed(
         self,
         func: Any,
-        given: Tensor,
+        tensor: Tensor,
         args: Any,
         kwargs: Any,
         *,
         slope: float | Tensor | Callable[[Tensor], Tensor],
         written: bool,
     ) -> Tensor:
-        source = given.clone() if written else given
+        source = tensor.clone() if written else tensor
         with torch.no_grad():
             value = func(source.detach().clone() if written else source.detach(), *args[1:], **kwargs)
             here = slope(value).clamp_min(_LEAK) if callable(slope) else slope
         passed = self._passing(source, value, here)
-        return given.copy_(passed) if written else passed
+        return tensor.copy_(passed) if written else passed
 
-    def _passing(self, given: Tensor, value: Tensor, slope: float | Tensor) -> Tensor:
+    def _passing(self, tensor: Tensor, value: Tensor, slope: float | Tensor) -> Tensor:
         self.used = True
-        passed: Tensor = _Passing.apply(given, value, slope)
+        passed: Tensor = _Passing.apply(tensor, value, slope)
         return passed
 
 
-def _shut(given: Tensor) -> Callable[[Tensor], Tensor]:
-    source = given.detach().clone()
+def _shut(tensor: Tensor) -> Callable[[Tensor], Tensor]:
+    source = tensor.detach().clone()
     return lambda value: (value == source).to(value.dtype)
 
 
@@ -140,8 +140,8 @@ def _in_place(name: str, args: Any, kwargs: Any) -> bool:
 
 def _whole(args: Any, kwargs: Any) -> bool:
     """Whether a cast is to whole numbers."""
-    asked = [one for one in (*args[1:], *kwargs.values()) if isinstance(one, torch.dtype)]
-    return any(not one.is_floating_point and not one.is_complex and one != torch.bool for one in asked)
+    asked = [value for value in (*args[1:], *kwargs.values()) if isinstance(value, torch.dtype)]
+    return any(not kind.is_floating_point and not kind.is_complex and kind != torch.bool for kind in asked)
 
 
 class PassingProbe:
@@ -161,8 +161,8 @@ class PassingProbe:
     def logits(self, images: Tensor) -> Tensor:
         """Return the same logits, with gradients that pass."""
         with PassingGradients(leaky=self._leaky):
-            found: Tensor = self._probe.logits(images)
-        return found
+            logits: Tensor = self._probe.logits(images)
+        return logits
 
     def helps(self, images: Tensor) -> bool:
         """Return True if gradients pass somewhere that they would not have, and the answers stay the same.
@@ -174,8 +174,8 @@ class PassingProbe:
 
         try:
             with torch.enable_grad(), PassingGradients(leaky=self._leaky) as mode:
-                found = self._probe.logits(images.detach().requires_grad_())
+                logits = self._probe.logits(images.detach().requires_grad_())
             plain = self._probe.logits(images.detach())
         except Exception:  # noqa: BLE001 - the network may be anybody's; what it cannot work with is left as it is
             return False
-        return mode.used and found.requires_grad and same_answers(plain.detach(), found.detach())
+        return mode.used and logits.requires_grad and same_answers(plain.detach(), logits.detach())

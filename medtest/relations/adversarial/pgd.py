@@ -91,7 +91,7 @@ class Pgd(Attack[PgdLevel]):
         """Return steps and starts, and what is asked before and after."""
         steps = self.settings.levels[severity].steps
         best = self.settings.iterate == "best" or self.settings.restarts > 1
-        return self.settings.restarts * (steps + best) + 3
+        return self.settings.restarts * (steps + best) + 4
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """As of every attack, with what says how the steps go."""
@@ -181,7 +181,7 @@ class Fgsm(Attack[EpsilonLevel]):
 
     def network_passes(self, severity: int) -> int:
         """Return the step, and what is asked before and after."""
-        return 4
+        return 5
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """As of every attack, with the one step that it takes."""

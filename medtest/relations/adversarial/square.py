@@ -60,7 +60,7 @@ class Square(Attack[EpsilonLevel]):
 
     def network_passes(self, severity: int) -> int:
         """Return at most one a try, the start, and what is asked before and after."""
-        return self.settings.tries + 4
+        return self.settings.tries + 5
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """As of every attack, with how many squares are tried."""

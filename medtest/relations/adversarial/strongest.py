@@ -61,8 +61,8 @@ class Strongest(Attack[EpsilonLevel]):
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """As of every attack, with how long each of its parts searches."""
         settings = self.settings
-        said = {"steps": settings.steps, "restarts": settings.restarts, "tries": settings.tries}
-        return {**super().sample(seed, severity, rng), **said}
+        lengths = {"steps": settings.steps, "restarts": settings.restarts, "tries": settings.tries}
+        return {**super().sample(seed, severity, rng), **lengths}
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Attack in turn whatever is not wholly reached, and keep the worst of each image."""
@@ -90,8 +90,8 @@ class Strongest(Attack[EpsilonLevel]):
             ]
         for name in dict.fromkeys(name for _, name, _ in offered):
             by_row: dict[int, list[Any]] = {}
-            for row, given, image in offered:
-                if given == name:
+            for row, by, image in offered:
+                if by == name:
                     by_row.setdefault(row, []).append(image)
             for number in range(max(map(len, by_row.values()))):
                 chosen = {row: images[number] for row, images in by_row.items() if len(images) > number}

@@ -68,7 +68,7 @@ class _AutoPgd:
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Search with gradients averaged over the draws."""
-        found = auto_pgd(
+        searched = auto_pgd(
             drawn_logits(probe, self._draws),
             batch.images,
             mean_loss(losses_of(batch.goal, self._loss), self._draws),
@@ -78,7 +78,7 @@ class _AutoPgd:
             start=uniform_start(batch, salt=self._salt),
             within=batch.within,
         )
-        result = SearchResult.of(found)
+        result = SearchResult.of(searched)
         return SearchResult(
             images=result.images,
             queries=[count * self._draws for count in result.queries],
@@ -100,14 +100,16 @@ class _Passing(_AutoPgd):
         from medtest.errors import BadOutput
 
         try:
-            found = super().search(batch, PassingProbe(probe, leaky=self.name == LEAKY))
+            searched = super().search(batch, PassingProbe(probe, leaky=self.name == LEAKY))
         except (BadOutput, RuntimeError) as error:
             if isinstance(error, torch.cuda.OutOfMemoryError):
                 raise
             return SearchResult(
                 images=batch.images, queries=[1] * len(batch.images), zero_gradient=[None] * len(batch.images)
             )
-        return SearchResult(images=found.images, queries=found.queries, zero_gradient=[None] * len(found.images))
+        return SearchResult(
+            images=searched.images, queries=searched.queries, zero_gradient=[None] * len(searched.images)
+        )
 
 
 class _Surrogate:
@@ -151,7 +153,9 @@ def _averaged(probe: Probe, draws: int) -> Probe:
     return averaged
 
 
-def _drawn(found: SearchResult, draws: int) -> SearchResult:
+def _drawn(searched: SearchResult, draws: int) -> SearchResult:
     return SearchResult(
-        images=found.images, queries=[count * draws for count in found.queries], zero_gradient=found.zero_gradient
+        images=searched.images,
+        queries=[count * draws for count in searched.queries],
+        zero_gradient=searched.zero_gradient,
     )

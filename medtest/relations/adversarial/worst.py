@@ -68,8 +68,8 @@ class Worst:
     def starved(self) -> Tensor:
         """For which images gradients are mostly zero or cannot be had, bool B."""
         rows = range(len(self.zeros))
-        found = [row in self.blocked or self.zeros[row] > _MOSTLY for row in rows]
-        return torch.tensor(found, dtype=torch.bool, device=self._badness.device)
+        without = [row in self.blocked or self.zeros[row] > _MOSTLY for row in rows]
+        return torch.tensor(without, dtype=torch.bool, device=self._badness.device)
 
     def attack(self, part: AttackPart) -> None:
         """Have one attack look for images that are answered worse.
@@ -105,11 +105,11 @@ class Worst:
                 raise
             self.blocked[int(rows[0])] = _why(error)
 
-    def _take(self, rows: Tensor, own: AttackBatch, found: SearchResult, name: str) -> None:
-        shown = torch.cat([self._as_saved(own, number, image) for number, image in enumerate(found.images)])
+    def _take(self, rows: Tensor, own: AttackBatch, searched: SearchResult, name: str) -> None:
+        shown = torch.cat([self._as_saved(own, number, image) for number, image in enumerate(searched.images)])
         for number, row in enumerate(rows.tolist()):
-            self._queries[row] += found.queries[number]
-            zero = found.zero_gradient[number]
+            self._queries[row] += searched.queries[number]
+            zero = searched.zero_gradient[number]
             if zero is not None:
                 self.zeros[row] = float(np.nanmax([self.zeros[row], zero]))
         self.offer(rows, shown, name)
@@ -142,12 +142,12 @@ class Worst:
 
     def _note(self, row: int) -> str:
         random = f"answers do not repeat: gradients are averaged over {self._draws // 2} draws"
-        said = [random] if self._draws > 1 else []
+        notes = [random] if self._draws > 1 else []
         if row in self.blocked:
-            said.append(f"{self.blocked[row]}: a surrogate of its scores and Square instead")
+            notes.append(f"{self.blocked[row]}: a surrogate of its scores and Square instead")
         elif self.zeros[row] > _MOSTLY:
-            said.append("most gradients are zero: a surrogate of its scores beside")
-        return "; ".join(said)
+            notes.append("most gradients are zero: a surrogate of its scores beside")
+        return "; ".join(notes)
 
     def _as_saved(self, batch: AttackBatch, number: int, image: Tensor) -> Tensor:
         epsilon = float(batch.epsilon[number]) * 255
@@ -160,9 +160,9 @@ class Worst:
         reached = torch.stack([batch.goal.reached(logits) for logits in drawn]).double().mean(dim=0)
         margins = torch.stack([batch.goal.losses("margin", logits) for logits in drawn]).double().mean(dim=0)
         margin = torch.tanh(margins) / 2 + 0.5  # between 0 and 1: it only breaks ties
-        one = 2.0 * batch.goal.parts * self._draws  # so that one more wrong answer counts more than any margin
-        found = torch.where(reached >= 1, _WHOLE, reached * one) + margin
-        return found.nan_to_num(nan=-1.0)
+        weight = 2.0 * batch.goal.parts * self._draws  # so that one more wrong answer counts more than any margin
+        badness = torch.where(reached >= 1, _WHOLE, reached * weight) + margin
+        return badness.nan_to_num(nan=-1.0)
 
 
 def _why(error: Exception) -> str:

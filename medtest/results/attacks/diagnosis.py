@@ -112,12 +112,12 @@ def _share(cases: pd.DataFrame, part: object, whole: object) -> Share:
     if not wholes.any():
         return _mean(())
     own = wholes > 0
-    found = rates(place_of(cases.loc[own]), parts[own], wholes[own], independent=bool((wholes[own] == 1).all()))
+    measured = rates(place_of(cases.loc[own]), parts[own], wholes[own], independent=bool((wholes[own] == 1).all()))
     at = (-1, 0, 0)
-    low, high = float(found.low[at]), float(found.high[at])
+    low, high = float(measured.low[at]), float(measured.high[at])
     if np.isnan(low):
-        low, high = wilson_of_rate(float(found.rate[at]), float(own.sum()))
-    return Share(value=float(found.rate[at]), low=low, high=high)
+        low, high = wilson_of_rate(float(measured.rate[at]), float(own.sum()))
+    return Share(value=float(measured.rate[at]), low=low, high=high)
 
 
 def place_of(cases: pd.DataFrame, roles: Sequence[str] = ()) -> Places:
@@ -163,10 +163,10 @@ def warnings_of(cases: pd.DataFrame, roles: Mapping[str, str]) -> Iterator[str]:
         share, true = counts[most] / len(own), float((own["expected"].astype(str) == names[most]).mean())
         if share >= ONE_CLASS and share >= true + _ABOVE_TRUTH:
             mostly.setdefault(names[most] or NOTHING, []).append(f"{counts[most]:,} of {len(own):,} {where}")
-        found = diagnosis_of(own)
-        if found is not None and found.guessed:
-            ends = f"{100 * found.balanced.low:.0f} to {100 * found.balanced.high:.0f}"
-            guessed.append(f"{where} ({100 * found.balanced.value:.1f} %, {ends})")
+        diagnosis = diagnosis_of(own)
+        if diagnosis is not None and diagnosis.guessed:
+            ends = f"{100 * diagnosis.balanced.low:.0f} to {100 * diagnosis.balanced.high:.0f}"
+            guessed.append(f"{where} ({100 * diagnosis.balanced.value:.1f} %, {ends})")
     for answer, images in mostly.items():
         yield f"answers {answer} on {', '.join(images)}"
     if guessed:

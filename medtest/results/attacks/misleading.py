@@ -33,11 +33,11 @@ def misleading(records: Records, settings: Sequence[Setting], pairs: PairedCases
         pairs: Pairs their cases.
         dataset: Number of the data set.
     """
-    found = list(_compared(records, settings, pairs, dataset))
-    if not found:
+    compared = list(_compared(records, settings, pairs, dataset))
+    if not compared:
         why = "no attack along gradients stands beside noise, a search, transfer or strongest at the same ε"
         return Found(check=MISLEADING, verdict=NOT_CHECKED, why=why)
-    rival, difference, bound = max(found, key=lambda one: float(np.nan_to_num(one[1].low, nan=-np.inf)) - one[2])
+    rival, difference, bound = max(compared, key=lambda pair: float(np.nan_to_num(pair[1].low, nan=-np.inf)) - pair[2])
     words = (
         f"{pairs.graded.measure} {difference.first:.3f} under all attacks along gradients within ε = "
         f"{rival.epsilon:g}/255, {difference.second:.3f} under {rival.words}: {difference.words}, "
@@ -64,8 +64,8 @@ def _compared(
         known = rival.part == STRONGEST and rival.role == WHITE and bool((by[rival.rows] != "").any())
         if rival.targeted or not (known or rival.role in (NOISE, BLACK, TRANSFER, GENERATOR) or _unknown(rival, by)):
             continue
-        within = [rows for one, rows in plain if one.epsilon <= rival.epsilon and one.norm == rival.norm]
-        if not any(one.part != STRONGEST and one.epsilon <= rival.epsilon for one, _ in plain) or not within:
+        within = [rows for white, rows in plain if white.epsilon <= rival.epsilon and white.norm == rival.norm]
+        if not any(white.part != STRONGEST and white.epsilon <= rival.epsilon for white, _ in plain) or not within:
             continue
         gradients = pairs.least_right(within, dataset)
         if known:
@@ -81,7 +81,7 @@ def _compared(
 def _plain(settings: Sequence[Setting], by: NDArray[np.object_]) -> list[tuple[Setting, NDArray[np.int64]]]:
     """Return the attacks along plain gradients with their follow-ups; of ``strongest`` those that it found so."""
     names = _names(settings)
-    found = []
+    plain = []
     for setting in settings:
         if setting.role != WHITE or setting.targeted:
             continue
@@ -89,13 +89,13 @@ def _plain(settings: Sequence[Setting], by: NDArray[np.object_]) -> list[tuple[S
         if setting.part == STRONGEST:
             rows = rows[np.isin(by[rows], names)]
         if rows.size:
-            found.append((setting, rows))
-    return found
+            plain.append((setting, rows))
+    return plain
 
 
 def _names(settings: Sequence[Setting]) -> list[str]:
     """Return what records call attacks along plain gradients."""
-    white = {one.relation for one in settings if one.role == WHITE and one.part != STRONGEST}
+    white = {setting.relation for setting in settings if setting.role == WHITE and setting.part != STRONGEST}
     return [PLAIN, *sorted(white)]
 
 

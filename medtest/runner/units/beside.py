@@ -27,11 +27,11 @@ def beside(
     case = cases[index]
     names = feeding(relations, case.relation)
     most = scale_of(relations[case.relation], case.severity)
-    found: list[tuple[str, Image]] = []
+    images: list[tuple[str, Image]] = []
     for place, other in enumerate(cases if most is not None else ()):
         if other.relation in names and other.item == case.item:
             scale = scale_of(relations[other.relation], other.severity)
             follow = make(place).follow if scale is not None and most is not None and scale <= most else None
             if follow is not None:
-                found.append((other.relation, follow.image))
-    return found
+                images.append((other.relation, follow.image))
+    return images
