@@ -47,6 +47,19 @@ def test_severities_stand_beside_noise_of_the_same_epsilon(suite: str) -> None:
         assert {value for value in values if value < 64} <= floor, name
 
 
+@pytest.mark.parametrize(
+    "suite", ["adversarial_melanoma", "adversarial_retinopathy", "adversarial_chest", "adversarial_polyp"]
+)
+def test_strongest_stands_beside_pgd_of_the_same_epsilon(suite: str) -> None:
+    """A verdict on gradients can be given, and there is a row to be read instead."""
+    relations = load(suite, []).suite.build_relations()
+    epsilon = {
+        name: {relations[name].settings.levels[level].scale for level in relations[name].severities()}
+        for name in ("pgd", "strongest")
+    }
+    assert epsilon["strongest"] <= epsilon["pgd"]
+
+
 @pytest.mark.parametrize("suite", [*LABELS, *MASKS])
 def test_an_onnx_file_that_the_head_of_a_suite_brings_is_a_setting_there_is(suite: str) -> None:
     head = (Path(__file__).parents[1] / "suites" / f"{suite}.yaml").read_text(encoding="utf-8")

@@ -69,12 +69,13 @@ def test_an_unknown_layer_and_what_is_no_network_are_mistakes(tmp_path: Path, mo
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("chosen", ["relation:pgd,severity:2", "relation:strongest,severity:1"])
 def test_crafted_follow_ups_are_crafted_where_there_is_no_run_and_else_the_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    chosen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
-    typed = ["suite=adversarial_melanoma", "limit=1", "only=relation:pgd,severity:2", "track=false"]
+    typed = ["suite=adversarial_melanoma", "limit=1", f"only={chosen}", "track=false"]
     looked = ["inspect", *typed, "figures=0", "saliency=none", "embedding=none", "training_cases=0"]
     seen = []
     for command in (looked, ["run", *typed, "workers=1"], looked):
@@ -85,6 +86,7 @@ def test_crafted_follow_ups_are_crafted_where_there_is_no_run_and_else_the_runs(
     anew, kept = seen
     assert set(anew["pixels"]) == {"crafted anew"}
     assert set(kept["pixels"]) == {"the run's"}
+    np.testing.assert_allclose(anew["distance"], kept["distance"], rtol=1e-4)  # they are the same pixels
     # an attack of 4 levels moves the deepest layer far further than noise of its size
     deepest = kept[kept["layer"] == "conv_block5"].iloc[0]
     assert deepest["distance"] > 5 * deepest["noise_distance"]
