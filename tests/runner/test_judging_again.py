@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from judging_parts import AreaMasks, BrokenMasks, HalfMasks, LostBlobs, calls, judged_by, logged_suite
 from runner_helpers import assert_equal_records, go, records, script, wait_for
-from runner_parts import plan_of
+from runner_parts import make_suite, plan_of
 
-from medtest.errors import OutputProblem
+from medtest.errors import ExitCode, OutputProblem
 from medtest.files import file_sha256
 from medtest.report.finish import finish
 from medtest.results.records.common_cases import common_cases
@@ -22,7 +22,9 @@ from medtest.results.records.records_io import Records, read_table
 from medtest.results.tables import make_tables
 from medtest.runner import Limits, RunOutcome
 from medtest.runner.forecast import forecast
-from medtest.suite.model import Invocation, Privacy, Suite
+from medtest.suite.compose import load
+from medtest.suite.composed import with_composed
+from medtest.suite.model import Invocation, PairedGate, Privacy, Suite
 
 
 @pytest.fixture
@@ -212,3 +214,33 @@ def test_strips_show_stored_answers_and_ask_no_system(suite: Suite, log: Path, t
     silent = go(replace(suite, answers="none"), tmp_path / "silent", limits=shown).systems[0].folder
     assert {path.name: file_sha256(path) for path in (silent / "samples").glob("*.png")} == strips
     assert len(calls(log)) > 88
+
+
+def test_what_failed_with_its_source_runs_again_with_it(log: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "failed-once"
+    suite = make_suite(
+        seeds=1, systems={"bright": {"log": str(log), "fault": "nan", "when": "/source_", "once": str(mark)}}
+    )
+    failed = records(go(suite, tmp_path))
+    assert failed["verdict"][0] == "ERROR" and set(failed["verdict"][1:]) == {"SKIP"}
+    new = records(go(judged_by(suite, HalfMasks), tmp_path))
+    assert "ERROR" not in set(new["verdict"]) and set(new["oracle_revision"]) == {2}
+    assert_equal_records(new, records(go(judged_by(suite, HalfMasks), tmp_path / "fresh")))
+
+
+def test_a_score_that_is_typed_is_recorded() -> None:
+    plain = load("polyp_seg", ["model=pranet"])
+    assert "mean_dice_256" not in plain.own.build_oracle().recorded
+    typed = load("polyp_seg", ["model=pranet", "oracles.scores=[dice,mean_dice_256]"])
+    assert typed.view and "mean_dice_256" in typed.own.build_oracle().recorded
+    assert "mean_iou_256" not in typed.own.build_oracle().recorded
+    assert load("polyp_seg", ["model=pranet", "answers=maps"]).own.composed["answers"] == "maps"
+
+
+def test_a_gate_against_a_run_of_another_revision_is_not_held(suite: Suite, tmp_path: Path) -> None:
+    base = go(with_composed(replace(suite, seed=8)), tmp_path).systems[0].folder
+    gate = PairedGate(no_worse_than=str(base), score="dice")
+    later = replace(judged_by(suite, HalfMasks), gates=(gate,))
+    outcome = go(later, tmp_path)
+    done = finish(later, Invocation(home=tmp_path, quiet=True, track=False), outcome)
+    assert done.code == ExitCode.MISTAKE and "different revisions" in " ".join(done.problems)

@@ -11,6 +11,7 @@ from medtest.report.material import read_run
 from medtest.results.gates import GateResult, evaluate_paired, no_answer
 from medtest.results.records.judged import compared_records
 from medtest.results.records.records_io import Records
+from medtest.results.records.revisions import MixedRevisions
 from medtest.results.records.wanted import Wanted
 from medtest.suite.model import Gate, PairedGate
 
@@ -49,9 +50,12 @@ def judge_paired(gates: Sequence[Gate], own: Records, home: Path, folder: Path) 
                 reason = "; ".join(f"{one.found} is no other finished run" for one in error.mistakes)
                 found.append(no_answer(gate, reason))
                 continue
-            base = compared_records(other, Wanted.from_folder(other))
             called = f"{other.parent.parent.name}/{read_run(other).get('system') or other.parent.name}"
-            found.append(evaluate_paired(gate, base, own, f"{called} ({other.name[:8]})"))
+            try:
+                base = compared_records(other, Wanted.from_folder(other))
+                found.append(evaluate_paired(gate, base, own, f"{called} ({other.name[:8]})"))
+            except MixedRevisions as error:
+                found.append(no_answer(gate, str(error)))
     return tuple(found)
 
 

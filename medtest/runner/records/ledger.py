@@ -157,7 +157,10 @@ class RecordLedger:
             self.standing = standing(folder, found.parts, judged, total=total, row=row, maps=maps)
         again = np.isin(self._codes, _AGAIN)
         if self.standing is not None:
-            again = (again & ~self.standing.judge) | self.standing.ask
+            judge = self.standing.judge
+            # what failed with its source is run again with it, unless that is judged again as well
+            spared = judge & ((self._codes != Code.SOURCE_FAILED) | judge[np.arange(total) // row * row])
+            again = (again & ~spared) | self.standing.ask
         self._todo = (chosen & again).astype(np.uint8)
         self._chosen = chosen
         self._width = places.width
