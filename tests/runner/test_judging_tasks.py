@@ -61,7 +61,9 @@ def test_what_was_crafted_is_not_crafted_again(tmp_path: Path) -> None:
     ("name", "typed", "oracle"),
     [
         ("denoising", [*SMALL_PICTURES, "model=median", "relations.gaussian_noise.severities=[1,3]"], LaterQuality),
-        ("liver", ["model=region_growing", "seeds.abdomens.count=1"], LaterRegions),
+        pytest.param(
+            *("liver", ["model=region_growing", "seeds.abdomens.count=1"], LaterRegions), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_series(name: str, typed: list[str], oracle: type[Oracle], tmp_path: Path) -> None:

@@ -229,6 +229,8 @@ def _false_regions(predicted: Bytes, shared_map: Bytes, area: int, shared: int) 
     if box is None:
         return 0
     count, labels = _components(np.ascontiguousarray(predicted[box]))
+    if count == 2:  # one region, which is large enough: nothing has to be counted
+        return int(not shared)
     large = _sizes(labels, count, None) >= least
     large[0] = False
     if shared:
