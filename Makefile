@@ -60,7 +60,7 @@ s3: requirements-s3.lock pyproject.toml $(STAMP)
 	$(PYTHON) -m venv $(S3)
 	$(subst $(BIN)/python,$(S3)/bin/python,$(call INSTALL,--require-hashes -r requirements-s3.lock))
 	$(subst $(BIN)/python,$(S3)/bin/python,$(call INSTALL,--no-deps -e .))
-	$(TESTENV) $(S3)/bin/python -m pytest -q -m "" tests/test_data_url.py tests/test_data_url_runs.py
+	$(TESTENV) $(S3)/bin/python -m pytest -q -m "" tests/suite/test_data_url.py tests/suite/test_data_url_runs.py
 
 lint: $(TESTS)
 	$(BIN)/ruff check .

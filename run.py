@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 if __name__ == "__main__":  # before the imports, which take seconds; a worker imports this file under another name
-    from medtest import signals
+    from medtest.runner.reporting import signals
 
     signals.at_start()
 

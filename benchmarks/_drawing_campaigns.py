@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from math import comb
 
-from medtest.cases import UNCHANGED, Address, Prompt
-from medtest.errors import NotApplicable
-from medtest.plugins import part
+from medtest.core.cases import UNCHANGED, Address, Prompt
+from medtest.core.errors import NotApplicable
+from medtest.core.plugins import part
+from medtest.core.scenes import Pool, Scene, SeenEntity, Triple, difference
 from medtest.preparation.prepare import prepare
 from medtest.results.cube.intervals import paired_score, wilson_ends
 from medtest.runner.units.asker import answer_seed
-from medtest.scenes import Pool, Scene, SeenEntity, Triple, difference
 from medtest.simlab.drawing.artist import Artist, Drawing, Drawings
 from medtest.simlab.drawing.defects import DrawingDefects
 from medtest.tasks.depict.rules import STRICT, JudgedPair, against_source, against_truth

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._clock import processor_seconds
-from medtest.cases import Ask, Seed, SeedRef
-from medtest.plugins import PartInfo, PartSettings, part
+from medtest.core.cases import Ask, Seed, SeedRef
+from medtest.core.plugins import PartInfo, PartSettings, part
+from medtest.language.questions.questions import official
 from medtest.runner import Limits, RunOutcome, run_suite
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import Criterion, Invocation, OraclePlan, PartPlan, Prepare, Suite
 from medtest.tasks.ask.oracle import Answers
-from medtest.vqa.questions import official
 
 RELATIONS = {"unchanged": {"repeats": 1}, "contrast": {"severities": [1, 2, 3, 4, 5]}}
 CALLS_A_SEED = len(official()) * (1 + 1 + 5)

@@ -34,7 +34,7 @@ WHAT = {"attnmel": "dermoscopy", "inceptionv3_dr": "fundus", "chexnet": "chest"}
 
 def phantoms(model: str, count: int) -> list[Any]:
     """Return prepared phantoms of a network's kind."""
-    from medtest.plugins import part
+    from medtest.core.plugins import part
     from medtest.preparation.prepare import prepare
 
     info = part("seeds", "label_phantoms")
@@ -46,9 +46,9 @@ def phantoms(model: str, count: int) -> list[Any]:
 
 def probed(model: str, threads: int) -> Any:
     """Return the probe of a compact network."""
-    from medtest.plugins import part
+    from medtest.core.plugins import part
     from medtest.seeds.made.label_phantoms import KINDS
-    from medtest.systems.probe import probe_of
+    from medtest.systems.pytorch.probe import probe_of
 
     info = part("systems", model)
     kind = info.load()
@@ -136,7 +136,7 @@ def crafted_memory(model: str, count: int, steps: int) -> int:
     """Craft PGD's follow-ups of as many seeds and return the process's peak memory, in KiB."""
     import torch
 
-    from medtest.probes import CraftCase
+    from medtest.core.probes import CraftCase
     from medtest.testing import load_relation
 
     torch.set_num_threads(1)

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks._sizes import options
-from medtest.cases import Output, PreparedSeed
-from medtest.plugins import PartInfo, part
+from medtest.core.cases import Output, PreparedSeed
+from medtest.core.plugins import PartInfo, part
+from medtest.core.tasks.base import task_of
 from medtest.runner.records.answers import AnswerWriter, KeptAnswer, packs_of
 from medtest.runner.units.parts import Parts, answers
 from medtest.suite.model import Criterion, OraclePlan, PartPlan, Stored, Suite
-from medtest.tasks.base import task_of
 
 RELATIONS = ("saturation", "blur", "instrument", "text")
 

@@ -38,13 +38,13 @@ import psutil
 
 from benchmarks import _noise_suite as noise
 from benchmarks._sizes import options
-from medtest.api.cache import Cache
+from medtest.api.calls.client import Caller, Endpoint
+from medtest.api.calls.request import Parameters, Picture, Request
+from medtest.api.calls.retry import Retries
 from medtest.api.campaign import Campaign
-from medtest.api.client import Caller, Endpoint
-from medtest.api.ledger import Ledger
 from medtest.api.pacing.rate_limiter import RateLimiter
-from medtest.api.request import Parameters, Picture, Request
-from medtest.api.retry import Retries
+from medtest.api.store.cache import Cache
+from medtest.api.store.ledger import Ledger
 from medtest.api.wire.body import request_body
 
 PICTURE = Picture.of(np.random.default_rng(0).integers(0, 256, (100, 110, 3), dtype=np.uint8))

@@ -29,8 +29,8 @@ import cv2
 import numpy as np
 
 from benchmarks._sizes import options
-from medtest.cases import Address, PreparedSeed, SeedRef
-from medtest.plugins import parts
+from medtest.core.cases import Address, PreparedSeed, SeedRef
+from medtest.core.plugins import parts
 from medtest.relations.base import Relation
 
 SIDE = 512

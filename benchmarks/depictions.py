@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from depict_records import drawn, records, without_last
 
 from benchmarks._sizes import options
-from medtest.scenes import Pool, Scene, SeenEntity
+from medtest.core.scenes import Pool, Scene, SeenEntity
 from medtest.tasks.depict.tables.results import depict_tables
 
 

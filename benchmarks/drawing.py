@@ -45,7 +45,7 @@ from _drawing_campaigns import (
 )
 
 from benchmarks._sizes import options
-from medtest.plugins import part
+from medtest.core.plugins import part
 from medtest.readers.pictures.base import PictureContent
 from medtest.results.cube.intervals import paired_score, wilson_ends
 from medtest.results.cube.paired import holm

@@ -43,10 +43,10 @@ def main() -> None:
 
 
 def _measure(folder: Path, pictures: int, dimension: int, classes: int, hashed: int) -> None:
-    from medtest.embeddings import kept
-    from medtest.results.fidelity.frechet import FrechetReference, frechet
-    from medtest.results.fidelity.inception_score import inception_score
-    from medtest.results.fidelity.kernel_distance import kernel_distance
+    from medtest.readers.embeddings import kept
+    from medtest.results.fidelity.measures.frechet import FrechetReference, frechet
+    from medtest.results.fidelity.measures.inception_score import inception_score
+    from medtest.results.fidelity.measures.kernel_distance import kernel_distance
 
     kept._HELD = 0  # what would be held below a bound: here nothing is
     names = [f"{number:064x}" for number in range(pictures)]

@@ -28,10 +28,10 @@ from PIL import Image as PillowImage
 
 from benchmarks._clock import processor_seconds
 from benchmarks._sizes import options
-from medtest.cases import UNCHANGED, Image
-from medtest.files.by_content import encode
-from medtest.followups import FollowUpStore, make_followups
-from medtest.followups.verify import verify_store
+from medtest.core.cases import UNCHANGED, Image
+from medtest.core.files.by_content import encode
+from medtest.runner.followups import FollowUpStore, make_followups
+from medtest.runner.followups.verify import verify_store
 from medtest.runner.units.parts import Parts
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Invocation, Suite

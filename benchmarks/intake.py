@@ -19,14 +19,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from benchmarks._sizes import options
-from medtest.cases import Verdict
+from medtest.core.cases import Verdict
 from medtest.runner import Limits
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import Done, Job, PoolTask, Row, UnitTask
 from medtest.runner.prepared import PreparedRun, prepare_run
-from medtest.runner.privacy import ShownNames
+from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.rows import FinishedCase, RowMaker
 from medtest.runner.units.open_units import Outbox

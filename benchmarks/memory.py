@@ -28,11 +28,11 @@ import numpy as np
 import psutil
 
 from benchmarks._sizes import options
-from medtest.cases import Address, Image, Json
 from medtest.cli.bootstrap import quiet_libraries
-from medtest.plugins import PartInfo, PartSettings
+from medtest.core.cases import Address, Image, Json
+from medtest.core.plugins import PartInfo, PartSettings
+from medtest.core.scenes import Scene, SeenEntity, Tells
 from medtest.readers.pictures.base import PictureContent, PictureReader
-from medtest.scenes import Scene, SeenEntity, Tells
 from medtest.suite.model import Invocation, PartPlan, Prepare, Suite
 from medtest.systems.base import RawAnswer, System, SystemSettings
 

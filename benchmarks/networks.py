@@ -48,7 +48,7 @@ def opened(name: str, threads: int, **settings: Any) -> tuple[Any, Any]:
 
     import torch
 
-    from medtest.plugins import part
+    from medtest.core.plugins import part
     from medtest.systems import build_network
 
     compact = name.endswith("-compact")
@@ -80,7 +80,7 @@ def speed(name: str, threads: int, batch: int) -> tuple[float, float]:
     """Return milliseconds per image of the bare forward and of the whole ``predict``."""
     import torch
 
-    from medtest.cases import Address
+    from medtest.core.cases import Address
 
     system, bare = opened(name, threads)
     rng = np.random.default_rng(0)

@@ -27,14 +27,14 @@ import numpy as np
 import psutil
 
 from benchmarks._sizes import options
-from medtest.api.cache import Cache
+from medtest.api.calls.client import Caller, Endpoint
+from medtest.api.calls.request import Parameters, Request
 from medtest.api.campaign import Campaign
-from medtest.api.client import Caller, Endpoint
 from medtest.api.drawn.kept import KeptPictures
-from medtest.api.ledger import Ledger
 from medtest.api.pacing.rate_limiter import RateLimiter
-from medtest.api.request import Parameters, Request
-from medtest.files.by_content import encode
+from medtest.api.store.cache import Cache
+from medtest.api.store.ledger import Ledger
+from medtest.core.files.by_content import encode
 from medtest.systems.pictures.keepers import Keepers
 
 PARAMETERS = Parameters(model="instant", temperature=None, max_tokens=None, api="images")

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image as Pillow
 
 from benchmarks._sizes import options
-from medtest.cases import Seed, SeedRef
+from medtest.core.cases import Seed, SeedRef
 from medtest.phantoms.colon import colon_rng, make_colon
 from medtest.preparation import grey_mask, prepare, resize_image, resize_mask
 from medtest.preparation.frame import fit_field

@@ -21,14 +21,14 @@ import cv2
 from pydantic.fields import FieldInfo
 
 from benchmarks._sizes import options
-from medtest.cases import UNCHANGED, Address, PreparedSeed
-from medtest.errors import NotApplicable
-from medtest.plugins import PartInfo, part, parts
+from medtest.core.cases import UNCHANGED, Address, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.core.plugins import PartInfo, part, parts
+from medtest.core.probes import Need
+from medtest.core.tasks.base import PICTURE
 from medtest.preparation.prepare import prepare
-from medtest.probes import Need
 from medtest.relations.base import Relation
 from medtest.suite.compose import load_suite
-from medtest.tasks.base import PICTURE
 
 TARGET_MEAN = 700.0
 TARGET_LEAST = 250.0

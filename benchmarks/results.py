@@ -62,9 +62,9 @@ def _measure(folder: Path) -> None:
     import statsmodels.api as sm  # noqa: F401
     from records_maker import RELATIONS
 
-    from medtest.report.material import Material
-    from medtest.report.page import report_html
-    from medtest.results.efr import efr_table
+    from medtest.report.pages.material import Material
+    from medtest.report.pages.page import report_html
+    from medtest.results.rates.efr import efr_table
     from medtest.results.records.records_io import Records
     from medtest.results.records.wanted import Wanted
     from medtest.results.tables import make_tables

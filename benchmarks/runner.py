@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._sizes import options
-from medtest.cases import Address, Image
-from medtest.plugins import PartInfo, part, parts
+from medtest.core.cases import Address, Image
+from medtest.core.plugins import PartInfo, part, parts
 from medtest.runner import Limits, run_suite
 from medtest.runner.pool.allocator import keeping_memory
 from medtest.runner.pool.layout import usable_cores
@@ -233,7 +233,7 @@ class Clocked(PraNet):
 def worker_of(suite: Suite) -> tuple[Callable[[int], None], Clocked, int]:
     """Return what runs a unit by its number as a worker does, in this process, its system, and a unit's cases."""
     from medtest.runner.pool.messages import UnitTask
-    from medtest.runner.privacy import Scrubber, ShownNames
+    from medtest.runner.privacy.rules import Scrubber, ShownNames
     from medtest.runner.records.rows import RowMaker
     from medtest.runner.units.execute import UnitRunner
     from medtest.runner.units.open_units import Outbox, Recorder

@@ -34,7 +34,7 @@ PER_SECOND = 15.0
 
 def opened(path: str, threads: int) -> Any:
     """Return the reader, opened."""
-    from medtest.readers.pictures.bundled import Bundled, BundledSettings
+    from medtest.readers.pictures.bundled.reader import Bundled, BundledSettings
 
     reader = Bundled("bundled", BundledSettings(path=path))
     reader.open(device="cpu", threads=threads)

@@ -19,8 +19,8 @@ import cv2
 import numpy as np
 
 from benchmarks._sizes import options
-from medtest.cases import Address, ImageSpec
-from medtest.plugins import parts
+from medtest.core.cases import Address, ImageSpec
+from medtest.core.plugins import parts
 from medtest.systems.base import System
 
 SIDE = 512

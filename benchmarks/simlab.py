@@ -25,21 +25,21 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from benchmarks._sizes import options
-from medtest.cases import Address, PreparedSeed, image_sha256
-from medtest.errors import NotApplicable
-from medtest.plugins import part, parts
+from medtest.core.cases import Address, PreparedSeed, image_sha256
+from medtest.core.errors import NotApplicable
+from medtest.core.plugins import part, parts
+from medtest.language.questions.answers.values.answer import Answer
+from medtest.language.questions.expectations import Inserted
+from medtest.language.questions.matrix import default_matrix
+from medtest.language.questions.questions import Question, official
 from medtest.preparation.prepare import prepare
 from medtest.runner.units.asker import answer_seed
 from medtest.simlab.defects import Defects
 from medtest.simlab.product import Product, Settings, picture_sha256
 from medtest.simlab.reader import SightReader
-from medtest.simlab.sight import PictureTraits, Sight
+from medtest.simlab.seeing.sight import PictureTraits, Sight
 from medtest.tasks.ask.tables.flips import flip_table
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED, frame_of, judged_row
-from medtest.vqa.answers.answer import Answer
-from medtest.vqa.expectations import Inserted
-from medtest.vqa.matrix import default_matrix
-from medtest.vqa.questions import Question, official
 
 SUITE_SEED = 4
 SEVERITY = 3

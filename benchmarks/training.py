@@ -28,8 +28,7 @@ import numpy as np
 import torch
 
 from benchmarks._sizes import options
-from medtest.systems import networks
-from medtest.training import averaging, trainer
+from medtest.systems.pytorch import networks
 from medtest.training.classification import batches as label_batches
 from medtest.training.classification.batches import LabelledBatch
 from medtest.training.classification.families import KINDS, logits_of, loss_of
@@ -39,9 +38,10 @@ from medtest.training.classification.train import train_classification
 from medtest.training.defences.attack import StepDraw, draw
 from medtest.training.defences.defence import Defence
 from medtest.training.defences.step import DefendedLoss
-from medtest.training.options import SegmentationOptions
+from medtest.training.engine import averaging, trainer
 from medtest.training.segmentation import data as pair_batches
 from medtest.training.segmentation.train import train_segmentation
+from medtest.training.settings.options import SegmentationOptions
 
 SEGMENTATION = ("pranet", "sanet", "tganet", "ssformer")
 TIMED = {

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from medtest.moved import install as _install
 
 if TYPE_CHECKING:
-    from medtest.arguments import Model
-    from medtest.result import Result
-    from medtest.runs import run
+    from medtest.session.arguments import Model
+    from medtest.session.result import Result
+    from medtest.session.runs import run
     from medtest.suite.compose import load_suite
 
 __version__ = "0.1.0"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from medtest import signals
+from medtest.runner.reporting import signals
 
 
 def main() -> None:
     """Run the command line and end the process with its exit code; the user's mistakes show no traceback."""
     signals.at_start()
     from medtest.cli.bootstrap import quiet_libraries, require_opencv, tell_defect
-    from medtest.errors import ExitCode, MedtestError
+    from medtest.core.errors import ExitCode, MedtestError
 
     quiet_libraries()
     try:

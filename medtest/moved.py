@@ -1,7 +1,7 @@
 """Modules that lie elsewhere than in the version before: their old names go on working for one release, with a warning.
 
-Users name classes by their place in YAML (``class: medtest.oracles.masks:Masks``), and packages import them. A line of
-:data:`MOVED` is all that a move needs.
+Users name classes by their place in YAML (``class: medtest.core.oracles.masks:Masks``), and packages import them. A
+line of :data:`MOVED` is all that a move needs.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ MOVED: Mapping[str, str] = {
     "medtest.api.answers": "medtest.api.wire.answers",
     "medtest.api.body": "medtest.api.wire.body",
     "medtest.cli.launch": "medtest.cli.run.launch",
-    "medtest.oracles.answers": "medtest.tasks.ask.oracle",
-    "medtest.oracles.labels": "medtest.tasks.classify.oracle",
-    "medtest.oracles.masks": "medtest.tasks.segment.oracle",
-    "medtest.oracles.quality": "medtest.tasks.restore.oracle",
-    "medtest.oracles.regions": "medtest.tasks.region.oracle",
+    "medtest.core.oracles.answers": "medtest.tasks.ask.oracle",
+    "medtest.core.oracles.labels": "medtest.tasks.classify.oracle",
+    "medtest.core.oracles.masks": "medtest.tasks.segment.oracle",
+    "medtest.core.oracles.quality": "medtest.tasks.restore.oracle",
+    "medtest.core.oracles.regions": "medtest.tasks.region.oracle",
     "medtest.seeds.abdomens": "medtest.seeds.made.abdomens",
     "medtest.seeds.films": "medtest.seeds.made.films",
     "medtest.seeds.folder_source": "medtest.seeds.folders.source",
@@ -49,7 +49,7 @@ MOVED: Mapping[str, str] = {
     "medtest.systems.restoration.non_local_means": "medtest.systems.restoration.libraries",
     "medtest.systems.restoration.total_variation": "medtest.systems.restoration.libraries",
     "medtest.systems.restoration.wavelet": "medtest.systems.restoration.libraries",
-    "medtest.systems.series_border": "medtest.tasks.series_border",
+    "medtest.systems.series_border": "medtest.core.tasks.series_border",
 }
 """Old name of a module, and where it lies."""
 

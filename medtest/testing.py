@@ -13,18 +13,18 @@ from typing import Any
 import cv2
 import numpy as np
 
-from medtest.cases import Address, Classes, FollowUp, Params, PreparedSeed, Prompt, Seed, SeedRef, image_sha256
-from medtest.errors import BadOutput, NotApplicable
-from medtest.plugins import part
+from medtest.core.cases import Address, Classes, FollowUp, Params, PreparedSeed, Prompt, Seed, SeedRef, image_sha256
+from medtest.core.errors import BadOutput, NotApplicable
+from medtest.core.plugins import part
+from medtest.core.probes import CraftCase, Probe
+from medtest.core.scenes import Entity, difference, pool_of
+from medtest.core.tasks.base import SystemInput, task_of
 from medtest.preparation.prepare import prepare
-from medtest.probes import CraftCase, Probe
 from medtest.relations.base import PUBLISHED_SEVERITY, CraftedRelation, Relation
 from medtest.relations.series import follow_up
 from medtest.runner.units.parts import check_follow_up
-from medtest.scenes import Entity, difference, pool_of
-from medtest.suite.library import deep_merge
+from medtest.suite.reading.library import deep_merge
 from medtest.systems.base import Missing, System
-from medtest.tasks.base import SystemInput, task_of
 
 SUITE_SEED = 20261121
 """The suite's seed under which everything here is drawn."""
@@ -70,7 +70,8 @@ def check_relation(
         relation: The relation, as :func:`load_relation` gives it.
         seed: Any seed, as :func:`synthetic_seed` gives it.
         may_skip: Whether it may have no room on this seed at any severity.
-        probe: Of one that needs a system: any probe, as ``medtest.systems.probe.probe_of`` gives it, or one of yours.
+        probe: Of one that needs a system: any probe, as ``medtest.systems.pytorch.probe.probe_of`` gives it, or one of
+            yours.
 
     Returns:
         The follow-ups, for checks of your own.

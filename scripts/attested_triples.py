@@ -1,6 +1,6 @@
 """Count which triples of the vocabulary captions of photographs say, and write them as ``attested.csv``.
 
-    python scripts/attested_triples.py captions_val2017.json medtest/captions/attested.csv
+    python scripts/attested_triples.py captions_val2017.json medtest/language/captions/attested.csv
 
 The captions are a JSON object of image ids with lists of captions. They are read by the parser ``controlled``; names
 are brought to the vocabulary's classes ("school bus": ``bus``). A triple is kept that enough captions of enough images
@@ -20,8 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from medtest.captions.parsers import parser_of
-from medtest.captions.vocabulary import vg150
+from medtest.language.captions.parsers import parser_of
+from medtest.language.captions.vocabulary import vg150
 
 LABELLED, DEVELOPMENT = 150, 50
 NOT_DRAWN = frozenset(("of", "has", "part of", "belonging to", "made of", "for", "from", "to", "at", "says"))

@@ -25,8 +25,8 @@ import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from medtest.errors import ExitCode
-from medtest.records import KEY_COLUMNS, UNEQUAL_COLUMNS
+from medtest.core.errors import ExitCode
+from medtest.core.records import KEY_COLUMNS, UNEQUAL_COLUMNS
 
 ROOT = Path(__file__).resolve().parents[1]
 SUITES: Mapping[str, Sequence[str]] = {

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from relation_cards import strip
 
-from medtest.cases import Address, PreparedSeed
+from medtest.core.cases import Address, PreparedSeed
 from medtest.preparation import prepare
 from medtest.relations.base import Relation
 from medtest.suite.compose import load_suite

@@ -28,7 +28,7 @@ SOURCE = "drawn by scripts/draw_objects.py of medtest"
 FIELD = {"field_brightness": 0.46, "field_contrast": 0.175, "field_colour": [0.504, 0.287, 0.209]}
 """The field that the objects' light was chosen for: medians over real colonoscopy images (Kvasir-SEG)."""
 SOLID = 77
-"""Alpha from which a pixel counts as the object (medtest.relations.object_library.SOLID)."""
+"""Alpha from which a pixel counts as the object (medtest.relations.objects.library.SOLID)."""
 CALLED = {
     "argon_probe": ["probe", "tube"],
     "biopsy_forceps_closed": ["biopsy_forceps"],
@@ -48,7 +48,7 @@ CALLED = {
     "snare_open": ["polyp_snare"],
     "spray_catheter": ["tube"],
 }
-"""What an instrument is rightly called, in the names that answers are typed with (medtest.vqa.answers)."""
+"""What an instrument is rightly called, in the names that answers are typed with (answers)."""
 FIELD_SIDE = 512.0
 """Side of that field in pixels; sizes in the metadata are fractions of it."""
 Rgba = NDArray[np.uint8]

@@ -1,4 +1,4 @@
-"""Fits the temperature of IS-embed: ``python scripts/fit_temperature.py`` writes medtest/embeddings/temperature.json.
+"""Fits the temperature of IS-embed: ``python scripts/fit_temperature.py`` writes medtest/readers/embeddings/temperature.json.
 
 Scenes of one thing each are drawn from a seed, a thing of every class in turn; the temperature is the one of the least
 negative log-likelihood of their classes (C. Guo et al., ICML 2017).
@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image
-from medtest.embeddings.bundled import TEMPERATURE, BundledEmbedding
+from medtest.core.cases import Image
 from medtest.phantoms.scenes.names import CLASSES, COLOURS, Placed
 from medtest.phantoms.scenes.scene import draw_scene
-from medtest.results.fidelity.inception_score import fit_temperature, negative_log_likelihood
+from medtest.readers.embeddings.bundled import TEMPERATURE, BundledEmbedding
+from medtest.results.fidelity.measures.inception_score import fit_temperature, negative_log_likelihood
 
 SEED = 20251
 

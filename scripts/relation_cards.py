@@ -13,10 +13,10 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from medtest.cases import Address, PreparedSeed
 from medtest.cli.followups.sheet import draw_sheet
-from medtest.errors import NotApplicable
-from medtest.plugins import parts
+from medtest.core.cases import Address, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.core.plugins import parts
 from medtest.preparation import prepare
 from medtest.relations.base import Relation
 from medtest.suite.compose import load_suite

@@ -17,10 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from medtest.captions.parsers import CaptionParser, parser_of
-from medtest.captions.scoring import labelled, score
-from medtest.errors import MedtestError
-from medtest.scenes import Pool, Triple
+from medtest.core.errors import MedtestError
+from medtest.core.scenes import Pool, Triple
+from medtest.language.captions.parsers import CaptionParser, parser_of
+from medtest.language.captions.scoring import labelled, score
 
 
 def main() -> int:

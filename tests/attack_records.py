@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from label_records import CHEST, label_row
 
+from medtest.core.tasks.base import task_of
 from medtest.results.attacks.tables import attack_tables
 from medtest.results.cube.axes import axes
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
-from medtest.tasks.base import task_of
 
 BINARY = ("benign", "melanoma")
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from medtest.address import Address
-from medtest.cases import NO_IMAGE, Effect, PictureOutput, PreparedSeed, Prompt, SeedRef
-from medtest.plugins import parts
+from medtest.core.address import Address
+from medtest.core.cases import NO_IMAGE, Effect, PictureOutput, PreparedSeed, Prompt, SeedRef
+from medtest.core.plugins import parts
+from medtest.core.scenes import Entity, Pool, Scene, SeenEntity, Tells, Triple, difference, pool_of
 from medtest.results.records.records_io import Records
-from medtest.scenes import Entity, Pool, Scene, SeenEntity, Tells, Triple, difference, pool_of
 from medtest.suite.model import Criterion
 from medtest.tasks.depict.oracle import Scenes
 

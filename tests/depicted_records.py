@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from medtest.cases import Image, image_sha256
-from medtest.embeddings.bundled import WEIGHTS
-from medtest.files.by_content import PictureFiles
-from medtest.paths import package_folder
-from medtest.records import PICTURES, addresses
+from medtest.core.cases import Image, image_sha256
+from medtest.core.files.by_content import PictureFiles
+from medtest.core.files.paths import package_folder
+from medtest.core.records import PICTURES, addresses
+from medtest.core.scenes import Entity, Pool, Scene, SeenEntity, dumped, pool_of
+from medtest.readers.embeddings.bundled import WEIGHTS
 from medtest.results.records.records_io import Records
-from medtest.scenes import Entity, Pool, Scene, SeenEntity, dumped, pool_of
 
 needs_weights = pytest.mark.skipif(
     not (package_folder() / "weights" / WEIGHTS).is_file(),

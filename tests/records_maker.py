@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medtest import records as contract
-from medtest.oracles import criteria
+from medtest.core import records as contract
+from medtest.core.oracles import criteria
 from medtest.tasks.segment.oracle import Masks
 
 RELATIONS = {

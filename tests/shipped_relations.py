@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from medtest.plugins import parts
+from medtest.core.plugins import parts
 
 
 @cache

@@ -16,10 +16,10 @@ import pytest
 from PIL import Image
 
 from medtest.cli.run.launch import main
-from medtest.paths import package_folder, suites_folder
+from medtest.core.files.paths import package_folder, suites_folder
 from medtest.phantoms import capsule, chest, fundus, skin
 from medtest.suite.compose import load
-from medtest.suite.library import suite_names
+from medtest.suite.reading.library import suite_names
 
 FOLDERS = {"wce_folder": capsule, "skin_folder": skin, "fundus_folder": fundus, "chest_folder": chest}
 """Suites on a folder of the user's, and the generator of what is put into it."""

@@ -10,11 +10,11 @@ import pytest
 
 from medtest.cli.app import run_app
 from medtest.cli.run.launch import main
-from medtest.paths import suites_folder
+from medtest.core.files.paths import suites_folder
+from medtest.language.questions.questions import by_name, official
 from medtest.phantoms.questions import make
 from medtest.suite.compose import load
-from medtest.suite.library import suite_names
-from medtest.vqa.questions import by_name, official
+from medtest.suite.reading.library import suite_names
 
 SEED = 20250
 QUIET = [

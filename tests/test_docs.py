@@ -154,8 +154,8 @@ def _write_questions(folder: Path) -> None:
 
     from PIL import Image
 
+    from medtest.language.questions.questions import official
     from medtest.phantoms import questions
-    from medtest.vqa.questions import official
 
     entries = []
     (folder / "images").mkdir(parents=True)

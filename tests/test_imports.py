@@ -238,7 +238,7 @@ def test_no_engine_asks_for_a_kind_of_answer() -> None:
             "criteria.py",
         ):  # its keys are names of criteria
             asking += [f"{path}:{node.lineno}" for node in ast.walk(_tree(path)) if _asks_for_a_kind(node)]
-    assert asking == [], "ask the task object (medtest/tasks/base.py)"
+    assert asking == [], "ask the task object (medtest/core/tasks/base.py)"
 
 
 ENGINES = ("runner", "results", "report", "tracking", "suite", "cli", "runs", "result")
@@ -262,8 +262,8 @@ def _names_of_tasks_tables() -> frozenset[str]:
 @cache
 def _shared_by_all_tasks() -> tuple[frozenset[str], frozenset[str]]:
     """Return what all tasks' tables, and what tasks make besides, may be asked for."""
+    from medtest.core.tasks.results import TaskResults
     from medtest.results.tables import Tables
-    from medtest.tasks.results import TaskResults
 
     return tuple(frozenset(dir(one) + list(getattr(one, "__annotations__", ()))) for one in (Tables, TaskResults))  # type: ignore[return-value]
 
@@ -300,7 +300,7 @@ def test_no_engine_asks_for_a_table_of_one_kind() -> None:
         if path.relative_to(PACKAGE).parts[:2] != PUBLISHED:
             texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
             asking += [f"{path} names {name}" for name in sorted(_names_of_tasks_tables() & texts)]
-    assert asking == [], "ask what the task makes of records (medtest/tasks/results.py)"
+    assert asking == [], "ask what the task makes of records (medtest/core/tasks/results.py)"
 
 
 def test_only_tracking_imports_mlflow() -> None:

@@ -48,7 +48,7 @@ oracles:
 
 SEES_NOTHING = """\
 from medtest.readers.pictures.base import PictureReader
-from medtest.scenes import Scene
+from medtest.core.scenes import Scene
 
 
 class Nothing(PictureReader):

@@ -38,7 +38,7 @@ def test_what_the_wheel_carries(wheel: Path) -> None:
     ):
         assert needed in names, needed
     assert sum(n.startswith("medtest/weights/") and n.endswith(".safetensors") for n in names) >= 2
-    assert sum(n.startswith("medtest/objects/") and n.endswith(".png") for n in names) >= 36
+    assert sum(n.startswith("medtest/relations/objects/bundled/") and n.endswith(".png") for n in names) >= 36
     assert not [n for n in names if n.startswith(("tests/", "outputs/", "mlruns/"))]
 
 

@@ -13,10 +13,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from medtest.api.request import Parameters, Request
+from medtest.api.calls.request import Parameters, Request
 from medtest.api.tokens import Tokens, picture_tokens, without_snapshot
 from medtest.api.wire import wire_of
-from medtest.errors import ExitCode, MedtestError, Mistake, UserMistakes
+from medtest.core.errors import ExitCode, MedtestError, Mistake, UserMistakes
 
 __all__ = ["Budget", "BudgetReached", "Price", "Tokens", "estimate", "picture_tokens", "planned_cost", "price_for"]
 
@@ -124,7 +124,7 @@ class Budget:
         max_calls: Most billable calls; None for no limit. Calls that the server answered with an error are not
             billable; calls that were cut off, or under way when a process died, are.
         price: The model's price; needed for ``max_usd``.
-        spent_usd: What earlier sessions spent (:class:`~medtest.api.ledger.LedgerTotals`).
+        spent_usd: What earlier sessions spent (:class:`~medtest.api.store.ledger.LedgerTotals`).
         calls: Billable calls of earlier sessions.
         where: Place that a mistake's message names.
 

@@ -20,20 +20,20 @@ from contextlib import aclosing
 from functools import partial
 
 from medtest.api.budget import Budget, Reservation, Tokens, estimate
-from medtest.api.cache import Cache, CacheMode
-from medtest.api.client import Caller
+from medtest.api.calls.client import Caller
+from medtest.api.calls.request import CallState, Outcome, Request, Source, content_key
+from medtest.api.calls.retry import Reply, Retries, Tally, Trouble, outcome_of
 from medtest.api.door import DOOR_CLOSED, Door
 from medtest.api.drawn.kept import KeptPictures
-from medtest.api.ledger import Ledger, OpenTask
-from medtest.api.memory import Memory
 from medtest.api.pacing.quotas import quotas, retry_after
 from medtest.api.pacing.rate_limiter import LimiterClosed, RateLimiter
 from medtest.api.pacing.throttle import Permit
 from medtest.api.pool import GivenUp, Stop, blocking, stream
 from medtest.api.progress import CampaignProgress
-from medtest.api.request import CallState, Outcome, Request, Source, content_key
-from medtest.api.retry import Reply, Retries, Tally, Trouble, outcome_of
 from medtest.api.stops import ServerClosed
+from medtest.api.store.cache import Cache, CacheMode
+from medtest.api.store.ledger import Ledger, OpenTask
+from medtest.api.store.memory import Memory
 
 
 class Campaign:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from medtest.api.request import CallState, Outcome
-from medtest.api.retry import Reply, Trouble
+from medtest.api.calls.request import CallState, Outcome
+from medtest.api.calls.retry import Reply, Trouble
 from medtest.api.stops import AccessLost, NoCredit, ServerGone, ServerMissing, TurnedAway
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 
 KEY_STATUSES = frozenset({401, 403, 404})
 """Statuses that speak of the key, the model or the address, and not of the question."""

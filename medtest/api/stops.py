@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from medtest.api.redact import redact
-from medtest.errors import ExitCode, MedtestError
+from medtest.core.errors import ExitCode, MedtestError
 
 _NOT_RECORDED = "Nothing is recorded as ERROR for it."
 

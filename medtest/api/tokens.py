@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from medtest.api.request import Parameters, Picture, Request
+from medtest.api.calls.request import Parameters, Picture, Request
 
 ASSUMED_COMPLETION = 512
 """Tokens of an answer where ``max_tokens`` is not set."""

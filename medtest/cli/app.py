@@ -13,7 +13,7 @@ from medtest import __version__
 from medtest.cli.new.skeleton import PartKind
 from medtest.cli.terminal import MAKE, MODELS, READ, RUN, GroupedCommands, console, say
 from medtest.cli.typed import ConfigDirs, Tokens
-from medtest.plugins import FAMILIES
+from medtest.core.plugins import FAMILIES
 
 app = typer.Typer(
     name="medtest",
@@ -85,7 +85,7 @@ def check(
 ) -> None:
     """Check suites whole, without running anything; of a pack, what is the same here."""
     from medtest.cli.listing import check_suites
-    from medtest.cli.packs import check_packs, is_pack
+    from medtest.cli.results.packs import check_packs, is_pack
 
     named = [token for token in suites if _names_suite(token)]
     overrides = [token for token in suites if token not in named]
@@ -142,7 +142,7 @@ def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
 @app.command("pack", rich_help_panel=MAKE)
 def pack(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
     """Pack a suite for others, or a finished run: medtest pack suite=polyp_seg to=FILE.zip (or run=SUITE/SYSTEM)."""
-    from medtest.cli.packs import pack as pack_tokens
+    from medtest.cli.results.packs import pack as pack_tokens
 
     pack_tokens(tokens, config_dirs=config_dir or [], console=console())
 
@@ -150,7 +150,7 @@ def pack(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
 @app.command("unpack", rich_help_panel=MAKE)
 def unpack(tokens: Annotated[list[str], typer.Argument(help="FILE.zip, and to=FOLDER.")]) -> None:
     """Unpack what medtest pack wrote into a new folder: medtest unpack FILE.zip to=FOLDER (then medtest check)."""
-    from medtest.cli.packs import unpack as unpack_tokens
+    from medtest.cli.results.packs import unpack as unpack_tokens
 
     unpack_tokens(tokens, console=console())
 
@@ -172,7 +172,7 @@ def replay(
 @app.command("inspect", rich_help_panel=RUN)
 def inspect(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
     """Look inside a network under follow-ups: medtest inspect suite=robust_benchmark_melanoma limit=2."""
-    from medtest.cli.inspect import inspect
+    from medtest.cli.results.inspect import inspect
 
     raise typer.Exit(inspect(tokens, config_dirs=config_dir or [], console=console()))
 
@@ -186,7 +186,7 @@ def tables(
     junit: JUnitOption = None,
 ) -> None:
     """Compute scores, tables and report again from records, without inference."""
-    from medtest.cli.tables import remake_tables
+    from medtest.cli.results.tables import remake_tables
 
     raise typer.Exit(remake_tables(folder, reference=reference, console=console(), junit=junit or ""))
 
@@ -224,7 +224,7 @@ def compare(
     ] = None,
 ) -> None:
     """Compare finished runs case by case: medtest compare polyp_seg/pranet polyp_seg/ssformer."""
-    from medtest.cli.compare import compare_runs
+    from medtest.cli.results.compare import compare_runs
     from medtest.results.conditions import Margins
 
     margins = Margins(percent=margin, source_percent=source_margin)
@@ -248,7 +248,7 @@ def reference(
     threshold: Annotated[float | None, typer.Option(help="Polyps: 0.25 or 0.5.")] = None,
 ) -> None:
     """Print the published figures that reports show beside yours."""
-    from medtest.cli.reference import print_reference
+    from medtest.cli.results.reference import print_reference
 
     print_reference(model=model, dataset=dataset, threshold=threshold, console=console())
 
@@ -267,7 +267,7 @@ def alpha_sigma(
     track: Annotated[bool, typer.Option("--track", help="Log to MLflow.")] = False,
 ) -> None:
     """Compute (alpha,sigma)-robustness: prints the table, writes tab_rob.tex and fig_rob.pdf."""
-    from medtest.cli.alpha_sigma.command import Options, run_alpha_sigma
+    from medtest.cli.results.alpha_sigma.command import Options, run_alpha_sigma
 
     options = Options(
         out=out, lower_is_better=lower_is_better, min_step=min_step, score=score, csv=csv, svg=svg, track=track
@@ -281,7 +281,7 @@ def ui(
     host: Annotated[str, typer.Option(help="Loopback by default: results may be patients'.")] = "127.0.0.1",
 ) -> None:
     """Open the MLflow UI on the results of this folder (or MEDTEST_HOME)."""
-    from medtest.cli.ui import serve_ui
+    from medtest.cli.team.ui import serve_ui
 
     raise typer.Exit(serve_ui(host=host, port=port, console=console()))
 
@@ -311,7 +311,7 @@ def simlab(
     ocr: Annotated[str, typer.Option(help="edges, rapidocr or auto.")] = "edges",
 ) -> None:
     """Serve the SIMULATED product on loopback by hand: to try clients on, and to generate load."""
-    from medtest.cli.simlab import SimlabOptions, serve_simlab
+    from medtest.cli.models.simlab import SimlabOptions, serve_simlab
 
     options = SimlabOptions(
         port=port, seed=seed, defects=defect or [], faults=fault or [], key_variable=key_variable, ocr=ocr
@@ -336,13 +336,13 @@ def _root(
 
 def _mount() -> None:
     """Add the commands that other rooms bring; their modules import nothing heavy."""
-    from medtest.cli.data import app as data
+    from medtest.cli.data.command import app as data
     from medtest.cli.followups.objects import app as objects
     from medtest.cli.followups.store import app as followups
-    from medtest.cli.readers import app as readers
+    from medtest.cli.models.readers import app as readers
+    from medtest.cli.models.weights import app as weights
     from medtest.cli.study import app as study
     from medtest.cli.training.commands import app as train
-    from medtest.cli.weights import app as weights
 
     for name, room, heading, words in (
         ("weights", weights, MODELS, "Checkpoints: what is in them, and old ones converted."),

@@ -8,7 +8,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from medtest.errors import MedtestError, MissingSystemLibrary
+from medtest.core.errors import MedtestError, MissingSystemLibrary
 
 DEFECT = 70
 """Exit code of an error that is medtest's own (sysexits' EX_SOFTWARE); no result of a run is told by it."""

@@ -11,11 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from medtest.cli.terminal import say
-from medtest.errors import ExitCode, MedtestError
-from medtest.paths import suites_folder
-from medtest.plugins import Family, parts
-from medtest.suite.library import SuiteTree, find_suite, load_tree, suite_folders, suite_names
-from medtest.suite.systems import system_infos
+from medtest.core.errors import ExitCode, MedtestError
+from medtest.core.files.paths import suites_folder
+from medtest.core.plugins import Family, parts
+from medtest.suite.checking.systems import system_infos
+from medtest.suite.reading.library import SuiteTree, find_suite, load_tree, suite_folders, suite_names
 
 
 def parts_table(family: Family, config_dirs: Sequence[Path] = ()) -> Table:

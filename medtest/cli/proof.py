@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtest.errors import MedtestError, UserMistakes
+from medtest.core.errors import MedtestError, UserMistakes
 from medtest.seeds.folders.layout import shown
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def prove(line: SuiteLine, typed: str) -> Proof:
 
 def _proof(tokens: tuple[str, ...]) -> Proof:
     from medtest.runner.prepared import prepare_run
-    from medtest.runs import invocation_of
+    from medtest.session.runs import invocation_of
     from medtest.suite.compose import load
 
     notes: list[str] = []

@@ -10,7 +10,7 @@ import typer
 
 from medtest.cli.terminal import GroupedCommands, bar, console, say
 from medtest.cli.typed import ConfigDirs, own_keys, split_tokens
-from medtest.paths import path_from_here
+from medtest.core.files.paths import path_from_here
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,15 +45,15 @@ def make(
     config_dir: ConfigDirs = None,
 ) -> None:
     """Draw source and follow-up pairs (or single frames) and write a study's folder."""
-    from medtest.paths import home
-    from medtest.runs import invocation_of
+    from medtest.core.files.paths import home
+    from medtest.session.runs import invocation_of
     from medtest.study.make import make_study
     from medtest.study.options import KEYS, review_options, study_options
     from medtest.suite.compose import load
 
     typed, out = list(tokens or []), console()
     if review is not None:
-        from medtest.study.review import make_review
+        from medtest.study.results.review import make_review
 
         options, to = review_options(typed)
         made = make_review(review, options, _target(to, home(), f"{review.name}-review"))
@@ -76,7 +76,7 @@ def _refuse_words(words: list[str], keys: tuple[str, ...]) -> None:
     Raises:
         UserMistakes: There are some.
     """
-    from medtest.errors import Mistake, UserMistakes, nearest_name
+    from medtest.core.errors import Mistake, UserMistakes, nearest_name
 
     if words:
         raise UserMistakes(
@@ -118,9 +118,9 @@ def serve(
     url: Url = "",
 ) -> None:
     """Serve a study to annotators; prints each one's link the first time, and never again."""
-    from medtest.study.guard import site_of
-    from medtest.study.serve import listening, make_links
-    from medtest.study.serve import serve as serve_study
+    from medtest.study.server.guard import site_of
+    from medtest.study.server.serve import listening, make_links
+    from medtest.study.server.serve import serve as serve_study
     from medtest.study.store import StudyStore
 
     out = console()
@@ -150,8 +150,8 @@ def links(
     url: Url = "",
 ) -> None:
     """Give new links; the old ones of the same annotators end, their answers stay."""
-    from medtest.study.guard import site_of
-    from medtest.study.serve import make_links
+    from medtest.study.server.guard import site_of
+    from medtest.study.server.serve import make_links
     from medtest.study.store import StudyStore
 
     with StudyStore(folder) as store:
@@ -177,8 +177,8 @@ def report(
     mlflow: Annotated[bool, typer.Option(help="Track the report in MLflow.")] = True,
 ) -> None:
     """Means, agreement, catch items, time, disagreements and flagged follow-ups: tables, report.html, MLflow."""
-    from medtest.paths import home
-    from medtest.study.report import report_study
+    from medtest.core.files.paths import home
+    from medtest.study.results.report import report_study
 
     out = console()
     made = report_study(folder, home=home(), leave_out=tuple(leave_out or ()), track=mlflow)

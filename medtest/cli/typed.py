@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
 
 Tokens = Annotated[
     list[str],

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtest.cases import Address, Image, PreparedSeed
+from medtest.core.cases import Address, Image, PreparedSeed
 from medtest.relations.base import CraftedRelation
 from medtest.runner.records.crafted import CraftedCases
 from medtest.runner.units.beside import beside
 from medtest.runner.units.crafting import Crafter
 from medtest.runner.units.parts import MadeCase, Parts
+from medtest.suite.checking.misfits.inputs import check_images
 from medtest.suite.digest import system_digest
-from medtest.suite.misfits.inputs import check_images
 from medtest.suite.plan import Unit, craft_batches
 
 if TYPE_CHECKING:

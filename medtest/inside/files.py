@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.files.written import WrittenFiles
-from medtest.report.material import INSIDE
+from medtest.core.files.written import WrittenFiles
+from medtest.report.pages.material import INSIDE
 from medtest.runner.folder import output_problems, writing_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from medtest.cases import Classes
+    from medtest.core.cases import Classes
 
 
 @dataclass(kw_only=True)
@@ -88,7 +88,7 @@ class InsideFiles:
     def chords(self, classes: Sequence[Classes], threshold: float | None) -> None:
         """Write the pairs of labels of the run's records, where several may be true and there are records."""
         from medtest.report.inside.chords import draw_chords
-        from medtest.results.cooccurrence import PUBLISHED_SHARE, cooccurrence_table, cooccurrences
+        from medtest.results.rates.cooccurrence import PUBLISHED_SHARE, cooccurrence_table, cooccurrences
         from medtest.results.records.records_io import Records
 
         several = [known for known in classes if known.multi]

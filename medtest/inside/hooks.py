@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
 
 _LISTED = 8
 

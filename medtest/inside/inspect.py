@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtest.address import stem_text
-from medtest.cases import PreparedSeed
+from medtest.core.address import stem_text
+from medtest.core.cases import PreparedSeed
+from medtest.core.tasks.base import CaseAnswer, task_of
 from medtest.inside import numbers, space
 from medtest.inside.cases import InspectedCases, LookedAt
 from medtest.inside.files import InsideFiles
@@ -17,7 +18,6 @@ from medtest.inside.files import Inspected as Inspected
 from medtest.inside.options import InspectOptions
 from medtest.relations.adversarial.uniform_noise import UniformNoise
 from medtest.runner.prepared import PreparedRun, prepare_run
-from medtest.tasks.base import CaseAnswer, task_of
 
 if TYPE_CHECKING:
     from medtest.inside.look import Looker, Seen

@@ -15,15 +15,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from medtest.cases import Image, Mask, PreparedSeed
-from medtest.errors import MedtestError, Mistake
+from medtest.core.cases import Image, Mask, PreparedSeed
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.probes import Need
 from medtest.inside.attention import AttentionReader
 from medtest.inside.hooks import as_map, captured, first_tensor, is_scripted, pooled
 from medtest.inside.layers import chosen_layers
 from medtest.inside.saliency import Method, saliency_of, score_of
-from medtest.probes import Need
-from medtest.systems.torch_system import TorchSystem
-from medtest.systems.untouched import untouched
+from medtest.systems.pytorch.torch_system import TorchSystem
+from medtest.systems.pytorch.untouched import untouched
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -165,7 +165,7 @@ class Looker:
     @contextmanager
     def probing(self, seed: PreparedSeed) -> Iterator[Any]:
         """Ready the network for saliency of a seed's images; yields its probe, None where it gives no gradients."""
-        from medtest.systems.probe import probe_of
+        from medtest.systems.pytorch.probe import probe_of
 
         if not self.gives_gradients:
             yield None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Mask
+from medtest.core.cases import Mask
 
 Values = NDArray[Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from medtest.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes
 
 KEYS = ("layers", "saliency", "embedding", "cases", "figures", "training", "training_cases", "threshold")
 _CHOICES = {"saliency": ("gradient", "integrated", "none"), "embedding": ("tsne", "umap", "none")}

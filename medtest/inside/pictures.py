@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ImageFont
 
-from medtest.cases import Image, Mask
+from medtest.core.cases import Image, Mask
 from medtest.runner.pictures.panels import FAINT, INK, Picture, canvas, fitted, outline, panel, paste, wrapped
 from medtest.runner.pictures.strips import amplified
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.errors import Mistake
+from medtest.core.errors import Mistake
 
 if TYPE_CHECKING:
-    from medtest.cases import Image, Mask
-    from medtest.probes import Probe
+    from medtest.core.cases import Image, Mask
+    from medtest.core.probes import Probe
 
 Method: TypeAlias = Literal["gradient", "integrated"]
 STEPS = 32

@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, PreparedSeed
-from medtest.errors import Mistake
+from medtest.core.cases import Image, PreparedSeed
+from medtest.core.errors import Mistake
 from medtest.inside.saliency import need
 from medtest.relations.adversarial.attack import EpsilonLevel
 from medtest.relations.adversarial.uniform_noise import UniformNoise

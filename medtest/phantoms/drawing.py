@@ -16,8 +16,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.portable import portable_opencv as portable_opencv
 from medtest.phantoms.colon.fields import Field, as_field, ellipse_radius, harmonics, resize
-from medtest.portable import portable_opencv as portable_opencv
 
 Point: TypeAlias = tuple[float, float]
 Points: TypeAlias = "Sequence[Point] | NDArray[np.float64]"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from medtest.cases import Image, Json, Mask
+from medtest.core.cases import Image, Json, Mask
 
 MIN_SIZE, MAX_SIZE = 128, 1024
 """Pixels a side that can be asked for."""

@@ -11,8 +11,8 @@ import json
 
 import numpy as np
 
+from medtest.core.scenes import Entity, Pool, pool_of
 from medtest.phantoms.scenes import CLASSES, COLOURS
-from medtest.scenes import Entity, Pool, pool_of
 
 REVISION = 1
 RELATIONS: tuple[str, ...] = (

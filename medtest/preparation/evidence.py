@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image
+from medtest.core.cases import Image
 
 Floats = NDArray[np.float64]
 Votes = NDArray[np.float32]

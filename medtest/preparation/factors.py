@@ -14,9 +14,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Mask, PreparedSeed
-from medtest.portable import each
-from medtest.tasks.base import task_of
+from medtest.core.cases import Mask, PreparedSeed
+from medtest.core.portable import each
+from medtest.core.tasks.base import task_of
 
 MIN_LESION = 1e-4
 """Smallest part of the image that counts as a lesion of its own; less is noise of a JPEG mask's edge."""

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Mask
+from medtest.core.cases import Mask
 
 Floats = NDArray[np.float64]
 

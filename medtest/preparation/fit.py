@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.portable import each
+from medtest.core.portable import each
 from medtest.preparation.evidence import DARK_VOTE, EDGE_SHIFT, Evidence, Floats, Votes, sharp_fraction, shrink
 from medtest.preparation.field_shape import Box, Cuts, Ellipse, FieldShape
 

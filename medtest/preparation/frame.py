@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from medtest.cases import Image, Mask
+from medtest.core.cases import Image, Mask
 from medtest.preparation.corners import common_kind, fit_cuts, keep_sharp
 from medtest.preparation.evidence import EDGE_SHIFT, gather
 from medtest.preparation.field_shape import Box, FieldShape

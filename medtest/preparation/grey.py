@@ -15,7 +15,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from medtest.cases import Image, Mask, Probability
+from medtest.core.cases import Image, Mask, Probability
 
 BLUR = 1 / 24
 """Standard deviation of the blur, as a fraction of the image's shorter side."""

@@ -7,11 +7,11 @@ from typing import Any
 import cv2
 import numpy as np
 
-from medtest.cases import NO_IMAGE, Image, Mask, PreparedSeed, Seed
+from medtest.core.cases import NO_IMAGE, Image, Mask, PreparedSeed, Seed
+from medtest.core.tasks.base import task_of
 from medtest.preparation.frame import fit_field
 from medtest.preparation.grey import grey_mask
 from medtest.preparation.series import locked, prepare_series
-from medtest.tasks.base import task_of
 
 REVISION = 1
 """Raised whenever preparation gives other bytes for the same seed; enters a run's digest."""

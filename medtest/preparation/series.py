@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import PreparedSeed, Seed
+from medtest.core.cases import PreparedSeed, Seed
+from medtest.core.tasks.base import task_of
 from medtest.preparation.frame import fit_field
 from medtest.preparation.grey import grey_mask
-from medtest.tasks.base import task_of
 
 
 def prepare_series(seed: Seed) -> PreparedSeed:

@@ -5,8 +5,8 @@ entry point in the group ``medtest.readers`` one of another package. It knows no
 called content here: words, boxes, the SHA-256 of a picture, a value that can be hashed and kept as JSON. The same
 content is read once, whoever answered so and in whichever case.
 
-A suite's own reader (:attr:`medtest.oracles.base.Oracle.reads`, or ``oracles.reader``) reads as answers come, and its
-facts stand in the records. Another one reads what the records hold, after the run, for a view: no system is asked.
+A suite's own reader (:attr:`medtest.core.oracles.base.Oracle.reads`, or ``oracles.reader``) reads as answers come, and
+its facts stand in the records. Another one reads what the records hold, after the run, for a view: no system is asked.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from medtest.api.answer_store import KeptTexts
 from medtest.api.redact import reason_of
-from medtest.cases import Json, Output, PreparedSeed
-from medtest.errors import ExitCode, MedtestError, Mistake
-from medtest.plugins import Part, PartSettings, digest_name, is_trusted
+from medtest.api.store.answers import KeptTexts
+from medtest.core.cases import Json, Output, PreparedSeed
+from medtest.core.errors import ExitCode, MedtestError, Mistake
+from medtest.core.plugins import Part, PartSettings, digest_name, is_trusted
 from medtest.readers.readings import FILE as FILE
 from medtest.readers.readings import JUDGE as JUDGE
 from medtest.readers.readings import READ_BY as READ_BY

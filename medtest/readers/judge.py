@@ -17,14 +17,17 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from medtest.api.budget import planned_cost
-from medtest.api.cache import Cache
+from medtest.api.calls.request import CallState, Outcome, Request
 from medtest.api.campaign import Campaign
-from medtest.api.ledger import Ledger, doubtful_words
 from medtest.api.pacing.rate_limiter import RateLimiter
-from medtest.api.request import CallState, Outcome, Request
+from medtest.api.store.cache import Cache
+from medtest.api.store.ledger import Ledger, doubtful_words
 from medtest.api.wire.answers import parse_structured
-from medtest.cases import Json
-from medtest.errors import ExitCode, FolderInUse, MedtestError, Mistake, OutputProblem
+from medtest.core.cases import Json
+from medtest.core.errors import ExitCode, FolderInUse, MedtestError, Mistake, OutputProblem
+from medtest.language.questions.answers.values.answer import State
+from medtest.language.questions.values import Kind
+from medtest.language.questions.wording import MOST_WORDS
 from medtest.readers.base import Reader, ReadingJob, Readings
 from medtest.readers.meaning import (
     NEEDS,
@@ -37,12 +40,9 @@ from medtest.readers.meaning import (
     reading_of,
     unread_of,
 )
+from medtest.systems.answering.asking import BudgetLimits
 from medtest.systems.answering.misplaced_keys import unnamed
 from medtest.systems.answering.openai_compatible import CACHE, OpenAICompatible
-from medtest.systems.asking import BudgetLimits
-from medtest.vqa.answers.answer import State
-from medtest.vqa.values import Kind
-from medtest.vqa.wording import MOST_WORDS
 
 LEDGER = "judge.sqlite"
 """The judge's ledger in a run's folder."""

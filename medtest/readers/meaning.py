@@ -17,15 +17,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from medtest.language.questions.answers.extract.place import CELLS
+from medtest.language.questions.answers.kinds import KINDS
+from medtest.language.questions.answers.parse import parse
+from medtest.language.questions.answers.scope import clauses
+from medtest.language.questions.answers.values.answer import State
+from medtest.language.questions.questions import by_name
+from medtest.language.questions.values import Kind
+from medtest.language.questions.wording import MOST_WORDS, plain_value
 from medtest.readers.base import content_key
-from medtest.vqa.answers.answer import State
-from medtest.vqa.answers.extract.place import CELLS
-from medtest.vqa.answers.kinds import KINDS
-from medtest.vqa.answers.parse import parse
-from medtest.vqa.answers.scope import clauses
-from medtest.vqa.questions import by_name
-from medtest.vqa.values import Kind
-from medtest.vqa.wording import MOST_WORDS, plain_value
 
 REVISION = 3
 """Raise it whenever the same words would be put to a model, or its replies be believed, in another way."""

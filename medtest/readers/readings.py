@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from medtest.errors import ExitCode
+from medtest.core.errors import ExitCode
 
 Texts = Mapping[str, str | None]
 """Text columns of a record."""

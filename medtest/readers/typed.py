@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from medtest.cases import AnswerOutput, Ask, PreparedSeed
+from medtest.core.cases import AnswerOutput, Ask, PreparedSeed
+from medtest.language.questions.answers.parse import parse, parse_all
+from medtest.language.questions.answers.values.answer import Answer, State
+from medtest.language.questions.judging import said
+from medtest.language.questions.questions import by_name
+from medtest.language.questions.values import Kind
+from medtest.language.questions.wording import MOST_WORDS
 from medtest.readers.base import BatchReader
-from medtest.vqa.answers.answer import Answer, State
-from medtest.vqa.answers.parse import parse, parse_all
-from medtest.vqa.judging import said
-from medtest.vqa.questions import by_name
-from medtest.vqa.values import Kind
-from medtest.vqa.wording import MOST_WORDS
 
 ANSWERED = "answered"
 REFUSALS = frozenset({"refusal", "content_filter"})
@@ -93,7 +93,7 @@ class AnswerText:
 
 
 class TypedAnswers(BatchReader[AnswerText, Answer]):
-    """Reads values from words by rules (:mod:`medtest.vqa.answers`)."""
+    """Reads values from words by rules (:mod:`medtest.language.questions.answers`)."""
 
     task: ClassVar[str] = "answer"
     columns: ClassVar[tuple[str, ...]] = ("state", "said", "evidence")

@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from medtest.cases import FollowUp, Params, PreparedSeed
-from medtest.errors import MedtestError, Mistake
-from medtest.plugins import Part, PartSettings, renamed, wrong_at
-from medtest.probes import CraftCase, Need, Probe
-from medtest.tasks.base import PICTURE
+from medtest.core.cases import FollowUp, Params, PreparedSeed
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.plugins import Part, PartSettings, renamed, wrong_at
+from medtest.core.probes import CraftCase, Need, Probe
+from medtest.core.tasks.base import PICTURE
 
 PUBLISHED_SEVERITY = 0
 """Severity of a case whose parameters are drawn from published ranges."""
@@ -78,8 +78,8 @@ class Relation(Part, ABC):
         any_image: True when it takes images of every dtype, range and dimension (noise), not 8-bit RGB alone.
         effects: What it does to the picture, where that bears on what can rightly be said of it: ``relight``,
             ``recolour``, ``hide``, ``move``, ``resize``, ``insert_instrument``, ``insert_text``, ``insert_finding``
-            (``medtest/vqa/expectations.yaml`` says what each may do to an answer), or a name of its own, which may
-            change every answer. Empty: no answer may become another; None: it does not say, and is taken so.
+            (``medtest/language/questions/expectations.yaml`` says what each may do to an answer), or a name of its own,
+            which may change every answer. Empty: no answer may become another; None: it does not say, and is taken so.
         alters: Words of diagnoses that it would alter (``vascular``): classes named so are refused in a suite of
             labels, unless the suite says ``may_alter``.
         alters_why: Why, in a phrase.
@@ -190,7 +190,7 @@ class CraftedRelation(Relation):
     Pixels are made by :meth:`craft`, in batches cut from the full plan, on one thread of torch.
 
     Attributes:
-        gathers: Whether :attr:`~medtest.probes.CraftCase.beside` holds what the suite's other attacks of no larger
+        gathers: Whether :attr:`~medtest.core.probes.CraftCase.beside` holds what the suite's other attacks of no larger
             scale, and noise, have made of the same image, so that the worst of all can be kept.
     """
 
@@ -213,7 +213,7 @@ class CraftedRelation(Relation):
 
         Returns:
             For each case its follow-up, with ``crafting`` set, or why there is none: a
-            :class:`~medtest.errors.NotApplicable` makes it SKIP, any other exception ERROR with its text.
+            :class:`~medtest.core.errors.NotApplicable` makes it SKIP, any other exception ERROR with its text.
         """
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
@@ -228,7 +228,7 @@ class CraftedRelation(Relation):
         """Return what the run's digest must cover of files that belong to the system on which it is crafted.
 
         Args:
-            system: Digest of that system, :attr:`~medtest.probes.Probe.digest`.
+            system: Digest of that system, :attr:`~medtest.core.probes.Probe.digest`.
         """
         return {}
 

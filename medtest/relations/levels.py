@@ -7,8 +7,8 @@ from typing import Any, Generic, Literal, Self, TypeVar, cast
 import numpy as np
 from pydantic import Field, model_validator
 
-from medtest.cases import Params
-from medtest.plugins import PartSettings, wrong_at
+from medtest.core.cases import Params
+from medtest.core.plugins import PartSettings, wrong_at
 from medtest.relations.base import PUBLISHED_SEVERITY, RelationSettings
 
 _SEEDS = 2**53

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import FollowUp, Params, PreparedSeed
-from medtest.errors import NotApplicable
+from medtest.core.cases import FollowUp, Params, PreparedSeed
+from medtest.core.errors import NotApplicable
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation, RelationSettings
 from medtest.relations.levels import number
 

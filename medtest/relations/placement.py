@@ -13,9 +13,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Json, Mask, PreparedSeed
-from medtest.errors import NotApplicable
-from medtest.portable import exp
+from medtest.core.cases import Json, Mask, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.core.portable import exp
 
 CENTRAL_FRACTION = 0.6
 """Semi-axes of the ellipse kept free when nothing is known of the lesion, as fraction of the field's half extent."""

@@ -12,10 +12,10 @@ from dataclasses import replace
 import cv2
 import numpy as np
 
-from medtest.cases import Address, FollowUp, ImageSpec, PreparedSeed
-from medtest.errors import NotApplicable
+from medtest.core.cases import Address, FollowUp, ImageSpec, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.core.tasks.base import task_of
 from medtest.relations.base import Relation
-from medtest.tasks.base import task_of
 
 _MEMO = "medtest.relations.series:rgb"
 

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from medtest.cases import FollowUp, Params, PreparedSeed
+from medtest.core.cases import FollowUp, Params, PreparedSeed
+from medtest.core.tasks.base import PICTURE, PROMPT
 from medtest.relations.base import Relation
 from medtest.relations.prompts.base import prompted
-from medtest.tasks.base import PICTURE, PROMPT
 
 
 class Unchanged(Relation):

@@ -8,16 +8,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from medtest.cases import UNCHANGED
-from medtest.oracles.criteria import ALONE, NO_THRESHOLD, components
-from medtest.records import SOURCE_FAILED
+from medtest.core.cases import UNCHANGED
+from medtest.core.oracles.criteria import ALONE, NO_THRESHOLD, components
+from medtest.core.records import SOURCE_FAILED
 from medtest.report.charts.heat import SUMS, EfrRows, beside, percent
-from medtest.report.material import Material
-from medtest.report.words import counted, criterion_keys, violations_of
-from medtest.results import efr
+from medtest.report.pages.material import Material
+from medtest.report.pages.words import counted, criterion_keys, violations_of
 from medtest.results.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict, what_helps
-from medtest.results.gates import GateResult, describe
-from medtest.results.images import COUNTED
+from medtest.results.gating.gates import GateResult, describe
+from medtest.results.rates import efr
+from medtest.results.rates.images import COUNTED
 from medtest.results.tables import SEED_FACTS
 from medtest.suite.model import PairedGate
 

@@ -8,22 +8,22 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
-from medtest import signals
-from medtest.errors import SEVERITY_ORDER, ExitCode, NotTracked
+from medtest.core.errors import SEVERITY_ORDER, ExitCode, NotTracked
 from medtest.readers.base import Readings
-from medtest.report.comparison import REPORT
 from medtest.report.console import efr_view, gates_view, one_line
-from medtest.report.material import Material
 from medtest.report.mlflow.registry import tell_registry
 from medtest.report.mlflow.tracked import track, track_failure
+from medtest.report.pages.comparison import REPORT
+from medtest.report.pages.material import Material
+from medtest.report.tracking import Parents
 from medtest.report.views import View, make_results
-from medtest.results import gate_log
+from medtest.results.gating import gate_log
 from medtest.results.records.revisions import MixedRevisions
 from medtest.runner.folder import tables_are_stale, write_manifest
-from medtest.runner.outcome import RunOutcome
+from medtest.runner.reporting import signals
+from medtest.runner.reporting.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.sharding import Shard
-from medtest.tracking import Parents
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from medtest.cases import Image
-from medtest.files.written import WrittenFiles
-from medtest.report.material import SAMPLES, sample_index
+from medtest.core.cases import Image
+from medtest.core.files.written import WrittenFiles
+from medtest.report.pages.material import SAMPLES, sample_index
 from medtest.runner.folder import output_problems, writing_text
-from medtest.runner.privacy import ShownNames
+from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.crafted import CraftedCases
-from medtest.runner.replay import replay_sequence
+from medtest.runner.replaying.replay import replay_sequence
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
 

@@ -16,22 +16,22 @@ import yaml
 from medtest.readers.base import Readings
 from medtest.report.ci.files import write_for_ci
 from medtest.report.compared.gating import judge_paired
-from medtest.report.comparison import REPORT, write_comparison
-from medtest.report.material import Material, read_run
 from medtest.report.mlflow.tracked import TrackedResults
-from medtest.report.page import report_html
-from medtest.report.reference_system import find_reference, read_reference
+from medtest.report.pages.comparison import REPORT, write_comparison
+from medtest.report.pages.material import Material, read_run
+from medtest.report.pages.page import report_html
+from medtest.report.pages.reference_system import find_reference, read_reference
 from medtest.report.replayed import write_pictures
-from medtest.results import gate_log
+from medtest.results.gating import gate_log
 from medtest.results.records.judged import compared_records
 from medtest.results.records.reading import READINGS, kept_readings, readings_text
 from medtest.results.records.records_io import RECORDS
 from medtest.results.records.wanted import SUITE_FILE, Wanted
 from medtest.results.tables import FOLDER, Tables, make_tables
 from medtest.runner.folder import note_tables, output_problems, view_folder, write_run, writing_text
-from medtest.runner.outcome import RunOutcome, SystemOutcome
 from medtest.runner.records.case_set import CaseSet
-from medtest.suite.exclusion import COPY as EXCLUDED
+from medtest.runner.reporting.outcome import RunOutcome, SystemOutcome
+from medtest.suite.checking.exclusion import COPY as EXCLUDED
 from medtest.suite.model import Invocation, PairedGate, Suite
 
 _JUDGING = ("oracles", "judge.", "judge=")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.readers.pictures.card import Card
 from medtest.results.cube.intervals import wilson_ends
 

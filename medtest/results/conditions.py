@@ -5,7 +5,7 @@ fewer of them and looks better for it, so a run is no worse than another only wh
 the score on source cases, source cases that fail, errors, and skipped cases.
 
 Each is a difference of the same cases, bounded by a margin in points. The 95 % interval of the difference is that of
-:mod:`medtest.results.differences`; its unfavourable end is a one-sided bound at 97.5 %.
+:mod:`medtest.results.rates.differences`; its unfavourable end is a one-sided bound at 97.5 %.
 
 - ``passed``: the bound lies within the margin, so that a loss of the margin or more can be ruled out.
 - ``failed``: a loss is shown (the interval leaves 0 out), and the difference itself reaches the margin.
@@ -25,10 +25,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.oracles import criteria
+from medtest.core.oracles import criteria
 from medtest.results.cube.axes import ALL, OVERALL, Axes, axes
 from medtest.results.cube.power import clusters_that_agree
-from medtest.results.differences import PairedChange, paired_change
+from medtest.results.rates.differences import PairedChange, paired_change
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import Status, failed_in_pair, source_scores, status
 from medtest.suite.model import Criterion

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from medtest.cases import ID_PATTERN
-from medtest.errors import MedtestError
-from medtest.plugins import Part, PartInfo, parts
+from medtest.core.cases import ID_PATTERN
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import Part, PartInfo, parts
+from medtest.core.tasks.base import RunRecords, Section
 from medtest.results.records.records_io import Records
-from medtest.tasks.base import RunRecords, Section
 
 if TYPE_CHECKING:
     import pandas as pd

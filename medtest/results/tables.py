@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtest.errors import OutputProblem
-from medtest.files.written import WrittenFiles
-from medtest.oracles import criteria
-from medtest.oracles.base import Oracle
-from medtest.results import curves, efr, factors, gates, pivot
+from medtest.core.errors import OutputProblem
+from medtest.core.files.written import WrittenFiles
+from medtest.core.oracles import criteria
+from medtest.core.oracles.base import Oracle
+from medtest.core.tasks.results import TaskResults
 from medtest.results.attacks.tables import AttackTables, attack_tables
 from medtest.results.cube.axes import Axes, axes
-from medtest.results.images import COUNTED, images_table, source_warnings, violations_table, worst_table
+from medtest.results.gating import gates
 from medtest.results.installed import InstalledTables, installed_tables
 from medtest.results.published.paper import Paper, paper_of
+from medtest.results.rates import curves, efr, factors, pivot
+from medtest.results.rates.images import COUNTED, images_table, source_warnings, violations_table, worst_table
 from medtest.results.records.exclusion import Excluded, leave_out
 from medtest.results.records.judged import judged_records, make_columns
 from medtest.results.records.records_io import Records
@@ -29,7 +31,6 @@ from medtest.results.series.series_records import CurveSettings
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.spreadsheets import frame_for_csv
 from medtest.suite.model import Suite
-from medtest.tasks.results import TaskResults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,12 +74,12 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Context:
-    """What a task is told of a run beside its records (:meth:`medtest.tasks.base.Task.results`).
+    """What a task is told of a run beside its records (:meth:`medtest.core.tasks.base.Task.results`).
 
     Attributes:
         place: Axes of the follow-ups.
         phantom: Whether any of the seeds are made images.
-        reference: What :meth:`medtest.tasks.base.Task.reference` made of the system that figures are relative to.
+        reference: What :meth:`medtest.core.tasks.base.Task.reference` made of the system that figures are relative to.
         label_thresholds: Where a probability of one of several labels becomes a yes, in tables on attacks.
         judging: Settings of the oracle by name, JSON values.
         folder: The run's folder, for what records name by SHA-256; None where the records are of none.
@@ -220,7 +221,7 @@ def make_tables(
         folder: ``outputs/<suite>/<system>/<digest>``.
         suite: The suite, or what is wanted of it; None reads the folder's ``suite.yaml``.
         system_id: The system's id in the suite, for ``trained_on``.
-        reference: What some of the task's figures are relative to (:meth:`medtest.tasks.base.Task.reference`).
+        reference: What some of the task's figures are relative to (:meth:`medtest.core.tasks.base.Task.reference`).
         oracle: Judges the records anew, where it is not the one that judged them; None takes them as they are.
         readings: What another reader read of them; needs ``oracle``.
         asked: The cases that the tables cover; None for all that the folder holds.

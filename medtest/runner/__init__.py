@@ -11,12 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from medtest.runner.export import export_followups
     from medtest.runner.folder import write_manifest
-    from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
     from medtest.runner.prepared import PreparedRun, prepare_run
-    from medtest.runner.replay import Replay, replay_case
-    from medtest.runner.replay_answers import Answered, replay_strips
+    from medtest.runner.replaying.export import export_followups
+    from medtest.runner.replaying.replay import Replay, replay_case
+    from medtest.runner.replaying.replay_answers import Answered, replay_strips
+    from medtest.runner.reporting.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
     from medtest.runner.run import run_suite
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from medtest.cases import Json
+from medtest.core.cases import Json
 from medtest.suite.model import Suite
 from medtest.systems.base import System
 

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from medtest.errors import FolderInUse, OutputProblem
-from medtest.files import file_sha256, read_object
+from medtest.core.errors import FolderInUse, OutputProblem
+from medtest.core.files import file_sha256, read_object
 
 MANIFEST = "manifest.sha256"
 PRIVATE = ("ledger.sqlite", "judge.sqlite")

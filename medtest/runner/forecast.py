@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medtest.errors import MedtestError
-from medtest.records import REVISION
+from medtest.core.errors import MedtestError
+from medtest.core.records import REVISION
 from medtest.runner.folder import OUTPUTS, RECORDS
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.records.ledger import CasePlaces

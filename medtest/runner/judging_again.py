@@ -14,18 +14,18 @@ from itertools import chain, groupby
 
 import numpy as np
 
-from medtest.records import ANSWER
-from medtest.runner.outcome import Limits
+from medtest.core.records import ANSWER
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import Job, JudgeTask, PoolTask, StoredCase
+from medtest.runner.pool.stopping import stop_gently
 from medtest.runner.pool.workplace import Workplace
 from medtest.runner.prepared import PreparedRun
 from medtest.runner.records.answers import AnswerStore
 from medtest.runner.records.ledger import RecordLedger
 from medtest.runner.records.rows import COLUMN, restated
-from medtest.runner.stopping import stop_gently
+from medtest.runner.reporting.outcome import Limits
 from medtest.runner.units.again import SESSION, JudgedAgain
 from medtest.suite.model import Invocation
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medtest.errors import Mistake
-from medtest.files import read_object
-from medtest.records import KEY_COLUMNS, PICTURES
+from medtest.core.errors import Mistake
+from medtest.core.files import read_object
+from medtest.core.records import KEY_COLUMNS, PICTURES
 from medtest.runner.folder import OUTPUTS, PRIVATE, RECORDS, RUN_FILE, SHARD_FOLDERS, FolderLock, system_folder
 from medtest.runner.records.answers import FOLDER as ANSWERS
 from medtest.runner.records.crafted import FOLDER as CRAFTED
@@ -18,7 +18,7 @@ from medtest.runner.records.parts import KEY
 from medtest.runner.records.seals import CONTENT, CSV, JOINED, text_mark
 from medtest.runner.records.shard_scan import damage
 from medtest.runner.records.shards import DIGEST, RECORDS_CSV, SHARDS
-from medtest.runner.shard_checks import RUN_NAMES, ShardPart, folder_mistake
+from medtest.runner.sharding.shard_checks import RUN_NAMES, ShardPart, folder_mistake
 
 BY_CONTENT = (PICTURES, CRAFTED, ANSWERS)
 """Folders of a run whose files are named after their content: a merge takes over those that it does not have."""

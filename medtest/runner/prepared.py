@@ -10,22 +10,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from medtest.cases import Classes, SeedRef
-from medtest.errors import Mistake, UserMistakes
+from medtest.core.cases import Classes, SeedRef
+from medtest.core.errors import Mistake, UserMistakes
 from medtest.relations.base import Relation
 from medtest.runner.earlier_defaults import as_begun
 from medtest.runner.folder import SHARD_FOLDERS, earlier_folder, system_folder
-from medtest.runner.privacy import ShownNames, key_fingerprint
+from medtest.runner.privacy.rules import ShownNames, key_fingerprint
 from medtest.runner.records.ledger import seeds_twice
 from medtest.runner.records.rows import records_schema, strata_of
 from medtest.runner.records.shards import columns_there
 from medtest.seeds.base import SeedSource
 from medtest.seeds.needed import check_needed
+from medtest.suite.checking.misfits.altering import altering_mistakes
+from medtest.suite.checking.misfits.classes import fitting_mistakes
+from medtest.suite.checking.misfits.crafting import missing_mistakes, target_mistakes
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.digest import Digest, digest_of, run_digest
-from medtest.suite.misfits.altering import altering_mistakes
-from medtest.suite.misfits.classes import fitting_mistakes
-from medtest.suite.misfits.crafting import missing_mistakes, target_mistakes
 from medtest.suite.model import Invocation, Selection, Suite
 from medtest.suite.plan import Plan
 from medtest.systems.base import System

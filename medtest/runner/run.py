@@ -9,29 +9,29 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError
-from medtest.files.by_content import forget_pictures
-from medtest.portable import processor_notices
-from medtest.records import PICTURES
-from medtest.runner import finish
+from medtest.core.errors import SEVERITY_ORDER, ExitCode, MedtestError
+from medtest.core.files.by_content import forget_pictures
+from medtest.core.portable import processor_notices
+from medtest.core.records import PICTURES
 from medtest.runner.folder import OUTPUTS, FolderLock, set_unread_aside
 from medtest.runner.judging_again import JudgingAgain
-from medtest.runner.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import HALT_SECONDS, Dispatcher
 from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import Job, PoolTask, Row, Told, UnitTask
+from medtest.runner.pool.stopping import stop_gently
 from medtest.runner.pool.workplace import CallingProcess, LocalProcesses, Workplace
 from medtest.runner.prepared import PreparedRun, prepare_run
-from medtest.runner.progress import choose_progress
 from medtest.runner.records import answers
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.shards import Code, JudgedBy
-from medtest.runner.stopping import stop_gently
+from medtest.runner.reporting import finish
+from medtest.runner.reporting.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
+from medtest.runner.reporting.progress import choose_progress
 from medtest.suite.digest import oracle_digest
 from medtest.suite.model import Invocation, Suite
-from medtest.systems.asking import draws_calls
+from medtest.systems.answering.asking import draws_calls
 
 _PROGRESS_SECONDS = 0.1
 _AHEAD = 3

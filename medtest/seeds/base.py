@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from medtest.cases import Classes, Seed, SeedRef
-from medtest.errors import Mistake, UserMistakes
-from medtest.plugins import Part, PartSettings, renamed
+from medtest.core.cases import Classes, Seed, SeedRef
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.plugins import Part, PartSettings, renamed
 
 SeedKey: TypeAlias = tuple[str, str]
 """Data set and seed id."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from medtest.cases import SeedRef
-from medtest.errors import UserMistakes
+from medtest.core.cases import SeedRef
+from medtest.core.errors import UserMistakes
 from medtest.seeds.base import SeedKey, SeedProblem, SeedSource
 
 MOST_LISTED = 10

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from medtest.simlab.draws import Draws
-from medtest.simlab.sight import GRID, NO, NONE, NOT_RELEVANT, YES, PictureTraits
-from medtest.simlab.topics import ABOUT_TOOLS, CLOSED, COLOURS, COUNTS, LISTS, PLACES, Topic
+from medtest.simlab.answering.draws import Draws
+from medtest.simlab.answering.topics import ABOUT_TOOLS, CLOSED, COLOURS, COUNTS, LISTS, PLACES, Topic
+from medtest.simlab.seeing.sight import GRID, NO, NONE, NOT_RELEVANT, YES, PictureTraits
 
 _COLOURS = ("Red", "Pink", "White", "Yellow", "Brown", "Orange")
 _SIZES = ("<5mm", "5-10mm", "11-20mm", ">20mm")

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.simlab.config import Config
 
 START_SECONDS = 60.0

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.simlab.answering.draws import Draws
+from medtest.simlab.answering.phrasing import STYLES, filled, phrase
+from medtest.simlab.answering.topics import PromptQuestion, questions_in, topic_of
 from medtest.simlab.defects import Defects, Utterance, number_of, with_defects
-from medtest.simlab.draws import Draws
-from medtest.simlab.phrasing import STYLES, filled, phrase
-from medtest.simlab.sight import NOT_RELEVANT, PictureTraits, Sight, answers
-from medtest.simlab.topics import PromptQuestion, questions_in, topic_of
+from medtest.simlab.seeing.sight import NOT_RELEVANT, PictureTraits, Sight, answers
 
 Picture = NDArray[np.uint8]
 Truth = Mapping[str, Sequence[str]]
@@ -41,7 +41,7 @@ class Settings:
     Attributes:
         seed: Of all its draws.
         defects: What is wrong with it.
-        styles: How it puts its answers, some of :data:`medtest.simlab.phrasing.STYLES`.
+        styles: How it puts its answers, some of :data:`medtest.simlab.answering.phrasing.STYLES`.
     """
 
     seed: int = 0

@@ -6,9 +6,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.simlab.colours import Palette, palette_of
+from medtest.simlab.answering.writing import writing_of
 from medtest.simlab.config import engine_of
-from medtest.simlab.places import (
+from medtest.simlab.seeing.colours import Palette, palette_of
+from medtest.simlab.seeing.places import (
     Landmark,
     colitis,
     ileum,
@@ -18,12 +19,11 @@ from medtest.simlab.places import (
     ringed_opening,
     site_of_removal,
 )
-from medtest.simlab.polyps import blobs, describe
-from medtest.simlab.sight import Sight, Thing
-from medtest.simlab.tools import find_tools
-from medtest.simlab.traits import traits_of
-from medtest.simlab.view import FINE, Bools, PictureView, cells_of, grown, view_of
-from medtest.simlab.writing import writing_of
+from medtest.simlab.seeing.polyps import blobs, describe
+from medtest.simlab.seeing.sight import Sight, Thing
+from medtest.simlab.seeing.tools import find_tools
+from medtest.simlab.seeing.traits import traits_of
+from medtest.simlab.seeing.view import FINE, Bools, PictureView, cells_of, grown, view_of
 
 UPPER = frozenset({"oesophagus", "stomach", "pylorus"})
 """Linings that a gastroscope sees."""

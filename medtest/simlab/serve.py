@@ -23,7 +23,7 @@ from typing import Any
 
 from medtest.api.faulty.answers import BadRequest
 from medtest.api.faulty.server import FaultServer
-from medtest.files.images import BadFileError, decode_rgb
+from medtest.core.files.images import BadFileError, decode_rgb
 from medtest.simlab.config import DRAWN_DOOR, MODEL, SESSION_DOOR, TRUTH_DOOR, Config
 from medtest.simlab.drawing.artist import Artist
 from medtest.simlab.drawing.desk import DrawingDesk

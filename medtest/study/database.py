@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from medtest.errors import OutputProblem
+from medtest.core.errors import OutputProblem
 from medtest.study.model import Item, Place, SavedAnswer
 from medtest.study.questions import Role
 

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, Mask
+from medtest.core.cases import Image, Mask
 
 Bytes: TypeAlias = NDArray[np.uint8]
 

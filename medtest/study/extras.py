@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from medtest.cases import Address
+from medtest.core.cases import Address
 from medtest.study.erase import erase_lesion, unnatural
 from medtest.study.model import Item
 from medtest.study.plan import generator, preferred

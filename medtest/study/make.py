@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 
 import medtest
-from medtest.errors import Mistake, OutputProblem
-from medtest.followups.make import check_privacy
+from medtest.core.errors import Mistake, OutputProblem
+from medtest.runner.followups.make import check_privacy
 from medtest.study.database import now
 from medtest.study.extras import Extras, catch_items, training_items
 from medtest.study.model import Item

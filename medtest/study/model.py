@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from medtest.address import address_text
+from medtest.core.address import address_text
 from medtest.study.questions import Role
 
 Phase: TypeAlias = Literal["training", "main"]

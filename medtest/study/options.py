@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
 from medtest.study.questions import StudyKind
 
 Share = Annotated[float, Field(ge=0, le=0.5)]

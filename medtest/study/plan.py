@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medtest.cases import Address
+from medtest.core.cases import Address
 
 REPEAT_GAP = 0.3
 """A repeated item comes back at least this share of the list after its first showing."""

@@ -17,8 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from medtest.errors import Mistake, UserMistakes
-from medtest.files import sqlite
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.files import sqlite
 from medtest.study.database import (
     ANSWER_COLUMNS,
     IMAGE_NAME,

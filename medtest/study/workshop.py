@@ -1,7 +1,7 @@
 """Brings the images of a study together and writes them under names that say nothing.
 
-Follow-ups come from the store of follow-ups (:mod:`medtest.followups`); what it lacks is made and kept there, so that
-people judge the very images that systems were tested with. What is crafted on a system is read from a run of it.
+Follow-ups come from the store of follow-ups (:mod:`medtest.runner.followups`); what it lacks is made and kept there, so
+that people judge the very images that systems were tested with. What is crafted on a system is read from a run of it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtest.cases import SOURCE, UNCHANGED, Address, Image, Mask, PreparedSeed, SeedRef, image_sha256
-from medtest.errors import OutputProblem
-from medtest.followups import DamagedFile, FollowUpStore
-from medtest.followups.maker import EntryMaker, LoadedSeed, expected_mask
-from medtest.followups.recipe import SuiteKeys
-from medtest.followups.store import FOLDER
-from medtest.probes import Need
-from medtest.runner.crafted_runs import read_from_runs
-from medtest.runner.privacy import Scrubber, ShownNames
+from medtest.core.cases import SOURCE, UNCHANGED, Address, Image, Mask, PreparedSeed, SeedRef, image_sha256
+from medtest.core.errors import OutputProblem
+from medtest.core.probes import Need
+from medtest.runner.followups import DamagedFile, FollowUpStore
+from medtest.runner.followups.maker import EntryMaker, LoadedSeed, expected_mask
+from medtest.runner.followups.recipe import SuiteKeys
+from medtest.runner.followups.store import FOLDER
+from medtest.runner.privacy.rules import Scrubber, ShownNames
+from medtest.runner.replaying.crafted_runs import read_from_runs
 from medtest.runner.units.parts import MadeCase, Parts
 from medtest.study.erase import outlines, png
 from medtest.study.model import Item, Phase

@@ -12,9 +12,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from medtest.errors import Mistake, UserMistakes
-from medtest.paths import TYPED_STORE
-from medtest.suite.checks import check
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.files.paths import TYPED_STORE
+from medtest.suite.checking.checks import check
+from medtest.suite.checking.judging import gates_of, oracle_of
+from medtest.suite.checking.systems import system_infos
+from medtest.suite.checking.validation import validate
 from medtest.suite.commandline.keys import Sources, check_keys, keep_chosen, key_of, take_out, to_only_system
 from medtest.suite.commandline.overrides import as_typed, folders, prepare
 from medtest.suite.commandline.selection import selection_of
@@ -23,15 +26,12 @@ from medtest.suite.commandline.words import rephrase
 from medtest.suite.composed import with_composed
 from medtest.suite.digest import oracle_digest
 from medtest.suite.draft import Draft
-from medtest.suite.judging import gates_of, oracle_of
-from medtest.suite.library import COMMAND_LINE, MAPS, Origin, SuiteTree, deep_merge, load_tree
 from medtest.suite.model import PartPlan, Selection, Suite
 from medtest.suite.naming import named
+from medtest.suite.reading.library import COMMAND_LINE, MAPS, Origin, SuiteTree, deep_merge, load_tree
+from medtest.suite.reading.safety import Key, short
 from medtest.suite.run_options import option_mistakes
-from medtest.suite.safety import Key, short
 from medtest.suite.schema import JudgeBlock, RunBlock
-from medtest.suite.systems import system_infos
-from medtest.suite.validation import validate
 
 if TYPE_CHECKING:
     from medtest.readers.base import Reader
@@ -206,7 +206,7 @@ def settle(
     if reader is None or suite.judging().get("reader") == own.judging().get("reader"):
         reader = None  # the suite's own: its facts stand in the records
     if judge is not None:
-        from medtest.suite.judge import judge_view
+        from medtest.suite.checking.judge import judge_view
 
         if reader is not None:
             found, fix = f"{judge.name} beside {reader.name}", "name one of judge.use and oracles.reader"
@@ -244,7 +244,7 @@ def _view(suite: Suite, draft: Draft, source: Sources) -> tuple[Suite, str]:
 
 
 def _judge(suite: Suite | None, draft: Draft, options: RunBlock) -> Judge | None:
-    from medtest.suite.judge import judge_of
+    from medtest.suite.checking.judge import judge_of
 
     return judge_of(options.judge, suite, draft)
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from medtest.suite.exclusion import COPY
+from medtest.suite.checking.exclusion import COPY
+from medtest.suite.checking.validation import trusted_keys
 from medtest.suite.model import PairedGate, PartPlan, Suite
-from medtest.suite.safety import Key
-from medtest.suite.validation import trusted_keys
+from medtest.suite.reading.safety import Key
 
 
 def plain_settings(plan: PartPlan) -> dict[str, Any]:

@@ -15,15 +15,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medtest.cases import Json
-from medtest.plugins import digest_name
+from medtest.core.cases import Json
+from medtest.core.plugins import digest_name
+from medtest.core.tasks.base import Task, task_of
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.relations.gathering import feeding
 from medtest.seeds.base import SeedSource
 from medtest.suite.composed import counted_settings
 from medtest.suite.model import EACH, PartPlan, Suite, reader_entry
 from medtest.systems.base import System
-from medtest.tasks.base import Task, task_of
 
 DIGEST_LENGTH = 24
 """Hexadecimal digits of a digest: 96 bits, short enough for a folder's name."""

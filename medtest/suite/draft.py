@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.errors import MedtestError, Mistake
-from medtest.plugins import PartInfo
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.plugins import PartInfo
+from medtest.suite.checking.validation import trusted_keys, validate
 from medtest.suite.composed import without
-from medtest.suite.library import Origin, deep_merge
-from medtest.suite.safety import Key, dotted, short
-from medtest.suite.validation import trusted_keys, validate
+from medtest.suite.reading.library import Origin, deep_merge
+from medtest.suite.reading.safety import Key, dotted, short
 
 if TYPE_CHECKING:
     from medtest.suite.model import PartPlan
@@ -54,7 +54,7 @@ class Draft:
         fix: str = "",
         misfit: bool = False,
     ) -> None:
-        """Note a mistake at a key; see :class:`medtest.errors.Mistake`."""
+        """Note a mistake at a key; see :class:`medtest.core.errors.Mistake`."""
         place = self.origin(key)
         self.mistakes.append(
             Mistake(

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from medtest.cases import Address, FollowUp, Json, PreparedSeed
-from medtest.oracles.base import Oracle
-from medtest.oracles.criteria import components
-from medtest.plugins import PartInfo, parts
+from medtest.core.cases import Address, FollowUp, Json, PreparedSeed
+from medtest.core.oracles.base import Oracle
+from medtest.core.oracles.criteria import components
+from medtest.core.plugins import PartInfo, parts
+from medtest.core.tasks.base import Task, task_of
 from medtest.readers.base import BatchReader
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.seeds.base import SeedSource
-from medtest.suite.exclusion import Exclusion
+from medtest.suite.checking.exclusion import Exclusion
 from medtest.suite.sharding import Shard
-from medtest.systems.asking import BudgetLimits
+from medtest.systems.answering.asking import BudgetLimits
 from medtest.systems.base import System
-from medtest.tasks.base import Task, task_of
 
 Against = Literal["truth", "source", "input"]
 Stored = Literal["compact", "maps", "none"]

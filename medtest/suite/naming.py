@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from medtest.errors import Mistake
+from medtest.core.errors import Mistake
 from medtest.suite.commandline.overrides import NAME
 from medtest.suite.model import Suite
-from medtest.suite.safety import short
+from medtest.suite.reading.safety import short
 from medtest.systems.naming import distinct, given_name, refused
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from medtest.cases import Address, SeedRef
+from medtest.core.cases import Address, SeedRef
 from medtest.relations.base import Relation
 from medtest.suite.model import Selection
 from medtest.suite.sharding import Shard

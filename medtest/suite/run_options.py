@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from medtest.data_url import is_url, url_mistake
-from medtest.errors import Mistake, nearest_name
+from medtest.core.errors import Mistake, nearest_name
 from medtest.seeds.folders.layout import holds_pairs
 from medtest.suite.commandline.short_keys import device_mistake
-from medtest.suite.safety import short
+from medtest.suite.data_url import is_url, url_mistake
+from medtest.suite.reading.safety import short
 from medtest.suite.schema import RunBlock
 
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7z", ".rar")

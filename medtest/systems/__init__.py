@@ -17,8 +17,8 @@ def build_network(name: str, checkpoint: str | Path | None = None) -> nn.Module:
     Its ``forward`` takes and returns what the official one does, and its parameters have the published names.
 
     Args:
-        name: A name of :data:`medtest.systems.networks.PUBLISHED`: ``pranet``, ``sanet``, ``tganet``, ``ssformer_s``,
-            ``ssformer_l``, and classifiers (``agdn``, ``dsinet``, …).
+        name: A name of :data:`medtest.systems.pytorch.networks.PUBLISHED`: ``pranet``, ``sanet``, ``tganet``,
+            ``ssformer_s``, ``ssformer_l``, and classifiers (``agdn``, ``dsinet``, …).
         checkpoint: Weights to fill it with, in any form that people have them (see
             :mod:`medtest.systems.checkpoints.checkpoint`); freshly drawn weights without.
 
@@ -26,7 +26,7 @@ def build_network(name: str, checkpoint: str | Path | None = None) -> nn.Module:
         MedtestError: There is no such network, or the checkpoint is not one of it.
     """
     from medtest.systems.checkpoints.checkpoint import load_strictly, read_state
-    from medtest.systems.networks import published
+    from medtest.systems.pytorch.networks import published
 
     network = published(name)
     if checkpoint is None:

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, TypeAlias
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Address, Classes, Image, ImageSpec, Json
-from medtest.errors import Mistake
-from medtest.plugins import Part, PartSettings, renamed
-from medtest.probes import Need
-from medtest.tasks.base import Task, task_of
+from medtest.core.cases import Address, Classes, Image, ImageSpec, Json
+from medtest.core.errors import Mistake
+from medtest.core.plugins import Part, PartSettings, renamed
+from medtest.core.probes import Need
+from medtest.core.tasks.base import Task, task_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class LabelAnswer:
 
     Attributes:
         scores: As the answer of a classifier without a mask, see :mod:`medtest.tasks.classify.border`.
-        mask: As the answer of a segmenter, see :mod:`medtest.systems.border`; None where there is none.
+        mask: As the answer of a segmenter, see :mod:`medtest.core.tasks.border`; None where there is none.
     """
 
     scores: Any
@@ -44,7 +44,7 @@ class LabelAnswer:
 
 RawAnswer: TypeAlias = "NDArray[Any] | LabelAnswer | Missing | int | str | list[str] | list[int] | dict[str, float]"
 """For segmentation: h×w, bool (a mask) or float (probability in [0, 1]) or uint8 (probability × 255), of any size.
-For series see :mod:`medtest.tasks.series_border`, for labels :mod:`medtest.tasks.classify.border`."""
+For series see :mod:`medtest.core.tasks.series_border`, for labels :mod:`medtest.tasks.classify.border`."""
 
 ANSWER_FORMS: tuple[str, ...] = ("probabilities", "logits", "labels")
 """What a classifier's answers may be."""
@@ -85,7 +85,7 @@ class System(Part, ABC):
         needs_device: Whether ``device=`` matters to it.
         in_process: Whether it is an object of the calling program, which no other process can have.
         draws_calls: Whether it draws calls from a stream and answers in any order
-            (:class:`medtest.systems.asking.AskingSystem`); others are handed batches.
+            (:class:`medtest.systems.answering.asking.AskingSystem`); others are handed batches.
         file_format: What its file is, where one network comes in several formats; "" elsewhere. It ends the system's
             name.
         probed: What a probe of it can give at most: scores of whatever really runs, nothing of finished answers.

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from medtest.cases import Address, Image, ImageSpec, Json
-from medtest.systems.algorithm import Algorithm
+from medtest.core.cases import Address, Image, ImageSpec, Json
 from medtest.systems.base import RawAnswer
+from medtest.systems.restoration.algorithm import Algorithm
 
 
 class Control(Algorithm):

@@ -6,9 +6,9 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
-from medtest.errors import MedtestError, Mistake, nearest_name
-from medtest.files import file_sha256
-from medtest.files.walk import files_below
+from medtest.core.errors import MedtestError, Mistake, nearest_name
+from medtest.core.files import file_sha256
+from medtest.core.files.walk import files_below
 
 
 def user_path(text: str) -> Path:

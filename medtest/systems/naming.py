@@ -16,9 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from medtest.address import ID_PATTERN
-from medtest.errors import MedtestError
-from medtest.records import is_simulated
+from medtest.core.address import ID_PATTERN
+from medtest.core.errors import MedtestError
+from medtest.core.records import is_simulated
 from medtest.systems.base import System
 
 BROUGHT = ("target", "path", "folder", "command", "model", "checkpoint")

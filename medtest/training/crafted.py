@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medtest.runner.crafted_runs import not_crafted
+from medtest.runner.replaying.crafted_runs import not_crafted
 from medtest.runner.units.parts import NOT_KEPT, MadeCase, Parts
 
 

@@ -11,11 +11,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Image, Mask
-from medtest.errors import MedtestError, UserMistakes
-from medtest.plugins import part
+from medtest.core.cases import Address, Image, Mask
+from medtest.core.errors import MedtestError, UserMistakes
+from medtest.core.plugins import part
+from medtest.core.tasks.border import check_mask
 from medtest.systems.base import Missing, System
-from medtest.systems.border import check_mask
 from medtest.training.scores import Interval, bootstrap, dice_and_iou
 
 SIZE = 512

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medtest.errors import MedtestError
-from medtest.paths import package_folder
+from medtest.core.errors import MedtestError
+from medtest.core.files.paths import package_folder
 from medtest.systems.files import cached_sha256
 from medtest.training.classification.evaluate import evaluate_phantoms
 from medtest.training.classification.families import KINDS

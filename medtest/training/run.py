@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import Tensor
 
-from medtest.systems import networks
 from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
-from medtest.training.log import TrainingLog
-from medtest.training.options import TrainingOptions
-from medtest.training.trainer import Progress, Reached, Trainer, Training, Writer
+from medtest.systems.pytorch import networks
+from medtest.training.engine.log import TrainingLog
+from medtest.training.engine.trainer import Progress, Reached, Trainer, Training, Writer
+from medtest.training.settings.options import TrainingOptions
 
 
 @dataclass(kw_only=True)
@@ -51,7 +51,7 @@ def train_compact(
 
     Args:
         options: What was typed.
-        config: Description of the network, see :mod:`medtest.systems.networks`.
+        config: Description of the network, see :mod:`medtest.systems.pytorch.networks`.
         out: Its folder; the weights are written to ``<network>.safetensors``.
         make: Gives what is trained and how, given what writes the weights.
         size: Side in pixels that the trained network takes.

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.files.images import BadFileError, damage_is, opened_file
-from medtest.files.links import broken, is_broken
+from medtest.core.files.images import BadFileError, damage_is, opened_file
+from medtest.core.files.links import broken, is_broken
 from medtest.volumes.libraries import pydicom_library
 from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 

@@ -8,7 +8,7 @@ import warnings
 from functools import cache
 from typing import Any
 
-from medtest.files.images import BadFileError
+from medtest.core.files.images import BadFileError
 
 
 def _library(name: str, what: str, extra: str) -> Any:

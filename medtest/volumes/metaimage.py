@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.files.images import BadFileError, damage_is, opened_file
+from medtest.core.files.images import BadFileError, damage_is, opened_file
 from medtest.volumes.libraries import simpleitk_library
 from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.files.images import BadFileError
+from medtest.core.files.images import BadFileError
 
 MOST_BYTES = 4 * 2**30
 """Bound on a volume's values as float32."""

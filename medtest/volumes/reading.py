@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.files.images import BadFileError
+from medtest.core.files.images import BadFileError
 from medtest.volumes import dicom_series, metaimage, nifti
 from medtest.volumes.orientation import VolumeInfo
 

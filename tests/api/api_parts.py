@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from medtest.api.cache import Cache, CacheMode
+from medtest.api.calls.client import Caller, Endpoint
+from medtest.api.calls.request import Outcome, Parameters, Picture, Request
+from medtest.api.calls.retry import Retries
 from medtest.api.campaign import Campaign
-from medtest.api.client import Caller, Endpoint
-from medtest.api.ledger import Ledger
 from medtest.api.pacing.rate_limiter import RateLimiter
-from medtest.api.request import Outcome, Parameters, Picture, Request
-from medtest.api.retry import Retries
+from medtest.api.store.cache import Cache, CacheMode
+from medtest.api.store.ledger import Ledger
 
 QUICK = Retries(first_pause=0.01, longest_pause=0.05, call_seconds=20)
 

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from medtest.api.calls.retry import Reply, Retries, Tally, Trouble
 from medtest.api.faulty.faults import Faults, Limiter
 from medtest.api.pacing.throttle import Permit, Throttle
-from medtest.api.retry import Reply, Retries, Tally, Trouble
 
 Answer = tuple[int, int, Mapping[str, str]]
 """Number of a call, its status, its headers."""

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from medtest.api.cache import Cache
-from medtest.api.ledger import Ledger
-from medtest.api.request import CallState, Outcome
-from medtest.errors import OutputProblem
+from medtest.api.calls.request import CallState, Outcome
+from medtest.api.store.cache import Cache
+from medtest.api.store.ledger import Ledger
+from medtest.core.errors import OutputProblem
 
 COUNT = 40
 

@@ -11,13 +11,13 @@ import pytest
 from api_parts import QUICK, asked, campaign, picture, questions
 from pydantic import BaseModel
 
-from medtest.api.cache import CacheMode
+from medtest.api.calls.request import CallState, Outcome, Parameters, Request, Source
+from medtest.api.calls.retry import Retries
 from medtest.api.faulty.server import Faults, serving
-from medtest.api.ledger import Ledger
-from medtest.api.request import CallState, Outcome, Parameters, Request, Source
-from medtest.api.retry import Retries
 from medtest.api.stops import TurnedAway
-from medtest.errors import FolderInUse, OutputProblem
+from medtest.api.store.cache import CacheMode
+from medtest.api.store.ledger import Ledger
+from medtest.core.errors import FolderInUse, OutputProblem
 
 
 class Shape(BaseModel):

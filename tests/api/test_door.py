@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from api_parts import QUICK, asked, campaign, questions
 
+from medtest.api.calls.client import Caller, Endpoint, _without_credit
+from medtest.api.calls.request import CallState, Outcome, Parameters
+from medtest.api.calls.retry import Reply, Retries, Trouble
 from medtest.api.campaign import Campaign
-from medtest.api.client import Caller, Endpoint, _without_credit
 from medtest.api.door import FORBIDDEN, GONE, KNOCKS, Door
 from medtest.api.faulty.answers import BadRequest, default_answer
 from medtest.api.faulty.faults import Faults
 from medtest.api.faulty.server import FaultServer, serving, serving_server
-from medtest.api.ledger import Ledger
-from medtest.api.request import CallState, Outcome, Parameters
-from medtest.api.retry import Reply, Retries, Trouble
 from medtest.api.stops import AccessLost, NoCredit, ServerGone, ServerMissing, TurnedAway
-from medtest.errors import ExitCode, MedtestError
+from medtest.api.store.ledger import Ledger
+from medtest.core.errors import ExitCode, MedtestError
 
 
 def until_it_stops(folder: Path, base_url: str, count: int, **more: Any) -> tuple[list[Outcome], MedtestError, str]:

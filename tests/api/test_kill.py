@@ -18,7 +18,7 @@ from api_parts import asked, questions
 from forked_program import Program, command
 
 from medtest.api.faulty.server import Faults, FaultServer, serving
-from medtest.api.ledger import Ledger
+from medtest.api.store.ledger import Ledger
 
 IN_FLIGHT = 8
 CHILD = Path(__file__).with_name("campaign_child.py")
@@ -100,7 +100,7 @@ def test_calls_of_a_dead_session_are_found(tmp_path: Path) -> None:
     code = (
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from medtest.api.ledger import Ledger\n"
+        "from medtest.api.store.ledger import Ledger\n"
         "ledger = Ledger(Path(sys.argv[1]))\n"
         "for name in 'ab': ledger.send(address=name, key='k', attempt=1, expected_usd=0.5)\n"
         "os.kill(os.getpid(), 9)\n"

@@ -7,8 +7,8 @@ import math
 import pytest
 from simulated import Delayed, Limited, Queue, Shared, played
 
+from medtest.api.calls.retry import Retries
 from medtest.api.faulty.faults import Faults
-from medtest.api.retry import Retries
 
 WINDOWS = ((6, 1.0), (6, 2.0), (6, 3.0), (6, 6.0), (6, 10.0), (3, 1.0))
 

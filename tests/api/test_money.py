@@ -18,10 +18,10 @@ from medtest.api.budget import (
     planned_cost,
     price_for,
 )
+from medtest.api.calls.request import Outcome, Parameters, Picture, Request
 from medtest.api.faulty.server import Faults, serving
-from medtest.api.ledger import Ledger
-from medtest.api.request import Outcome, Parameters, Picture, Request
-from medtest.errors import ExitCode, UserMistakes
+from medtest.api.store.ledger import Ledger
+from medtest.core.errors import ExitCode, UserMistakes
 
 DOLLAR = Price(input=1e6, output=0)
 """A dollar for a token of the question: cost counts tokens."""

@@ -12,10 +12,10 @@ import pytest
 from api_parts import asked, questions
 from pydantic import BaseModel
 
+from medtest.api.calls.request import CallState
 from medtest.api.faulty.answers import BadRequest, Refusal
 from medtest.api.faulty.server import serving
-from medtest.api.ledger import Ledger
-from medtest.api.request import CallState
+from medtest.api.store.ledger import Ledger
 
 ODD = "Two \ud83d polyps\x00 \x1b[31m\x9b2J \u202eliah\u2066 and Authorization: Bearer sk-abc12345"
 SHOWN = "Two \\ud83d polyps\\x00 \\x1b[31m\\x9b2J \\u202eliah\\u2066 and Authorization: Bearer [hidden]"

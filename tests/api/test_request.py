@@ -15,7 +15,7 @@ from api_parts import picture
 from PIL import Image as Pillow
 from pydantic import BaseModel
 
-from medtest.api.request import CallState, Outcome, Parameters, Picture, Request, Source, content_key, schema_of
+from medtest.api.calls.request import CallState, Outcome, Parameters, Picture, Request, Source, content_key, schema_of
 from medtest.api.wire.answers import NotAnAnswer, parse_structured, read_body
 from medtest.api.wire.body import request_body
 

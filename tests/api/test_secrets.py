@@ -19,12 +19,12 @@ from api_parts import asked, campaign, picture, questions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.api.client import Caller, Endpoint
+from medtest.api.calls.client import Caller, Endpoint
+from medtest.api.calls.request import CallState, Parameters, Request
+from medtest.api.calls.retry import Retries
 from medtest.api.faulty.server import Faults, serving
 from medtest.api.redact import guard, guard_logs, reason_of, redact, visible, without_users
-from medtest.api.request import CallState, Parameters, Request
-from medtest.api.retry import Retries
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 
 CANARY = 'canary/k3y+"quoted"\\=='
 PLAIN_CANARY = "zq-canary-0123456789-secret"

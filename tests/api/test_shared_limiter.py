@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from api_parts import QUICK, questions
 
+from medtest.api.calls.client import Caller, Endpoint
+from medtest.api.calls.request import CallState, Outcome, Parameters
 from medtest.api.campaign import Campaign
-from medtest.api.client import Caller, Endpoint
 from medtest.api.faulty.server import Faults, FaultServer, serving, serving_server
-from medtest.api.ledger import Ledger
 from medtest.api.pacing.rate_limiter import LimiterClosed, RateLimiter, shared_limiter
 from medtest.api.pool import GivenUp, Stop
-from medtest.api.request import CallState, Outcome, Parameters
 from medtest.api.stops import ServerClosed
+from medtest.api.store.ledger import Ledger
 
 
 def together(

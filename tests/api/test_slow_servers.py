@@ -11,14 +11,14 @@ import pytest
 from api_parts import questions
 from clocked import played
 
+from medtest.api.calls.client import Caller, Endpoint
+from medtest.api.calls.request import CallState, Outcome, Parameters
+from medtest.api.calls.retry import Retries
 from medtest.api.campaign import Campaign
-from medtest.api.client import Caller, Endpoint
 from medtest.api.faulty.server import Faults, FaultServer
-from medtest.api.ledger import Ledger
 from medtest.api.pacing.load import Load
 from medtest.api.pacing.rate_limiter import RateLimiter
-from medtest.api.request import CallState, Outcome, Parameters
-from medtest.api.retry import Retries
+from medtest.api.store.ledger import Ledger
 
 
 def asked(

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from api_parts import QUICK, asked, campaign, questions
 
+from medtest.api.calls.request import CallState, Outcome
+from medtest.api.calls.retry import Retries
 from medtest.api.campaign import Campaign
 from medtest.api.faulty.server import Faults, FaultServer, serving, serving_server
-from medtest.api.ledger import Ledger, LedgerTotals
-from medtest.api.request import CallState, Outcome
-from medtest.api.retry import Retries
 from medtest.api.stops import ServerClosed, in_words
-from medtest.errors import ExitCode
+from medtest.api.store.ledger import Ledger, LedgerTotals
+from medtest.core.errors import ExitCode
 
 
 def totals(folder: Path) -> LedgerTotals:

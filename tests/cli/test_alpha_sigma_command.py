@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.cli.app import run_app
-from medtest.errors import UserMistakes
-from medtest.files.written import LIST
+from medtest.core.errors import UserMistakes
+from medtest.core.files.written import LIST
 from medtest.report.alpha_sigma.figure import draw_figure, plain
 from medtest.report.alpha_sigma.latex import escaped, latex_table
 from medtest.results.series.robustness import robustness_of

@@ -22,9 +22,9 @@ import pytest
 from forked_program import Program, command
 
 from medtest.api.faulty.server import Faults, serving
-from medtest.api.ledger import Ledger
+from medtest.api.store.ledger import Ledger
 from medtest.cli.run.launch import main
-from medtest.records import UNEQUAL_COLUMNS
+from medtest.core.records import UNEQUAL_COLUMNS
 
 ROOT = Path(__file__).parents[2]
 CANARY = "zq-canary-0123456789-secret"

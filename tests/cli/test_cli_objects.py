@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from medtest.cli.followups.objects import app
-from medtest.errors import UserMistakes
-from medtest.relations.object_library import load_library
+from medtest.core.errors import UserMistakes
+from medtest.relations.objects.library import load_library
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "relations"))
 from object_layout_files import SIDE, blob, kvasir_instrument, paint, save, scene

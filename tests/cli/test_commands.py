@@ -13,7 +13,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from medtest.cli.app import run_app
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from report_parts import invocation, leave_run, make_suite

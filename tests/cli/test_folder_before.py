@@ -16,9 +16,9 @@ import pytest
 from frozen_folders import DATA, copied
 from rich.console import Console
 
+from medtest.cli.results.tables import remake_tables
 from medtest.cli.run.launch import main
-from medtest.cli.tables import remake_tables
-from medtest.records import ADDRESS, FIXED_COLUMNS, UNEQUAL_COLUMNS
+from medtest.core.records import ADDRESS, FIXED_COLUMNS, UNEQUAL_COLUMNS
 from medtest.runner.records.seals import fitted
 
 BEFORE = DATA / "folder_before"

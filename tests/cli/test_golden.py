@@ -20,7 +20,7 @@ from rich.console import Console
 
 import medtest
 from medtest.cli.app import run_app
-from medtest.cli.tables import remake_tables
+from medtest.cli.results.tables import remake_tables
 
 GOLDEN = DATA / "golden"
 RECORDS = GOLDEN / "records"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from medtest.cli.new.skeleton import PartKind, write_skeleton
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,10 +10,10 @@ import pytest
 from medtest.api.faulty.server import serving
 from medtest.cli.app import run_app
 from medtest.cli.run.launch import main
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
+from medtest.language.questions.questions import by_name, official
 from medtest.seeds.questions.folder import QuestionFolder, QuestionFolderSettings
 from medtest.suite.compose import load_suite
-from medtest.vqa.questions import by_name, official
 
 SMALL = ["seeds.phantoms.size=128"]
 

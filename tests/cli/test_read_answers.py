@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from medtest.cli.data import app
-from medtest.errors import UserMistakes
+from medtest.cli.data.command import app
+from medtest.core.errors import UserMistakes
+from medtest.language.questions.answer_files import beside, read_answers
+from medtest.language.questions.questions import official
 from medtest.readers.typed import reading
-from medtest.vqa.answer_files import beside, read_answers
-from medtest.vqa.questions import official
 
 ROWS = [
     ("How many polyps are in the image?", "There are none; please consult a doctor.", "0", "0", "answered", "right"),

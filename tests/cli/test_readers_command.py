@@ -13,17 +13,17 @@ import cv2
 import numpy as np
 import pytest
 
-from medtest.cases import Image, image_sha256
 from medtest.cli.app import run_app
-from medtest.cli.labelled import scene_pictures
-from medtest.errors import MedtestError, UserMistakes
+from medtest.cli.data.labelled import scene_pictures
+from medtest.core.cases import Image, image_sha256
+from medtest.core.errors import MedtestError, UserMistakes
+from medtest.core.scenes import Scene
 from medtest.phantoms.scenes import CLASSES, COLOURS
 from medtest.readers.pictures.base import PictureContent, PictureReader, PictureSettings
 from medtest.readers.pictures.card import Card
 from medtest.readers.pictures.labelled import LabelledPictures, coco_pictures, make_card
 from medtest.readers.pictures.spatial import PREDICATES
 from medtest.results.cards import card_rows
-from medtest.scenes import Scene
 
 SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared")) / "data"
 PHOTOS, YOLOX = SHARED / "photos", SHARED / "detector" / "yolox_nano.onnx"
@@ -217,7 +217,7 @@ def test_a_card_without_pictures_of_a_name_says_so() -> None:
 
 @pytest.mark.skipif(not (PHOTOS.is_dir() and YOLOX.is_file()), reason="the 60 photographs and YOLOX-nano are not here")
 def test_the_card_of_yolox_nano_lies_beside_it_and_is_taken(tmp_path: Path) -> None:
-    from medtest.readers.pictures.detector import Detector, DetectorSettings
+    from medtest.readers.pictures.detectors.detector import Detector, DetectorSettings
 
     graph = tmp_path / "yolox.onnx"
     graph.write_bytes(YOLOX.read_bytes())

@@ -9,8 +9,8 @@ import re
 import pytest
 from rich.console import Console
 
-from medtest.cli.reference import print_reference
-from medtest.errors import UserMistakes
+from medtest.cli.results.reference import print_reference
+from medtest.core.errors import UserMistakes
 from medtest.results.published import published_actesting, published_labels, reference
 
 

@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "study"))
 from study_parts import make_small
 
 from medtest.cli.app import run_app
-from medtest.errors import MedtestError
-from medtest.study.serve import listening
+from medtest.core.errors import MedtestError
+from medtest.study.server.serve import listening
 from medtest.study.store import StudyStore
 
 

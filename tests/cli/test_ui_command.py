@@ -18,9 +18,9 @@ import psutil
 import pytest
 from rich.console import Console
 
-from medtest import tracking
-from medtest.cli.ui import serve_ui
-from medtest.errors import UserMistakes
+from medtest.cli.team.ui import serve_ui
+from medtest.core.errors import UserMistakes
+from medtest.report import tracking
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import medtest
-from medtest.cases import Image
 from medtest.cli.app import run_app
-from medtest.errors import UserMistakes
-from medtest.files.written import LIST
+from medtest.core.cases import Image
+from medtest.core.errors import UserMistakes
+from medtest.core.files.written import LIST
 
 SMALL = ["suite=polyp_seg", "seeds.phantoms.count=1", "relations=[blur]"]
 ANSWERS = "question,answer\nIs there a polyp?,yes\n"

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.inside.hooks import captured, pooled, token_grid
 from medtest.inside.layers import chosen_layers, translated
 from medtest.systems.checkpoints.fuse import fuse_norms

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from medtest.cli.app import run_app
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.inside.options import InspectOptions, options_of
 
 SUITE = ["suite=robust_benchmark_melanoma", "limit=2", "only=relation:gaussian_noise"]

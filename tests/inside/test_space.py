@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import silhouette_score
 from sklearn.neighbors import NearestNeighbors
 
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.inside import space
 from medtest.inside.tables import first_layers, layer_table
 

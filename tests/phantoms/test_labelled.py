@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.phantoms import capsule, chest, fundus, skin
+from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.phantoms.labelled import LabelledPhantom, balanced, stream
 
 KINDS: dict[str, ModuleType] = {"capsule": capsule, "skin": skin, "fundus": fundus, "chest": chest}

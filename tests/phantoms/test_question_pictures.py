@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from medtest.language.questions.answers.extract.place import CELLS as GRID
+from medtest.language.questions.answers.values.answer import State
+from medtest.language.questions.questions import official
+from medtest.language.questions.values import Kind
 from medtest.phantoms.labelled import stream
 from medtest.phantoms.questions import NOT_RELEVANT, QUESTIONS, REVISION, QuestionPhantom, make, plan
 from medtest.phantoms.questions.canvas import SRGB, cells_of
 from medtest.phantoms.questions.display import box_place
 from medtest.phantoms.questions.plan import CELLS, COLOURS, DISEASES, INSTRUMENTS, SCENES, SIDE_MM, SIZES, TYPES
 from medtest.phantoms.questions.walls import make_wall
-from medtest.vqa.answers.answer import State
-from medtest.vqa.answers.extract.place import CELLS as GRID
-from medtest.vqa.questions import official
-from medtest.vqa.values import Kind
 
 SEED = 20250
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.captions.vocabulary import vg150
+from medtest.language.captions.vocabulary import vg150
 from medtest.phantoms.scenes import ASPECTS, CLASSES, COLOURS, Placed, draw_scene
 from medtest.phantoms.scenes.paint import RANGES, tones
 

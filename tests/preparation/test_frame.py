@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.files.images import read_rgb
+from medtest.core.files.images import read_rgb
 from medtest.phantoms.colon import FRAME_KINDS, colon_rng, make_colon
 from medtest.preparation.field_shape import Box, Cut, Ellipse, FieldShape
 from medtest.preparation.frame import find_frame, fit_field

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image as Pillow
 
-from medtest.cases import PreparedSeed, Seed, SeedRef
-from medtest.classes import CAPSULE
+from medtest.core.cases import PreparedSeed, Seed, SeedRef
+from medtest.core.records import SEED_FACTORS
+from medtest.phantoms.classes import CAPSULE
 from medtest.phantoms.colon import colon_rng, make_colon
 from medtest.preparation import grey_mask, prepare, resize_image, resize_mask, seed_factors
 from medtest.preparation.prepare import shorter_side
-from medtest.records import SEED_FACTORS
 
 REF = SeedRef(dataset="d", seed_id="s")
 

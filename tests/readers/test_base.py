@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import Field
 
-from medtest.cases import Output, PreparedSeed
-from medtest.errors import ExitCode, MedtestError, UserMistakes
-from medtest.oracles.base import Oracle
-from medtest.plugins import FAMILIES, TRUSTED, PartSettings, parts
+from medtest.core.cases import Output, PreparedSeed
+from medtest.core.errors import ExitCode, MedtestError, UserMistakes
+from medtest.core.oracles.base import Oracle
+from medtest.core.plugins import FAMILIES, TRUSTED, PartSettings, parts
 from medtest.readers.base import BatchReader, KeptReader, ReadingJob, Unreadable
 from medtest.suite.compose import load
 

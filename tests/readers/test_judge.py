@@ -16,8 +16,8 @@ import pytest
 
 from medtest.api.faulty.faults import Faults
 from medtest.api.faulty.server import serving
-from medtest.api.ledger import Ledger
-from medtest.errors import ExitCode
+from medtest.api.store.ledger import Ledger
+from medtest.core.errors import ExitCode
 from medtest.readers import judge as judge_module
 from medtest.readers.base import ReadingJob
 from medtest.readers.judge import LEDGER, Judge

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.api.request import schema_of
+from medtest.api.calls.request import schema_of
+from medtest.language.questions.answers.parse import parse
+from medtest.language.questions.answers.values.answer import State
+from medtest.language.questions.questions import official
+from medtest.language.questions.values import Kind, read_value
 from medtest.readers.meaning import JudgeReply, Reading, Unread, contested, reading_of
-from medtest.vqa.answers.answer import State
-from medtest.vqa.answers.parse import parse
-from medtest.vqa.questions import official
-from medtest.vqa.values import Kind, read_value
 
 
 def unread(words: str, item: str = "polyps", kind: str = "count") -> Unread:

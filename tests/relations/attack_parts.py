@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from medtest.cases import Classes, FollowUp, PreparedSeed, SeedRef
-from medtest.plugins import parts
-from medtest.probes import CraftCase, Need
+from medtest.core.cases import Classes, FollowUp, PreparedSeed, SeedRef
+from medtest.core.plugins import parts
+from medtest.core.probes import CraftCase, Need
 
 SIDE = 24
 torch.set_num_threads(1)  # small tensors: more threads wait for one another

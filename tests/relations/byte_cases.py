@@ -17,13 +17,13 @@ import cv2
 import numpy as np
 from corruption_parts import VARIANTS, seed_of, smooth_picture
 
-from medtest.cases import Address, ImageSpec, PreparedSeed, Seed, SeedRef
-from medtest.errors import NotApplicable
+from medtest.core.cases import Address, ImageSpec, PreparedSeed, Seed, SeedRef
+from medtest.core.errors import NotApplicable
+from medtest.core.plugins import PartInfo, parts
 from medtest.phantoms import capsule, chest, fundus, questions, skin
 from medtest.phantoms.abdomen.generator import abdomen_rng
 from medtest.phantoms.colon import colon_rng, make_colon
 from medtest.phantoms.films.generator import make_film
-from medtest.plugins import PartInfo, parts
 from medtest.preparation import prepare, seed_factors
 from medtest.relations.base import CraftedRelation
 from medtest.relations.series import follow_up

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, FollowUp, PreparedSeed
-from medtest.plugins import parts
+from medtest.core.cases import Address, FollowUp, PreparedSeed
+from medtest.core.plugins import parts
 from medtest.relations.corruptions.base import Corruption
 from medtest.testing import SUITE_SEED, synthetic_seed
 

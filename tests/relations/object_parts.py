@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from medtest.cases import Address, FollowUp, PreparedSeed, SeedRef
-from medtest.plugins import parts
-from medtest.relations.object_cutouts import Variant, cutout
-from medtest.relations.object_library import SOLID
-from medtest.relations.objects import GREY_AT_MEAN
+from medtest.core.cases import Address, FollowUp, PreparedSeed, SeedRef
+from medtest.core.plugins import parts
+from medtest.relations.objects.cutouts import Variant, cutout
+from medtest.relations.objects.library import SOLID
+from medtest.relations.objects.pasted import GREY_AT_MEAN
 from medtest.relations.placement import keep_out
 from medtest.testing import SUITE_SEED, synthetic_seed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medtest.plugins import parts
+from medtest.core.plugins import parts
 
 
 def assert_every_key_is_documented(name: str) -> None:

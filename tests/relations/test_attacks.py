@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from medtest.errors import NotApplicable
-from medtest.probes import CraftCase, Need
+from medtest.core.errors import NotApplicable
+from medtest.core.probes import CraftCase, Need
 from medtest.relations.adversarial.auto_pgd import checkpoints
 from medtest.relations.adversarial.goal import MaskGoal, OneLabel, SeveralLabels
 from medtest.relations.adversarial.saving import pixels_of, saved

@@ -27,8 +27,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from relation_files import assert_every_key_is_documented
 
-from medtest.cases import ImageSpec, Seed, SeedRef, image_sha256
-from medtest.plugins import parts
+from medtest.core.cases import ImageSpec, Seed, SeedRef, image_sha256
+from medtest.core.plugins import parts
 from medtest.preparation import prepare
 from medtest.relations.corruptions.base import Corruption
 from medtest.relations.series import follow_up

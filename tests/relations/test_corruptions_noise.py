@@ -7,8 +7,8 @@ import pytest
 from corruption_parts import built, frame_of, frame_params, level_of, seed_of, sequence_of, smooth_picture
 from scipy import stats
 
-from medtest.cases import Params
-from medtest.plugins import PartInfo
+from medtest.core.cases import Params
+from medtest.core.plugins import PartInfo
 from medtest.relations.corruptions.noise import CorruptionSpeckleNoise, NoiseCorruption, ShotNoise
 from medtest.relations.corruptions.random_fields import PhotonCounter, normal_quantiles, random_words
 from medtest.relations.levels import number

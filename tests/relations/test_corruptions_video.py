@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from corruption_parts import built, frame_of, frame_params, seed_of, sequence_of, smooth_picture
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.relations.corruptions.video import encode_and_decode
 
 installed = find_spec("imageio_ffmpeg") is not None

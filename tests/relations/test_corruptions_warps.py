@@ -10,7 +10,7 @@ from scipy.ndimage import map_coordinates
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as transforms
 
-from medtest.oracles.moves import move_mask
+from medtest.core.oracles.moves import move_mask
 from medtest.relations.corruptions.base import Corruption
 from medtest.relations.corruptions.geometric import Geometric
 from medtest.relations.corruptions.warp import crop_corner

@@ -13,11 +13,11 @@ from relation_files import assert_every_key_is_documented
 sys.path.insert(0, str(Path(__file__).parents[1] / "generators"))
 from generator_parts import DIGEST, ONE, SEVERAL, SIDE, SmallProbe, seed_of, write_generator
 
-from medtest.cases import Classes, FollowUp, PreparedSeed
-from medtest.errors import NotApplicable
-from medtest.generators.files import GeneratorSettings, found_files, load_generator, read_info
-from medtest.probes import CraftCase, Need
+from medtest.core.cases import Classes, FollowUp, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.core.probes import CraftCase, Need
 from medtest.relations.adversarial.gap import GenerativePerturbation
+from medtest.relations.generators.files import GeneratorSettings, found_files, load_generator, read_info
 from medtest.testing import load_relation
 
 

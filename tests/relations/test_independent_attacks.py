@@ -10,7 +10,7 @@ import torch
 from attack_parts import ONE, SIDE, SmallProbe, crafted, logits_of, relation, seed_of
 from test_misleading_networks import right, smooth
 
-from medtest.cases import Classes
+from medtest.core.cases import Classes
 
 EPSILON = 4
 

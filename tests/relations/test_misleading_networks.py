@@ -11,7 +11,7 @@ import torch
 from attack_parts import ONE, SIDE, SmallProbe, crafted, logits_of, relation, seed_of
 from torch.nn import functional
 
-from medtest.probes import CraftCase
+from medtest.core.probes import CraftCase
 from medtest.relations.adversarial.passing import PassingGradients, PassingProbe
 
 LEVELS = {3: {"epsilon": 4}}

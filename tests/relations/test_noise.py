@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from medtest.cases import Address, ImageSpec, PreparedSeed, Seed, SeedRef, image_sha256
-from medtest.errors import NotApplicable
-from medtest.plugins import parts
+from medtest.core.cases import Address, ImageSpec, PreparedSeed, Seed, SeedRef, image_sha256
+from medtest.core.errors import NotApplicable
+from medtest.core.plugins import parts
 from medtest.preparation import prepare
 from medtest.relations.base import Relation
 from medtest.relations.noise.base import finished

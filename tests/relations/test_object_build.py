@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from object_layout_files import FRAME, SIDE, blob, ead2020, kvasir_instrument, paint, save, scene, shaft
 
-from medtest.errors import OutputProblem, UserMistakes
-from medtest.files.images import BadFileError
-from medtest.plugins import parts
-from medtest.relations.object_build import BuildOptions, BuildReport, build_library
-from medtest.relations.object_layouts import read_mask
-from medtest.relations.object_library import ObjectInfo, ObjectLibrary, load_library
+from medtest.core.errors import OutputProblem, UserMistakes
+from medtest.core.files.images import BadFileError
+from medtest.core.plugins import parts
+from medtest.relations.objects.build import BuildOptions, BuildReport, build_library
+from medtest.relations.objects.layouts import read_mask
+from medtest.relations.objects.library import ObjectInfo, ObjectLibrary, load_library
 from medtest.testing import synthetic_seed
 
 OPTIONS = BuildOptions(licence="CC-BY-4.0", source="test")

@@ -13,9 +13,9 @@ import cv2
 import numpy as np
 import pytest
 
-from medtest.errors import UserMistakes
-from medtest.paths import package_folder
-from medtest.relations.object_library import KINDS, SOLID, BoundedCache, ObjectLibrary, load_library
+from medtest.core.errors import UserMistakes
+from medtest.core.files.paths import package_folder
+from medtest.relations.objects.library import KINDS, SOLID, BoundedCache, ObjectLibrary, load_library
 
 BUNDLED = package_folder() / "objects"
 SCRIPT = Path(__file__).parents[2] / "scripts" / "draw_objects.py"

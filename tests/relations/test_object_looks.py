@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from object_parts import NAMES, flat_seed, follow, relation, seed_of, solid_of
 
-from medtest.relations.object_cutouts import Variant, cutout, pose, size_factor, size_step, visible_box
-from medtest.relations.object_library import SOLID, load_library
-from medtest.relations.object_placing import FieldLook, brightness_gain, field_look, likeness
+from medtest.relations.objects.cutouts import Variant, cutout, pose, size_factor, size_step, visible_box
+from medtest.relations.objects.library import SOLID, load_library
+from medtest.relations.objects.placing import FieldLook, brightness_gain, field_look, likeness
 from medtest.relations.placement import keep_out
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medtest.errors import BadOutput
+from medtest.core.errors import BadOutput
 from medtest.relations.adversarial.projected_gradient import projected_gradient
 
 EPSILON, STEP, STEPS = 6 / 255, 2 / 255, 5

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from relation_files import assert_every_key_is_documented
 
-from medtest.cases import Address, FollowUp, Params, PreparedSeed
-from medtest.errors import NotApplicable
-from medtest.plugins import parts
+from medtest.core.cases import Address, FollowUp, Params, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.core.plugins import parts
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation, RelationSettings
 from medtest.testing import SUITE_SEED, check_relation, load_relation, synthetic_seed
 

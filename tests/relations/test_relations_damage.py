@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 import pytest
 
-from medtest.cases import Address, PreparedSeed, Seed, SeedRef
-from medtest.errors import NotApplicable
+from medtest.core.cases import Address, PreparedSeed, Seed, SeedRef
+from medtest.core.errors import NotApplicable
+from medtest.core.plugins import parts
 from medtest.phantoms.colon import colon_rng, make_colon
-from medtest.plugins import parts
 from medtest.preparation.prepare import prepare
 from medtest.testing import SUITE_SEED
 

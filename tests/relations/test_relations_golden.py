@@ -8,9 +8,9 @@ import platform
 
 import pytest
 
-from medtest.cases import Address, image_sha256
-from medtest.errors import NotApplicable
-from medtest.plugins import parts
+from medtest.core.cases import Address, image_sha256
+from medtest.core.errors import NotApplicable
+from medtest.core.plugins import parts
 from medtest.relations.base import Relation
 from medtest.testing import SUITE_SEED, synthetic_seed
 

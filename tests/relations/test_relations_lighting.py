@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from PIL import Image as PillowImage
 from torchvision.transforms import functional as tv
 
-from medtest.cases import Address, Image
-from medtest.errors import NotApplicable
-from medtest.paths import conf_folder
-from medtest.relations.lighting import (
+from medtest.core.cases import Address, Image
+from medtest.core.errors import NotApplicable
+from medtest.core.files.paths import conf_folder
+from medtest.relations.clinical.lighting import (
     JITTER,
     Contrast,
     ExposureLevel,

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from scipy import ndimage, stats
 
-from medtest.paths import conf_folder
-from medtest.relations.motion import Blur, add_noise, frame_filled, nearest_odd, noise_table
+from medtest.core.files.paths import conf_folder
+from medtest.relations.clinical.motion import Blur, add_noise, frame_filled, nearest_odd, noise_table
 from medtest.testing import synthetic_seed
 
 

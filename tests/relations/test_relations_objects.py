@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from object_parts import NAMES, flat_seed, follow, relation, seed_of, solid_of
 from scipy.ndimage import distance_transform_edt
 
-from medtest.cases import PreparedSeed, image_sha256
-from medtest.errors import NotApplicable, UserMistakes
-from medtest.plugins import parts
-from medtest.relations import object_cutouts
-from medtest.relations.object_cutouts import Variant, pose
-from medtest.relations.object_library import load_library
-from medtest.relations.object_placing import LOWEST_SHARE
+from medtest.core.cases import PreparedSeed, image_sha256
+from medtest.core.errors import NotApplicable, UserMistakes
+from medtest.core.plugins import parts
+from medtest.relations.objects import cutouts as object_cutouts
+from medtest.relations.objects.cutouts import Variant, pose
+from medtest.relations.objects.library import load_library
+from medtest.relations.objects.placing import LOWEST_SHARE
 from medtest.testing import synthetic_seed
 
 LEVELS = (1, 2, 3, 4, 5)
@@ -224,7 +224,7 @@ def test_the_library_folder_cannot_come_from_a_suite() -> None:
 def test_a_library_without_the_kind_and_one_that_is_not_there_are_mistakes(tmp_path: Any) -> None:
     import shutil
 
-    from medtest.paths import package_folder
+    from medtest.core.files.paths import package_folder
 
     shutil.copytree(package_folder() / "objects" / "blood", tmp_path / "own" / "blood")
     assert relation("blood", library_folder=str(tmp_path / "own")).infos

@@ -11,11 +11,11 @@ import yaml
 from PIL import ImageFont
 from scipy import ndimage
 
-from medtest.cases import PreparedSeed
-from medtest.errors import NotApplicable
-from medtest.paths import conf_folder
-from medtest.relations.overlay import RIM, Text
-from medtest.relations.overlay_text import SQUARE, draw_lines, glyph, line_width, set_block
+from medtest.core.cases import PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.core.files.paths import conf_folder
+from medtest.relations.clinical.overlay import RIM, Text
+from medtest.relations.clinical.overlay_text import SQUARE, draw_lines, glyph, line_width, set_block
 from medtest.testing import synthetic_seed
 
 LINE = re.compile(

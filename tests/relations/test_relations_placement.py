@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import ndimage, stats
 
-from medtest.errors import NotApplicable
+from medtest.core.errors import NotApplicable
 from medtest.relations.placement import (
     CENTRAL_FRACTION,
     FreePlaces,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import yaml
 
-from medtest.cases import PreparedSeed
-from medtest.errors import NotApplicable
-from medtest.paths import conf_folder
-from medtest.relations.specularity import LESION_COVER, Specularity, bright_clusters
+from medtest.core.cases import PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.core.files.paths import conf_folder
+from medtest.relations.clinical.specularity import LESION_COVER, Specularity, bright_clusters
 from medtest.testing import synthetic_seed
 
 

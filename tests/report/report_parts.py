@@ -10,8 +10,8 @@ import yaml
 from PIL import Image
 from records_maker import RELATIONS, make_records, write_records
 
-from medtest.plugins import part
-from medtest.runner.outcome import RunOutcome, SystemOutcome
+from medtest.core.plugins import part
+from medtest.runner.reporting.outcome import RunOutcome, SystemOutcome
 from medtest.suite.digest import digest_of
 from medtest.suite.model import Criterion, Gate, Invocation, OraclePlan, PartPlan, Privacy, Suite
 

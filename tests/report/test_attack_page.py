@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from attack_records import PARTS, attack_records, chest_records, noise, pgd, square
 
-from medtest.report.material import Material
-from medtest.report.page import report_html
+from medtest.report.pages.material import Material
+from medtest.report.pages.page import report_html
 from medtest.results.records.records_io import Records
 from medtest.results.records.wanted import Wanted
 from medtest.results.tables import tables_of

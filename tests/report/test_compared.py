@@ -18,15 +18,15 @@ from scipy.stats import binomtest
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from medtest.cli.compare import compare_runs
+from medtest.cli.results.compare import compare_runs
 from medtest.cli.terminal import console
-from medtest.errors import ExitCode, UserMistakes
+from medtest.core.errors import ExitCode, UserMistakes
 from medtest.report.compared.named import find_run
 from medtest.report.compared.pairs import compare_pair, read_material
 from medtest.report.compared.unlike import differences
 from medtest.report.finish import finish
-from medtest.results.changed import BROKEN, FAILING, PASSING
-from medtest.results.gates import evaluate_paired
+from medtest.results.gating.gates import evaluate_paired
+from medtest.results.rates.changed import BROKEN, FAILING, PASSING
 from medtest.results.records.records_io import Records
 from medtest.suite.compose import load_suite
 from medtest.suite.model import PairedGate

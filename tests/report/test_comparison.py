@@ -12,7 +12,7 @@ import pytest
 from report_parts import invocation, leave_run, make_suite, write_records
 
 from medtest.report.finish import finish
-from medtest.report.intervals import ORDER, interval_words
+from medtest.report.pages.intervals import ORDER, interval_words
 
 
 def _compare(home: Path, *, seeds: int = 30, kept: int | None = None, other_images: int = 0) -> tuple[str, Path]:

@@ -34,17 +34,19 @@ from label_parts import Colours, Fade, label_suite
 from runner_helpers import go
 from runner_parts import Dim, make_suite
 
-from medtest.errors import OutputProblem
+from medtest.core.errors import OutputProblem
+from medtest.core.tasks.base import Task
 from medtest.readers.meaning import NEEDS, unread_of
-from medtest.report.before_after import Page, before_after_html
-from medtest.report.comparison import write_comparison
 from medtest.report.console import efr_view, gates_view, one_line
-from medtest.report.material import Material
 from medtest.report.mlflow.headline import headline_of
 from medtest.report.mlflow.metrics import metrics, tags
-from medtest.report.page import report_html
-from medtest.results import before_after, before_after_words
-from medtest.results.before_after import headline
+from medtest.report.pages.before_after import Page, before_after_html
+from medtest.report.pages.comparison import write_comparison
+from medtest.report.pages.material import Material
+from medtest.report.pages.page import report_html
+from medtest.results.before_after import change as before_after
+from medtest.results.before_after import words as before_after_words
+from medtest.results.before_after.change import headline
 from medtest.results.records.records_io import Records
 from medtest.results.records.rejudging import contents_in
 from medtest.results.records.wanted import Wanted
@@ -54,7 +56,6 @@ from medtest.results.series.series_records import CurveSettings, series_sets
 from medtest.results.tables import tables_of
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Gate, Suite
-from medtest.tasks.base import Task
 from medtest.tasks.classify.tables.films import worst_sequences
 from medtest.tasks.classify.tables.results import reference_of
 

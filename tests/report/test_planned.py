@@ -8,10 +8,10 @@ import pytest
 
 from medtest.report.compared.planned import gate_lines
 from medtest.results.cube.power import PairedShares
-from medtest.results.expected import ExpectedDifferences
+from medtest.results.rates.expected import ExpectedDifferences
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Invocation
-from medtest.suite.outline import outline
+from medtest.suite.reading.outline import outline
 
 
 @pytest.mark.parametrize(

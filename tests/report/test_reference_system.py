@@ -17,11 +17,11 @@ from label_parts import Fade, label_suite
 from runner_helpers import go
 from runner_parts import Dim
 
-from medtest.cli.tables import remake_tables
-from medtest.errors import UserMistakes
+from medtest.cli.results.tables import remake_tables
+from medtest.core.errors import UserMistakes
 from medtest.report.finish import finish
-from medtest.report.material import sample_index
-from medtest.report.reference_system import find_reference
+from medtest.report.pages.material import sample_index
+from medtest.report.pages.reference_system import find_reference
 from medtest.report.views import remake
 from medtest.suite.model import Invocation
 from medtest.tasks.classify.report.film_strips import FILMS

@@ -14,17 +14,17 @@ import yaml
 from report_parts import invocation, leave_run, make_suite, write_records
 from rich.console import Console
 
-from medtest.errors import ExitCode
-from medtest.report.cases import replay_command
+from medtest.core.errors import ExitCode
 from medtest.report.charts.figures import Bar, difference_panel, odds_panel, shade
 from medtest.report.charts.heat import percent
 from medtest.report.console import efr_view, on_sources
 from medtest.report.finish import finish
-from medtest.report.first_page import first_page
 from medtest.report.mlflow.headline import headline_of
-from medtest.report.page import TEMPLATES, report_page
+from medtest.report.pages.cases import replay_command
+from medtest.report.pages.first_page import first_page
+from medtest.report.pages.page import TEMPLATES, report_page
+from medtest.report.pages.words import violations_of
 from medtest.report.views import remake
-from medtest.report.words import violations_of
 from medtest.suite.model import Gate
 
 COMMAND = "python run.py suite=synthetic"

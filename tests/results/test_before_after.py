@@ -12,8 +12,9 @@ import pytest
 from records_maker import RELATIONS, make_records, write_records
 from scipy import stats
 
-from medtest.errors import OutputProblem
-from medtest.results import before_after, before_after_words
+from medtest.core.errors import OutputProblem
+from medtest.results.before_after import change as before_after
+from medtest.results.before_after import words as before_after_words
 from medtest.results.published import retraining
 from medtest.results.records.records_io import Records
 

@@ -28,8 +28,8 @@ from medtest.results.conditions import (
     verdict_of,
     what_helps,
 )
-from medtest.results.efr import Criteria, efr_table
-from medtest.results.gates import GateResult, evaluate, evaluate_paired
+from medtest.results.gating.gates import GateResult, evaluate, evaluate_paired
+from medtest.results.rates.efr import Criteria, efr_table
 from medtest.results.records.common_cases import common_cases
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion, Gate, PairedGate

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtest.report.inside.chords import draw_chords, kept_pairs
-from medtest.results.cooccurrence import cooccurrence_table, cooccurrences, counts_of
+from medtest.results.rates.cooccurrence import cooccurrence_table, cooccurrences, counts_of
 
 NAMES = ("hernia", "mass", "effusion", "edema")
 ANSWERS = st.lists(st.one_of(st.none(), st.sets(st.sampled_from(NAMES)).map(lambda one: "|".join(sorted(one)))))

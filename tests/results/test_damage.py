@@ -13,10 +13,10 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from report_parts import invocation, leave_run, make_suite
 
-from medtest.cli.tables import remake_tables
-from medtest.errors import UserMistakes
+from medtest.cli.results.tables import remake_tables
+from medtest.core.errors import UserMistakes
 from medtest.report.finish import finish
-from medtest.results import gate_log
+from medtest.results.gating import gate_log
 from medtest.runner.folder import set_unread_aside
 from medtest.runner.records.seals import CONTENT
 from medtest.suite.model import Gate

@@ -11,12 +11,12 @@ from scipy import optimize, stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
+from medtest.core.tasks.base import task_of
 from medtest.results.cube.intervals import paired_score
-from medtest.results.differences import difference_table
+from medtest.results.rates.differences import difference_table
 from medtest.results.records.common_cases import common_cases
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
-from medtest.tasks.base import task_of
 from medtest.tasks.classify.tables.flips import flip_table
 
 DICE = Criterion(score="dice", threshold=0.25, against="truth")

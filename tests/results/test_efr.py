@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from records_maker import make_records
 from statsmodels.stats.proportion import proportion_confint
 
-from medtest.results import efr
+from medtest.results.rates import efr
 from medtest.results.records.records_io import Records
 
 EVERY = efr.Criteria(scores=("dice", "iou", "both", "either"), thresholds=(0.25, 0.5), against=("truth", "source"))

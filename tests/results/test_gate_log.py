@@ -6,8 +6,8 @@ import json
 import threading
 from pathlib import Path
 
-from medtest.results import gate_log
-from medtest.results.gates import GateResult
+from medtest.results.gating import gate_log
+from medtest.results.gating.gates import GateResult
 from medtest.runner.folder import write_run
 from medtest.suite.model import Gate
 

@@ -8,7 +8,7 @@ import pytest
 from label_records import label_row
 from records_maker import make_records
 
-from medtest.results.images import images_table, source_warnings, violations_table
+from medtest.results.rates.images import images_table, source_warnings, violations_table
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
 

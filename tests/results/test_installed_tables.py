@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from medtest.plugins import parts
+from medtest.core.plugins import parts
 from medtest.results.installed import InstalledTables, installed_tables
 from medtest.results.records.records_io import Records
 
@@ -18,7 +18,7 @@ MODULE = """\
 import pandas as pd
 
 from medtest.results.installed import Table
-from medtest.tasks.base import Section
+from medtest.core.tasks.base import Section
 
 
 class Counts(Table):

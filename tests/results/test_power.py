@@ -25,8 +25,8 @@ from medtest.results.cube.power import (
     worth,
 )
 from medtest.results.cube.resampling import Resampler
-from medtest.results.differences import difference_of
-from medtest.results.expected import expected_of_one, expected_of_two
+from medtest.results.rates.differences import difference_of
+from medtest.results.rates.expected import expected_of_one, expected_of_two
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from medtest.plugins import parts
+from medtest.core.plugins import parts
 from medtest.results.records.rejudging import oracle_in
 
 SUITE = """

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.results.series.paired import paired_table
 from medtest.results.series.robustness import ranked, robustness_of
 from medtest.results.series.series_file import read_series_file

@@ -11,10 +11,11 @@ import yaml
 from label_records import label_row
 from records_maker import RELATIONS, make_records, write_records
 
-from medtest import records as contract
-from medtest.errors import OutputProblem
-from medtest.files.written import LIST, WrittenFiles
-from medtest.results import curves, factors, gates
+from medtest.core import records as contract
+from medtest.core.errors import OutputProblem
+from medtest.core.files.written import LIST, WrittenFiles
+from medtest.results.gating import gates
+from medtest.results.rates import curves, factors
 from medtest.results.records.records_io import Records, read_table
 from medtest.results.records.wanted import Wanted
 from medtest.results.tables import make_tables, worst_table

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 from question_parts import Questions, QuestionSettings
 from runner_parts import ODD, Dim, make_suite, plan_of
 
-from medtest.cases import AnswerOutput, Ask, Effect, FollowUp, Json, Params, PreparedSeed, Seed, SeedRef
-from medtest.plugins import parts
+from medtest.core.cases import AnswerOutput, Ask, Effect, FollowUp, Json, Params, PreparedSeed, Seed, SeedRef
+from medtest.core.plugins import parts
+from medtest.language.questions.questions import by_name, in_slide_order
 from medtest.relations.base import Relation
 from medtest.relations.unchanged import Unchanged
 from medtest.suite.model import Criterion, Gate, OraclePlan, PartPlan, Suite
-from medtest.systems.asking import Asked, Asking, AskingSystem
+from medtest.systems.answering.asking import Asked, Asking, AskingSystem
 from medtest.systems.base import SystemSettings
-from medtest.vqa.questions import by_name, in_slide_order
 
 TRUTHS: Mapping[str, tuple[str, str]] = {
     "abnormalities": ("Polyp", "Ulcerative colitis"),

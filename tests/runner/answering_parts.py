@@ -9,9 +9,9 @@ from typing import Any
 from question_parts import question_suite
 from runner_parts import plan_of
 
-from medtest.cases import AnswerOutput, Effect, Output, PreparedSeed, Verdict
-from medtest.oracles.base import Oracle
-from medtest.plugins import PartSettings
+from medtest.core.cases import AnswerOutput, Effect, Output, PreparedSeed, Verdict
+from medtest.core.oracles.base import Oracle
+from medtest.core.plugins import PartSettings
 from medtest.suite.model import Criterion, OraclePlan, Suite
 from medtest.systems.answering.openai_compatible import OpenAICompatible
 

@@ -14,14 +14,14 @@ from label_parts import LEVELS, SHADES, label_suite
 from runner_parts import plan_of
 from torch import Tensor, nn
 
-from medtest.cases import FollowUp, Json, PreparedSeed
-from medtest.errors import BadOutput
-from medtest.probes import CraftCase, Crafting, Need, Probe
+from medtest.core.cases import FollowUp, Json, PreparedSeed
+from medtest.core.errors import BadOutput
+from medtest.core.probes import CraftCase, Crafting, Need, Probe
 from medtest.relations.base import CraftedRelation, CraftedSettings
 from medtest.suite.model import Privacy, Suite
 from medtest.systems.base import RawAnswer, SystemSettings
 from medtest.systems.checkpoints.inputs import InputKind
-from medtest.systems.torch_system import TorchSystem
+from medtest.systems.pytorch.torch_system import TorchSystem
 
 
 class ShadeNet(nn.Module):

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from runner_parts import Blobs, Threshold, make_suite, plan_of
 
-from medtest.cases import Effect, MaskOutput, Output, PreparedSeed, Seed, SeedRef
-from medtest.oracles.base import Oracle
+from medtest.core.cases import Effect, MaskOutput, Output, PreparedSeed, Seed, SeedRef
+from medtest.core.oracles.base import Oracle
 from medtest.suite.model import Suite
 from medtest.tasks.classify.oracle import Labels
 from medtest.tasks.region.oracle import Regions

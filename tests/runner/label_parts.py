@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from runner_parts import Dim, plan_of
 
-from medtest.cases import Address, Classes, FollowUp, Image, Json, Params, PreparedSeed, Seed, SeedRef
-from medtest.plugins import PartSettings
+from medtest.core.cases import Address, Classes, FollowUp, Image, Json, Params, PreparedSeed, Seed, SeedRef
+from medtest.core.plugins import PartSettings
 from medtest.relations.base import Relation, RelationSettings
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import Criterion, OraclePlan, Prepare, Privacy, Suite

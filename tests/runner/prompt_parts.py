@@ -18,13 +18,13 @@ import numpy as np
 from pydantic import Field
 from runner_parts import plan_of
 
-from medtest.cases import Image, Params, PreparedSeed, Prompt, Seed, SeedRef
-from medtest.errors import NotApplicable
-from medtest.plugins import PartSettings
+from medtest.core.cases import Image, Params, PreparedSeed, Prompt, Seed, SeedRef
+from medtest.core.errors import NotApplicable
+from medtest.core.plugins import PartSettings
+from medtest.core.scenes import Entity, Pool, Scene, SeenEntity, Tells
 from medtest.readers.pictures.base import PictureContent, PictureReader
 from medtest.relations.prompts.base import PromptRelation, prompt_of
 from medtest.relations.unchanged import Unchanged
-from medtest.scenes import Entity, Pool, Scene, SeenEntity, Tells
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import Criterion, OraclePlan, Prepare, Privacy, Suite
 from medtest.systems.pictures.openai_images import OpenAIImages

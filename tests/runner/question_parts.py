@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 from runner_parts import Blobs, BlobSettings, Dim, make_suite, plan_of
 
-from medtest.cases import AnswerOutput, Ask, Effect, Json, Output, PreparedSeed, Seed, SeedRef, Verdict
-from medtest.errors import ExitCode, MedtestError
-from medtest.oracles.base import Oracle
-from medtest.plugins import PartSettings
+from medtest.core.cases import AnswerOutput, Ask, Effect, Json, Output, PreparedSeed, Seed, SeedRef, Verdict
+from medtest.core.errors import ExitCode, MedtestError
+from medtest.core.oracles.base import Oracle
+from medtest.core.plugins import PartSettings
 from medtest.relations.base import Relation
 from medtest.suite.model import Criterion, OraclePlan, Suite
-from medtest.systems.asking import Asked, Asking, AskingSystem, BudgetLimits
+from medtest.systems.answering.asking import Asked, Asking, AskingSystem, BudgetLimits
 from medtest.systems.base import SystemSettings
 
 QUESTIONS = {"bright": "Is it bright?", "level": "How bright is it?", "red": "How red is it?"}

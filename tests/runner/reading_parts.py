@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from medtest.cases import Output, PreparedSeed
-from medtest.plugins import PartSettings
+from medtest.core.cases import Output, PreparedSeed
+from medtest.core.plugins import PartSettings
 from medtest.readers.base import BatchReader
 
 

@@ -13,7 +13,7 @@ import psutil
 import pyarrow.parquet as pq
 from forked_program import Program
 
-from medtest.records import UNEQUAL_COLUMNS
+from medtest.core.records import UNEQUAL_COLUMNS
 from medtest.runner import Limits, RunOutcome, run_suite
 from medtest.runner.pool import child as worker
 from medtest.suite.model import Invocation, Suite
@@ -45,7 +45,7 @@ def script(body: str, home: Path, **options: Any) -> Program:
     head = (
         "from pathlib import Path\n"
         "from runner_parts import *\n"
-        "from medtest.errors import MedtestError\n"
+        "from medtest.core.errors import MedtestError\n"
         "from medtest.runner import run_suite, Limits\n"
         "from medtest.suite.model import Invocation\n"
         f"home = Path({str(home)!r})\n"

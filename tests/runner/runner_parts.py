@@ -12,9 +12,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, FollowUp, Image, Json, Params, PreparedSeed, Seed, SeedRef
-from medtest.errors import NotApplicable
-from medtest.plugins import PartInfo, PartSettings
+from medtest.core.cases import Address, FollowUp, Image, Json, Params, PreparedSeed, Seed, SeedRef
+from medtest.core.errors import NotApplicable
+from medtest.core.plugins import PartInfo, PartSettings
 from medtest.relations.base import Relation, RelationSettings
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import Criterion, OraclePlan, PartPlan, Prepare, Privacy, Suite

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from medtest.address import Address
-from medtest.cases import Classes, FollowUp, LabelOutput, PreparedSeed, SeedRef
+from medtest.core.address import Address
+from medtest.core.cases import Classes, FollowUp, LabelOutput, PreparedSeed, SeedRef
 from medtest.runner.pictures.strips import PANEL, amplified, draw_strip
 from medtest.runner.units.parts import MadeCase, SystemAnswer
 

@@ -18,14 +18,14 @@ from runner_parts import Dim, plan_of
 
 from medtest.api.faulty.answers import BadRequest
 from medtest.api.faulty.server import Faults, FaultServer, serving, serving_server
-from medtest.api.ledger import Ledger
 from medtest.api.redact import redact
-from medtest.errors import ExitCode, UserMistakes
+from medtest.api.store.ledger import Ledger
+from medtest.core.errors import ExitCode, UserMistakes
 from medtest.runner.prepared import prepare_run
 from medtest.suite.model import Invocation
-from medtest.suite.outline import outline
+from medtest.suite.reading.outline import outline
+from medtest.systems.answering.asking import BudgetLimits
 from medtest.systems.answering.openai_compatible import OpenAICompatible
-from medtest.systems.asking import BudgetLimits
 
 ROW = 1 + 3
 QUESTIONS = 3

@@ -10,12 +10,12 @@ import pytest
 from runner_helpers import go
 from runner_parts import make_suite
 
-from medtest.cases import SeedRef
-from medtest.errors import OutputProblem
-from medtest.records import KEY_COLUMNS
+from medtest.core.cases import SeedRef
+from medtest.core.errors import OutputProblem
+from medtest.core.records import KEY_COLUMNS
 from medtest.results.records.records_io import Records
 from medtest.runner import Limits
-from medtest.runner.privacy import ShownNames
+from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.case_set import FILE, CaseSet
 from medtest.suite.model import Selection
 from medtest.suite.plan import Plan

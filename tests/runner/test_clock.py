@@ -17,7 +17,7 @@ from runner_helpers import assert_equal_records, go, records
 from runner_parts import make_suite
 
 from medtest.api.pacing.quotas import quotas, retry_after
-from medtest.runner.joining import join
+from medtest.runner.sharding.joining import join
 
 SHIM = r"""
 #define _GNU_SOURCE

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from runner_parts import make_suite
 
-from medtest.cases import SeedRef
-from medtest.errors import MedtestError, UserMistakes
+from medtest.core.cases import SeedRef
+from medtest.core.errors import MedtestError, UserMistakes
 from medtest.runner import Limits
 from medtest.runner.cluster.bridge import _advice, _unpacked
 from medtest.runner.cluster.chosen import cluster_of

@@ -17,10 +17,10 @@ from label_parts import Meter, label_suite
 from runner_helpers import assert_equal_records, go, records
 from runner_parts import plan_of
 
-from medtest.address import image_sha256
-from medtest.records import CRAFTING_COLUMNS
+from medtest.core.address import image_sha256
+from medtest.core.records import CRAFTING_COLUMNS
 from medtest.runner import Limits
-from medtest.runner.privacy import ShownNames
+from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.crafted import CraftedCases, kept
 from medtest.runner.units.parts import Parts
 from medtest.suite.digest import run_digest
@@ -221,7 +221,7 @@ def test_a_system_without_gradients_is_named_before_anything_runs() -> None:
         crafting_suite(), systems=(plan_of("systems", "meter", Meter), plan_of("systems", "net", NetSystem))
     )
     assert suite.crafts
-    from medtest.probes import Need
+    from medtest.core.probes import Need
 
     offered: dict[str, Any] = {name: system.offers() for name, system in suite.build_systems().items()}
     assert offered == {"meter": Need.SCORES, "net": Need.GRADIENTS}

@@ -15,10 +15,10 @@ from runner_helpers import assert_equal_records, go, records
 from runner_parts import make_suite
 
 import medtest
-from medtest.cases import Image
 from medtest.cli.app import run_app
-from medtest.errors import ExitCode, MedtestError, OutputProblem
-from medtest.files.written import LIST
+from medtest.core.cases import Image
+from medtest.core.errors import ExitCode, MedtestError, OutputProblem
+from medtest.core.files.written import LIST
 from medtest.runner import Limits
 from medtest.suite.sharding import Shard
 
@@ -156,7 +156,7 @@ def test_a_run_into_a_new_read_only_home(tmp_path: Path) -> None:
 def test_shards_on_a_read_only_share_are_merged_elsewhere_and_onto_a_full_disk_later(
     disk: SmallDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from medtest.runner.joining import join
+    from medtest.runner.sharding.joining import join
 
     suite = make_suite(seeds=4)
     shards = [go(suite, tmp_path / "share", shard=Shard(of=2, number=number)).systems[0].folder for number in (1, 2)]

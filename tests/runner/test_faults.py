@@ -9,8 +9,8 @@ import pytest
 from runner_helpers import QUICK, assert_equal_records, go, records, script
 from runner_parts import Dim, Picky, Stuck, make_suite
 
-from medtest.errors import MedtestError
-from medtest.records import SOURCE_FAILED
+from medtest.core.errors import MedtestError
+from medtest.core.records import SOURCE_FAILED
 from medtest.runner import Limits
 
 ONE = "patient-0001/dim_s3"

@@ -22,7 +22,7 @@ from question_parts import Meter
 from runner_helpers import go, records
 from runner_parts import plan_of
 
-from medtest.api.ledger import Ledger
+from medtest.api.store.ledger import Ledger
 from medtest.systems.answering.local_chat import LocalChat
 
 HERE = Path(__file__).parent

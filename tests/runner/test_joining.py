@@ -15,11 +15,11 @@ from runner_helpers import assert_equal_records, go, records
 from runner_parts import make_suite
 
 import medtest
-from medtest.cases import Image
 from medtest.cli.app import run_app
-from medtest.errors import FolderInUse, OutputProblem, UserMistakes
+from medtest.core.cases import Image
+from medtest.core.errors import FolderInUse, OutputProblem, UserMistakes
 from medtest.runner.folder import FolderLock
-from medtest.runner.joining import join
+from medtest.runner.sharding.joining import join
 from medtest.suite.sharding import Shard
 
 MINE = {

@@ -14,8 +14,8 @@ from judging_parts import AreaMasks, BrokenMasks, HalfMasks, LostBlobs, calls, j
 from runner_helpers import assert_equal_records, go, records, script, wait_for
 from runner_parts import make_suite, plan_of
 
-from medtest.errors import ExitCode, OutputProblem
-from medtest.files import file_sha256
+from medtest.core.errors import ExitCode, OutputProblem
+from medtest.core.files import file_sha256
 from medtest.report.finish import finish
 from medtest.results.records.common_cases import common_cases
 from medtest.results.records.records_io import Records, read_table

@@ -14,8 +14,8 @@ from label_parts import label_suite
 from runner_helpers import assert_equal_records, go, records
 from runner_parts import make_suite
 
-from medtest.oracles.base import Oracle
-from medtest.runner.joining import join
+from medtest.core.oracles.base import Oracle
+from medtest.runner.sharding.joining import join
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Suite
 from medtest.suite.sharding import Shard

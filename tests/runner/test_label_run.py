@@ -19,25 +19,25 @@ from PIL import Image
 from runner_helpers import QUICK, assert_equal_records, go, records
 from runner_parts import Dim
 
-from medtest.cases import Address, image_sha256
 from medtest.cli.followups.sheet import draw_sheet
-from medtest.errors import UserMistakes
-from medtest.followups import make_followups
-from medtest.followups.reuse import StoredFollowUps
+from medtest.core.cases import Address, image_sha256
+from medtest.core.errors import UserMistakes
+from medtest.core.records import LABEL_FACTORS
 from medtest.preparation import prepare, seed_factors
-from medtest.records import LABEL_FACTORS
 from medtest.report.finish import finish
-from medtest.report.material import Material
 from medtest.report.mlflow.headline import headline_of
 from medtest.report.mlflow.metrics import metrics, tags
-from medtest.report.sections import robustness
+from medtest.report.pages.material import Material
+from medtest.report.pages.sections import robustness
 from medtest.results.records.records_io import Records
 from medtest.results.records.wanted import Wanted
 from medtest.results.series.alpha_sigma import TOO_FEW_SCALES
 from medtest.results.tables import make_tables
 from medtest.runner import Limits, export_followups, replay_case, replay_strips, run_suite
+from medtest.runner.followups import make_followups
+from medtest.runner.followups.reuse import StoredFollowUps
 from medtest.suite.model import Gate, Invocation, Privacy, Selection
-from medtest.suite.outline import outline
+from medtest.suite.reading.outline import outline
 
 CASES = 1 + 5 + 5 * 4  # a source, dim at five severities, five sequences of four frames
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from runner_helpers import go, records
 from runner_parts import Dim, Picky, make_suite
 
-from medtest.cases import Address, SeedRef, Verdict
-from medtest.errors import UserMistakes
+from medtest.core.cases import Address, SeedRef, Verdict
+from medtest.core.errors import UserMistakes
 from medtest.runner import Limits, export_followups, replay_case
-from medtest.runner.privacy import KEY_VARIABLE, Scrubber, ShownNames, key_file, load_key
+from medtest.runner.privacy.rules import KEY_VARIABLE, Scrubber, ShownNames, key_file, load_key
 from medtest.runner.records.rows import FinishedCase, RowMaker
 from medtest.suite.model import Invocation, Privacy, Selection
 

@@ -8,7 +8,7 @@ import pytest
 from prompt_parts import prompt_suite, stripes
 from runner_helpers import assert_equal_records, go, records, script, wait_for
 
-from medtest.records import PICTURES
+from medtest.core.records import PICTURES
 
 COUNT, IN_FLIGHT = 12, 4
 BODY = """

@@ -11,9 +11,9 @@ import pytest
 from prompt_parts import StripeReader, Stripes, prompt_suite, stripes
 from runner_helpers import assert_equal_records, go, records
 
-from medtest.files.by_content import PictureFiles
+from medtest.core.files.by_content import PictureFiles
+from medtest.core.records import PICTURES
 from medtest.readers.base import ReadingJob
-from medtest.records import PICTURES
 from medtest.runner import RunOutcome
 from medtest.suite.model import Privacy
 

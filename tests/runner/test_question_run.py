@@ -12,13 +12,13 @@ from question_parts import QUESTIONS, Meter, question_suite
 from runner_helpers import QUICK, assert_equal_records, go, records, script, wait_for
 from runner_parts import Dim, Picky
 
-from medtest.errors import ExitCode, UserMistakes
+from medtest.core.errors import ExitCode, UserMistakes
 from medtest.runner import Limits, replay_strips, run_suite
-from medtest.runner.outcome import Count
+from medtest.runner.reporting.outcome import Count
 from medtest.runner.units.asker import answer_seed
 from medtest.suite.model import Invocation, Selection
-from medtest.suite.outline import outline
-from medtest.systems.asking import BudgetLimits
+from medtest.suite.reading.outline import outline
+from medtest.systems.answering.asking import BudgetLimits
 
 ROW = 1 + 5
 
@@ -78,7 +78,7 @@ def test_a_call_s_seed_and_label_say_which_case_it_is(tmp_path: Path) -> None:
     assert all(0 <= int(seed) < 2**31 for _, seed, *_ in lines)
     label, seed, repeat, *_ = next(line for line in lines if line[0] == "blobs/patient-0000/dim_s2_f0_r0/red")
     assert repeat == "1"
-    from medtest.cases import Address
+    from medtest.core.cases import Address
 
     address = Address(dataset="blobs", seed_id="patient-0000", relation="dim", severity=2, item="red")
     assert int(seed) == answer_seed(7, address)

@@ -15,11 +15,11 @@ from runner_helpers import QUICK, assert_equal_records, go, records
 from runner_parts import make_suite
 from s3_server import Bucket
 
-from medtest.data_url import fetched
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.phantoms.colon import make_colon
 from medtest.runner import Limits, run_suite
 from medtest.suite.compose import load
+from medtest.suite.data_url import fetched
 from medtest.suite.model import ClusterSettings, Invocation
 
 pytestmark = pytest.mark.slow

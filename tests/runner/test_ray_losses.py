@@ -15,7 +15,7 @@ from ray_clusters import Nodes, Running, nodes, on_cluster, rows_on_disk, wait_f
 from runner_helpers import assert_equal_records, go, records, wait_for
 from runner_parts import make_suite
 
-from medtest.errors import ExitCode, MedtestError
+from medtest.core.errors import ExitCode, MedtestError
 from medtest.runner import Limits, RunOutcome
 from medtest.suite.model import Suite
 

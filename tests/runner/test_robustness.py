@@ -21,7 +21,7 @@ from forked_program import Program
 from runner_helpers import QUICK, assert_equal_records, go, records, script, wait_for, workers_of
 from runner_parts import make_suite
 
-from medtest.errors import FolderInUse, OutputProblem
+from medtest.core.errors import FolderInUse, OutputProblem
 from medtest.runner.folder import SWEEP_VARIABLE
 from medtest.runner.prepared import prepare_run
 from medtest.runner.records.ledger import CasePlaces

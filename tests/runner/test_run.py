@@ -15,8 +15,8 @@ import yaml
 from runner_helpers import QUICK, assert_equal_records, comparable, go, records
 from runner_parts import Blobs, BlobSettings, Dim, DimSettings, make_suite
 
-from medtest.cases import Address, image_sha256
-from medtest.errors import FolderInUse, UserMistakes
+from medtest.core.cases import Address, image_sha256
+from medtest.core.errors import FolderInUse, UserMistakes
 from medtest.preparation import prepare
 from medtest.runner import Count, Limits, run_suite, write_manifest
 from medtest.runner.folder import SWEEP_VARIABLE, FolderLock

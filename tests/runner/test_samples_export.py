@@ -16,10 +16,11 @@ from PIL import Image
 from runner_helpers import go, records
 from runner_parts import Dim, Picky, make_suite
 
-from medtest.cases import image_sha256
-from medtest.errors import UserMistakes
-from medtest.plugins import part
-from medtest.runner import Limits, export, export_followups, replay_case, replay_strips
+from medtest.core.cases import image_sha256
+from medtest.core.errors import UserMistakes
+from medtest.core.plugins import part
+from medtest.runner import Limits, export_followups, replay_case, replay_strips
+from medtest.runner.replaying import export
 from medtest.suite.model import Invocation, PartPlan, Selection
 
 

@@ -14,19 +14,19 @@ import pytest
 from rich.console import Console
 from runner_helpers import go, records
 
-from medtest.cases import ImageSpec, Seed, SeedRef, Verdict, image_sha256
-from medtest.cli.tables import remake_tables
-from medtest.errors import UserMistakes
-from medtest.followups.make import check_privacy
+from medtest.cli.results.tables import remake_tables
+from medtest.core.cases import ImageSpec, Seed, SeedRef, Verdict, image_sha256
+from medtest.core.errors import UserMistakes
 from medtest.preparation import prepare, seed_factors
 from medtest.report.finish import Finished, finish
 from medtest.results.records.records_io import Records
 from medtest.results.series.series_records import CurveSettings, series_sets
 from medtest.results.tables import make_tables
 from medtest.runner import Limits
-from medtest.runner.export import export_followups
+from medtest.runner.followups.make import check_privacy
 from medtest.runner.records.seals import CONTENT, SEALED
-from medtest.runner.replay import replay_case
+from medtest.runner.replaying.export import export_followups
+from medtest.runner.replaying.replay import replay_case
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Invocation, Suite
 
@@ -315,7 +315,7 @@ def test_a_single_algorithm_has_its_curves_too(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_belongs_to_all_systems_goes_to_mlflow(tmp_path: Path) -> None:
-    from medtest.tracking import Tracker
+    from medtest.report.tracking import Tracker
 
     suite = load_suite("denoising", [*SMALL, "model=median"])
     outcome = go(suite, tmp_path, limits=Limits(samples=1))

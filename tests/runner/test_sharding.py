@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from runner_helpers import assert_equal_records, go, records
 from runner_parts import make_suite
 
-from medtest.cases import SeedRef
-from medtest.errors import FolderInUse, UserMistakes
+from medtest.core.cases import SeedRef
+from medtest.core.errors import FolderInUse, UserMistakes
 from medtest.runner.folder import FolderLock
-from medtest.runner.joining import join
 from medtest.runner.prepared import prepare_run
+from medtest.runner.sharding.joining import join
 from medtest.suite.model import Invocation, Selection
 from medtest.suite.plan import Plan
 from medtest.suite.sharding import Shard

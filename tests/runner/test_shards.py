@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runner_parts import make_suite
 
-from medtest.cases import SeedRef
+from medtest.core.cases import SeedRef
 from medtest.runner import Limits
 from medtest.runner.folder import make_folder
-from medtest.runner.privacy import ShownNames
+from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.rows import COLUMN, records_schema
 from medtest.runner.records.shard_scan import scan

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from runner_parts import Blobs, make_suite
 
-from medtest.cases import MaskOutput
+from medtest.core.cases import MaskOutput
 from medtest.runner.pool.messages import SHARED, TaskResult, UnitTask
-from medtest.runner.privacy import Scrubber, ShownNames
+from medtest.runner.privacy.rules import Scrubber, ShownNames
 from medtest.runner.records.rows import COLUMN, RowMaker
 from medtest.runner.units.open_units import OpenUnit, Outbox, Recorder, Share
 from medtest.runner.units.parts import Parts, SystemAnswer

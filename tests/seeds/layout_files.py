@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from medtest.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes
 from medtest.seeds.base import SeedSource
 from medtest.seeds.folders.image_masks import ImageMaskFolders, ImageMaskFoldersSettings
 

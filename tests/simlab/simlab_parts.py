@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from medtest.api.calls.request import Picture
 from medtest.api.faulty.faults import Faults
 from medtest.api.faulty.server import FaultServer, serving_server
-from medtest.api.request import Picture
 from medtest.simlab.config import MODEL, Config
 from medtest.simlab.serve import server_of
 

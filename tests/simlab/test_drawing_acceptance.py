@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from medtest.readers.pictures.bundled import Bundled
+from medtest.readers.pictures.bundled.reader import Bundled
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 PROMPTS = 50

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from medtest.captions.render import render
+from medtest.language.captions.render import render
 from medtest.phantoms.prompts import make
 from medtest.phantoms.scenes import CLASSES
 from medtest.readers.pictures.spatial import relations

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from medtest.captions.render import render
-from medtest.captions.vocabulary import vg150
+from medtest.core.scenes import Entity, pool_of
+from medtest.language.captions.render import render
+from medtest.language.captions.vocabulary import vg150
 from medtest.phantoms.scenes import CLASSES, COLOURS
-from medtest.scenes import Entity, pool_of
 from medtest.simlab.drawing.nouns import nouns
 from medtest.simlab.drawing.reading import MOST_WISHES, understood
 from medtest.simlab.drawing.sides import SIDES

@@ -17,8 +17,8 @@ from simlab_parts import KEY, call, laboratory
 
 from medtest.api.faulty.faults import Faults
 from medtest.api.faulty.server import FaultServer, serving_server
-from medtest.cli.simlab import SimlabOptions, config_of
-from medtest.errors import UserMistakes
+from medtest.cli.models.simlab import SimlabOptions, config_of
+from medtest.core.errors import UserMistakes
 from medtest.simlab.config import DRAWN_DOOR, MODEL, SESSION_DOOR, Config
 from medtest.simlab.drawing.artist import Artist
 from medtest.simlab.drawing.defects import DrawingDefects

@@ -15,8 +15,8 @@ import pytest
 from simlab_parts import KEY, body, call
 
 from medtest.api.faulty.faults import Faults
-from medtest.cli.simlab import SimlabOptions, config_of
-from medtest.errors import MedtestError, UserMistakes
+from medtest.cli.models.simlab import SimlabOptions, config_of
+from medtest.core.errors import MedtestError, UserMistakes
 from medtest.simlab.config import Config
 from medtest.simlab.defects import Defects
 from medtest.simlab.process import running, start

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from medtest.cases import Ask
+from medtest.core.cases import Ask
+from medtest.language.questions.answers.values.answer import State
+from medtest.language.questions.questions import official
+from medtest.simlab.answering.draws import Draws
+from medtest.simlab.answering.phrasing import REFUSALS, STYLES, phrase
+from medtest.simlab.answering.topics import Topic, topic_of
 from medtest.simlab.defects import Defects, others
-from medtest.simlab.draws import Draws
-from medtest.simlab.phrasing import REFUSALS, STYLES, phrase
 from medtest.simlab.product import Product, Settings, picture_sha256
-from medtest.simlab.sight import PictureTraits, Sight, Thing, answers
-from medtest.simlab.topics import Topic, topic_of
+from medtest.simlab.seeing.sight import PictureTraits, Sight, Thing, answers
 from medtest.systems.answering.shapes import shape_of, shape_of_all
-from medtest.vqa.answers.answer import State
-from medtest.vqa.questions import official
 
 PICTURE = np.zeros((32, 32, 3), np.uint8)
 SEEN = Sight(

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from medtest.cases import Verdict
+from medtest.core.cases import Verdict
+from medtest.language.questions.expectations import judge_against_truth
+from medtest.language.questions.matrix import Expectation, Rule
+from medtest.language.questions.questions import official
 from medtest.phantoms.questions import make
+from medtest.simlab.answering.topics import topic_of
+from medtest.simlab.answering.writing import rows_of_letters, writing_of
 from medtest.simlab.config import engine_of
 from medtest.simlab.reader import SightReader
-from medtest.simlab.sight import answers
-from medtest.simlab.topics import topic_of
-from medtest.simlab.traits import measured
-from medtest.simlab.view import FINE, cells_of, view_of
-from medtest.simlab.writing import rows_of_letters, writing_of
-from medtest.vqa.expectations import judge_against_truth
-from medtest.vqa.matrix import Expectation, Rule
-from medtest.vqa.questions import official
+from medtest.simlab.seeing.sight import answers
+from medtest.simlab.seeing.traits import measured
+from medtest.simlab.seeing.view import FINE, cells_of, view_of
 
 SOURCE_RULE = Expectation(rule=Rule.INVARIANT)
 LOOK = SightReader("edges")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from medtest.cases import Ask
-from medtest.simlab.topics import Topic, questions_in, topic_of
+from medtest.core.cases import Ask
+from medtest.language.questions.questions import official
+from medtest.simlab.answering.topics import Topic, questions_in, topic_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
-from medtest.vqa.questions import official
 
 MEANT = {
     "findings": "finding_count",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medtest.runs import invocation_of
+from medtest.session.runs import invocation_of
 from medtest.study.make import MadeStudy, Progress, make_study
 from medtest.study.model import Given, Item
 from medtest.study.options import study_options

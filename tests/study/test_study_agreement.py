@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import fleiss_kappa
 
-from medtest.study.agreement import Kappa, item_agreement, mean_interval, randolph
-from medtest.study.ratings import agree_counts, level_counts
+from medtest.study.results.agreement import Kappa, item_agreement, mean_interval, randolph
+from medtest.study.results.ratings import agree_counts, level_counts
 
 # three raters on three items: 5 5 5, 5 5 4, 1 3 5
 BY_HAND = level_counts([[5, 5, 5], [5, 5, 4], [1, 3, 5]])

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.results.records.exclusion import leave_out
 from medtest.results.records.records_io import Records
+from medtest.suite.checking.exclusion import Exclusion, read_exclusion
 from medtest.suite.compose import load_suite
-from medtest.suite.exclusion import Exclusion, read_exclusion
 
 SUITE = 'extends: polyp_seg\nversion: "1"\nexclude: {{study: {file}}}\n'
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from study_parts import answer_all, make_small, right
 
-from medtest.cases import image_sha256
-from medtest.errors import UserMistakes
-from medtest.followups import FollowUpStore
+from medtest.core.cases import image_sha256
+from medtest.core.errors import UserMistakes
+from medtest.runner.followups import FollowUpStore
 from medtest.study.erase import erase_lesion, outlines, unnatural
 from medtest.study.options import StudyOptions, review_options, study_options
 from medtest.study.questions import Role, StudyKind
-from medtest.study.review import make_review
+from medtest.study.results.review import make_review
 from medtest.study.store import IMAGES, StudyStore
 
 

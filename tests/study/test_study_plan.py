@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.cases import Address
+from medtest.core.cases import Address
 from medtest.study.plan import REPEAT_GAP, arrange, assign, generator, preferred, share
 
 sizes = st.lists(st.integers(0, 12), min_size=1, max_size=5)

@@ -12,10 +12,10 @@ from study_parts import answer_all, right
 
 from medtest.study.model import Given, Item
 from medtest.study.questions import Role
-from medtest.study.ratings import read_ratings
-from medtest.study.report import report_study
+from medtest.study.results.ratings import read_ratings
+from medtest.study.results.report import report_study
+from medtest.study.results.tables import pair_tables
 from medtest.study.store import StudyStore
-from medtest.study.tables import pair_tables
 
 NASTY = '<script>alert(1)</script> & "quoted"'
 
@@ -152,7 +152,7 @@ def test_comments_are_no_formulas_of_a_spreadsheet(folder: Path, tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_mlflow_holds_the_figures_and_keeps_its_run(answered: Path, tmp_path: Path) -> None:
-    from medtest.tracking import Tracker
+    from medtest.report.tracking import Tracker
 
     for _ in range(2):
         made = report_study(answered, home=tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from medtest.errors import OutputProblem, UserMistakes
+from medtest.core.errors import OutputProblem, UserMistakes
 from medtest.study.model import Given
 from medtest.study.store import DATABASE, IMAGES, StudyStore
 

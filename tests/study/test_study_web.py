@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from medtest.errors import UserMistakes
-from medtest.study.guard import HEADERS, MAX_BODY, site_of
+from medtest.core.errors import UserMistakes
 from medtest.study.model import MAX_ELAPSED_MS
+from medtest.study.server.guard import HEADERS, MAX_BODY, site_of
+from medtest.study.server.web import STATIC, build_app
 from medtest.study.store import StudyStore
-from medtest.study.web import STATIC, build_app
 
 PORT = 8765
 

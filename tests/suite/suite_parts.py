@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Suite
 

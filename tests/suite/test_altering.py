@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from medtest.cases import Classes
-from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
-from medtest.errors import UserMistakes
-from medtest.plugins import parts
+from medtest.core.cases import Classes
+from medtest.core.errors import UserMistakes
+from medtest.core.plugins import parts
+from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
+from medtest.suite.checking.misfits.altering import altered
 from medtest.suite.compose import load_suite
 from medtest.suite.composed import plain_settings
-from medtest.suite.misfits.altering import altered
 
 BASE = ["model=callable", "target=nets.py:look"]
 

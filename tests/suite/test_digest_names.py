@@ -16,11 +16,11 @@ import pytest
 from pydantic import ValidationError
 
 import medtest.systems.controls
-from medtest.followups.recipe import SuiteKeys
-from medtest.plugins import FAMILIES, PartInfo, PartSettings, digest_name, parts
+from medtest.core.plugins import FAMILIES, PartInfo, PartSettings, digest_name, parts
 from medtest.relations.base import RelationSettings
-from medtest.relations.motion import Blur
-from medtest.runner.privacy import ShownNames
+from medtest.relations.clinical.motion import Blur
+from medtest.runner.followups.recipe import SuiteKeys
+from medtest.runner.privacy.rules import ShownNames
 from medtest.seeds.folders.source import FolderSource
 from medtest.suite.compose import load_suite
 from medtest.suite.composed import counted_settings

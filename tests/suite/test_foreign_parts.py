@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from suite_parts import add, refused
 
-from medtest.errors import UserMistakes
-from medtest.plugins import parts
+from medtest.core.errors import UserMistakes
+from medtest.core.plugins import parts
 from medtest.suite.compose import load_suite
 
 MODULE = """
 from pydantic import Field
 
-from medtest.plugins import PartSettings
+from medtest.core.plugins import PartSettings
 from medtest.relations.base import Relation, RelationSettings
 
 

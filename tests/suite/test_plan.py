@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medtest.cases import Address, FollowUp, Params, PreparedSeed, SeedRef
+from medtest.core.cases import Address, FollowUp, Params, PreparedSeed, SeedRef
 from medtest.relations.base import Relation, RelationSettings
 from medtest.relations.series import follow_up
 from medtest.suite.plan import Plan, Step

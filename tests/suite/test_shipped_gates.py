@@ -9,7 +9,7 @@ import pytest
 
 import medtest
 from medtest.results.conditions import FAILED_SOURCES
-from medtest.results.gates import GateResult
+from medtest.results.gating.gates import GateResult
 from medtest.results.records.wanted import Wanted
 from medtest.results.tables import make_tables
 from medtest.suite.compose import load_suite

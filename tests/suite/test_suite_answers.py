@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from medtest.cli.run.plan_view import _criterion
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
+from medtest.language.questions.questions import by_name
 from medtest.suite.compose import load, load_suite
 from medtest.suite.model import Invocation
-from medtest.suite.outline import outline
+from medtest.suite.reading.outline import outline
 from medtest.tasks.ask.oracle import Answers
-from medtest.vqa.questions import by_name
 
 
 def wrong(*typed: str) -> str:

@@ -10,10 +10,10 @@ import yaml
 from hydra import compose, initialize_config_dir
 from suite_parts import BASE, add, ids, refused, settings_of
 
-from medtest.paths import suites_folder
+from medtest.core.files.paths import suites_folder
 from medtest.suite.compose import load, load_suite
-from medtest.suite.library import suite_names
 from medtest.suite.model import PairedGate
+from medtest.suite.reading.library import suite_names
 
 SHIPPED = ("polyp_seg", "polyp_seg_folder", "polyp_seg_published", "polyp_seg_unlabelled")
 NINE = ("saturation", "contrast", "white_balance", "specularity", "blur", "instrument", "feces", "blood", "text")

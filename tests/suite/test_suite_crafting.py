@@ -10,16 +10,16 @@ import pytest
 from suite_parts import add, refused
 
 from medtest.cli.run.launch import main
-from medtest.errors import UserMistakes
-from medtest.plugins import parts
+from medtest.core.errors import UserMistakes
+from medtest.core.plugins import parts
 from medtest.suite.compose import load_suite
 from medtest.suite.digest import run_digest
 from medtest.suite.model import Invocation, Suite
-from medtest.suite.outline import outline
+from medtest.suite.reading.outline import outline
 
 MODULE = """
-from medtest.errors import Mistake
-from medtest.probes import Need
+from medtest.core.errors import Mistake
+from medtest.core.probes import Need
 from medtest.relations.base import CraftedRelation, CraftedSettings
 
 

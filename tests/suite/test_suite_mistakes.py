@@ -8,7 +8,7 @@ import pytest
 import yaml
 from suite_parts import BASE, add, ids, refused, settings_of
 
-from medtest.errors import UserMistakes, did_you_mean
+from medtest.core.errors import UserMistakes, did_you_mean
 from medtest.suite.commandline.short_keys import cuda_devices, device_meant, device_mistake
 from medtest.suite.compose import load_suite
 

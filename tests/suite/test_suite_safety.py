@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.cli.run.launch import main
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.suite.compose import load_suite
-from medtest.suite.library import load_tree
-from medtest.suite.safety import MAX_BYTES, MAX_DEPTH, MAX_NODES, read_suite
-from medtest.suite.strings import forbidden
+from medtest.suite.reading.library import load_tree
+from medtest.suite.reading.safety import MAX_BYTES, MAX_DEPTH, MAX_NODES, read_suite
+from medtest.suite.reading.strings import forbidden
 
 ROOT = Path(__file__).parents[2]
 PLAIN = """\

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from medtest.plugins import part
+from medtest.core.plugins import part
 from medtest.systems.base import System
 
 sys.path.insert(0, str(Path(__file__).parent / "classification"))

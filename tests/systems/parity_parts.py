@@ -9,7 +9,7 @@ import numpy as np
 import parity_rule
 import torch
 
-from medtest.systems import networks
+from medtest.systems.pytorch import networks
 
 PARITY = Path(__file__).parents[1] / "data" / "parity"
 State = dict[str, torch.Tensor]

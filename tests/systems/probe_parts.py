@@ -18,11 +18,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from library_parts import NAMES, system_of
 from tiny_networks import mask2former, segformer, timm_folder, unet, vit, write_bundle
 
-from medtest.cases import Address, Classes, Output
-from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
+from medtest.core.cases import Address, Classes, Output
+from medtest.core.tasks.base import SystemInput
+from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.systems.base import System
-from medtest.systems.probe import probe_of
-from medtest.tasks.base import SystemInput
+from medtest.systems.pytorch.probe import probe_of
 
 HERE = Address(dataset="d", seed_id="s")
 THREE = Classes(names=tuple(reversed(NAMES)))

@@ -9,11 +9,11 @@ import cv2
 import numpy as np
 import pytest
 
-from medtest.cases import Address
-from medtest.errors import BadOutput, MedtestError
-from medtest.plugins import part
+from medtest.core.cases import Address
+from medtest.core.errors import BadOutput, MedtestError
+from medtest.core.plugins import part
+from medtest.core.tasks.border import check_mask
 from medtest.systems.base import Missing, System
-from medtest.systems.border import check_mask
 
 ADDRESS = Address(dataset="set", seed_id="a1")
 IMAGE = np.zeros((32, 48, 3), np.uint8)

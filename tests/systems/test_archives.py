@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medtest.errors import BadOutput, MedtestError
-from medtest.plugins import part
+from medtest.core.errors import BadOutput, MedtestError
+from medtest.core.plugins import part
 from medtest.systems.adapters.bundles.bundle_files import BundleFiles
 from medtest.systems.adapters.folders.label_files import read_case
-from medtest.systems.archives import check_archive, check_graph
+from medtest.systems.checkpoints.archives import check_archive, check_graph
 from medtest.systems.checkpoints.checkpoint import read_state, read_weights
 from medtest.systems.checkpoints.glance import names_in
 from medtest.systems.checkpoints.unpickle import read_whole

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from medtest.errors import BadOutput
-from medtest.systems.border import as_array, check_mask
+from medtest.core.errors import BadOutput
+from medtest.core.tasks.border import as_array, check_mask
 
 SHAPE = (8, 12)
 

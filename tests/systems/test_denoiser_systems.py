@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medtest.cases import Address, ImageSpec
-from medtest.plugins import part
+from medtest.core.cases import Address, ImageSpec
+from medtest.core.plugins import part
 from medtest.seeds.volumes.scikit_images import MOST_SIDE, NAMES, load_image
 
 FILTERS = (

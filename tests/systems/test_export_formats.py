@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from library_parts import system_of
 
-from medtest.cases import Address
+from medtest.core.cases import Address
 
 torch = pytest.importorskip("torch")
 SIDE, FIXED = 192, 64

@@ -12,8 +12,8 @@ import pytest
 import torch
 from PIL import Image as Pillow
 
-from medtest.cases import Classes
-from medtest.errors import MedtestError
+from medtest.core.cases import Classes
+from medtest.core.errors import MedtestError
 
 sys.path.insert(0, str(Path(__file__).parent / "classification"))
 from classifier_parts import noise

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medtest.cases import Address, Classes
-from medtest.errors import BadOutput, MedtestError
-from medtest.plugins import part
+from medtest.core.cases import Address, Classes
+from medtest.core.errors import BadOutput, MedtestError
+from medtest.core.plugins import part
 from medtest.systems.base import Missing, System
 from medtest.tasks.classify.border import check_label
 
@@ -116,9 +116,9 @@ def test_several_labels_of_a_function(code: str) -> None:
 
 
 def test_settings_of_labels_leave_other_digests_alone(code: str) -> None:
+    from medtest.core.tasks.base import task_of
     from medtest.suite.compose import load_suite
     from medtest.suite.digest import _that_count
-    from medtest.tasks.base import task_of
 
     suite = load_suite("polyp_seg", ["model=callable", f"target={code}:share"])
     assert _that_count(suite.systems[0], task_of("mask")) == {"batch": False}

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import expit, softmax
 
-from medtest.cases import Classes
-from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
-from medtest.errors import BadOutput
+from medtest.core.cases import Classes
+from medtest.core.errors import BadOutput
+from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.systems.base import LabelAnswer
 from medtest.tasks.classify.border import check_label, classes_misfit
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.systems.segmentation.label_vectors import ORDER, read_label_vectors, vectors_sha256
 from medtest.systems.segmentation.pieces import read_pieces, split_word
 

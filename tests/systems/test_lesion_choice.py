@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.errors import BadOutput, MedtestError
+from medtest.core.errors import BadOutput, MedtestError
 from medtest.systems.adapters.libraries.lesion import (
     at_half,
     checked_scores,

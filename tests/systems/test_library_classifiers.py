@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image as Pillow
 from scipy.special import expit, softmax
 
-from medtest.cases import Classes
-from medtest.errors import MedtestError
-from medtest.plugins import part
+from medtest.core.cases import Classes
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import part
 from medtest.suite.compose import load
 from medtest.systems.adapters.libraries.label_names import LabelSettings, naming, naming_mistakes, real_names
 from medtest.tasks.classify.border import check_label, classes_misfit

@@ -13,9 +13,9 @@ import cv2
 import numpy as np
 import pytest
 
-from medtest.cases import Address
-from medtest.errors import MedtestError
-from medtest.plugins import part
+from medtest.core.cases import Address
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import part
 from medtest.systems.adapters.bundles.bundle_config import NotPlain, plain
 from medtest.systems.adapters.bundles.bundle_parts import _SOURCES, check_network, listed_transforms, make_network
 from medtest.systems.base import System

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from medtest.address import ID_PATTERN
-from medtest.errors import UserMistakes
+from medtest.core.address import ID_PATTERN
+from medtest.core.errors import UserMistakes
 from medtest.suite.compose import load
 from medtest.systems.naming import clean, identity, refused
 

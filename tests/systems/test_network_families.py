@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from forked_program import command
 
-from medtest.cases import Address
-from medtest.errors import MedtestError
-from medtest.plugins import part
+from medtest.core.cases import Address
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import part
 from medtest.systems.base import System
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -299,7 +299,7 @@ def test_encoders_were_trained_with_their_own_normalisation() -> None:
 def test_without_the_library_the_user_reads_what_to_install(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from medtest.systems import torch_system
+    from medtest.systems.pytorch import torch_system
 
     monkeypatch.setattr(torch_system, "find_spec", lambda _: None)
     mistakes = system_of(name, path=str(tmp_path)).check()

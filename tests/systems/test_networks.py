@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from medtest.errors import MedtestError
-from medtest.systems import build_network, networks
+from medtest.core.errors import MedtestError
+from medtest.systems import build_network
+from medtest.systems.pytorch import networks
 
 sys.path.insert(0, str(Path(__file__).parent))
 import parity_rule

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from PIL import Image as Pillow
 from scipy.special import expit, logit, logsumexp, softmax
 
+from medtest.core.tasks.border import resize_probability
 from medtest.systems.adapters.libraries.lesion import at_half as probabilities_at_half
 from medtest.systems.adapters.libraries.lesion import lesion_logits, lesion_map
-from medtest.systems.border import resize_probability
-from medtest.systems.pixels import (
+from medtest.systems.pytorch.pixels import (
     at_half,
     grey,
     logits_of,

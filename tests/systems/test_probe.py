@@ -15,11 +15,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from library_parts import NAMES, system_of
 from probe_parts import CASES, HERE, Case, official, opened, picture, pixels_of, probed
 
-from medtest.cases import Classes
-from medtest.classes import CHEST
-from medtest.errors import MedtestError
-from medtest.probes import Need, Probe
-from medtest.systems.probe import probe_gap, probe_of
+from medtest.core.cases import Classes
+from medtest.core.errors import MedtestError
+from medtest.core.probes import Need, Probe
+from medtest.phantoms.classes import CHEST
+from medtest.systems.pytorch.probe import probe_gap, probe_of
 
 
 @pytest.fixture(params=CASES)
@@ -164,7 +164,7 @@ def test_ten_crops_are_averaged_as_predict_averages_them() -> None:
     probe = probed(system, case)
     assert probe_gap(probe, image, answer).largest < 1e-4
     with torch.no_grad():
-        from medtest.systems.pixels import ten_crops
+        from medtest.systems.pytorch.pixels import ten_crops
 
         crops = system.network.logits(system.normalised(ten_crops(pixels_of(image), 224)))
     plain = expit(crops.double().numpy().mean(axis=0))

@@ -16,12 +16,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from library_parts import NAMES, system_of
 from probe_parts import THREE, official, picture, pixels_of, probabilities, script
 
-from medtest.cases import Classes
-from medtest.classes import DERMOSCOPY
-from medtest.errors import MedtestError
-from medtest.plugins import parts
-from medtest.probes import Need
-from medtest.systems.probe import GradientProbe, ScoreProbe, output_gap, probe_gap, probe_of
+from medtest.core.cases import Classes
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import parts
+from medtest.core.probes import Need
+from medtest.phantoms.classes import DERMOSCOPY
+from medtest.systems.pytorch.probe import GradientProbe, ScoreProbe, output_gap, probe_gap, probe_of
 
 FUNCTIONS = """
 import numpy as np

@@ -12,14 +12,14 @@ import pytest
 import torch
 from mlflow import MlflowClient
 
-from medtest.cases import Address
-from medtest.errors import NotTracked, UserMistakes
-from medtest.plugins import part
+from medtest.core.cases import Address
+from medtest.core.errors import NotTracked, UserMistakes
+from medtest.core.plugins import part
+from medtest.core.tasks.base import task_of
 from medtest.report.mlflow.registry import tell_registry
-from medtest.runs import run
+from medtest.session.runs import run
 from medtest.suite.compose import load
 from medtest.suite.model import Invocation
-from medtest.tasks.base import task_of
 
 NAME = "reds"
 ADDRESS = Address(dataset="d", seed_id="s", relation="source")

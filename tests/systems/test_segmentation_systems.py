@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from medtest.cases import Address
-from medtest.errors import MedtestError
-from medtest.plugins import part
-from medtest.systems import networks
-from medtest.systems.border import check_mask
+from medtest.core.cases import Address
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import part
+from medtest.core.tasks.border import check_mask
+from medtest.systems.pytorch import networks
 from medtest.systems.segmentation.network import SegmentationNetwork
 
 ADDRESS = Address(dataset="set", seed_id="a1")

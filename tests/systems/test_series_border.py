@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medtest.cases import ImageSpec
-from medtest.errors import BadOutput
-from medtest.tasks.series_border import check_image, check_region
+from medtest.core.cases import ImageSpec
+from medtest.core.errors import BadOutput
+from medtest.core.tasks.series_border import check_image, check_region
 
 GREY = np.arange(12, dtype=np.uint8).reshape(3, 4)
 FLOAT = GREY.astype(np.float32)

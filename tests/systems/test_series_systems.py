@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 import pytest
 
-from medtest.cases import Address, ImageSpec
-from medtest.errors import BadOutput
-from medtest.plugins import parts
+from medtest.core.cases import Address, ImageSpec
+from medtest.core.errors import BadOutput
+from medtest.core.plugins import parts
 from medtest.systems.adapters.image_files import read_image, write_image
 from medtest.systems.base import Missing, System
 from medtest.systems.restoration.base import from_levels, to_levels

@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from library_parts import system_of
 from tiny_networks import segformer, unet, write_bundle
 
-from medtest.cases import Address
-from medtest.systems.torch_system import TorchSystem
+from medtest.core.cases import Address
+from medtest.systems.pytorch.torch_system import TorchSystem
 
 HERE = Address(dataset="d", seed_id="s")
 IMAGE = np.random.default_rng(5).integers(0, 256, (64, 64, 3), dtype=np.uint8)

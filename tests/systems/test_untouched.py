@@ -17,11 +17,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from library_parts import system_of
 from probe_parts import CASES, HERE, official, opened, picture, pixels_of, probed
 
-from medtest.classes import CHEST, DERMOSCOPY
-from medtest.errors import BadOutput
-from medtest.probes import Need
-from medtest.systems.probe import probe_gap, probe_of
-from medtest.systems.torch_system import TorchSystem
+from medtest.core.errors import BadOutput
+from medtest.core.probes import Need
+from medtest.phantoms.classes import CHEST, DERMOSCOPY
+from medtest.systems.pytorch.probe import probe_gap, probe_of
+from medtest.systems.pytorch.torch_system import TorchSystem
 
 
 def _state(network: nn.Module) -> Iterator[Any]:

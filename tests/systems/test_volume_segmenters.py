@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from medtest.cases import ImageSpec
-from medtest.errors import BadOutput
+from medtest.core.cases import ImageSpec
+from medtest.core.errors import BadOutput
 from medtest.phantoms.abdomen.cohort import MEASURE, draw_liver, shape_mask, training_coefficients
 from medtest.phantoms.abdomen.generator import AbdomenPhantom, abdomen_rng, make_abdomen
 from medtest.systems.segmentation.volumes.region_growing import RegionGrowing, RegionGrowingSettings, grow

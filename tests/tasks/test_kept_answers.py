@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medtest.cases import (
+from medtest.core.cases import (
     Address,
     AnswerOutput,
     Classes,
@@ -22,13 +22,13 @@ from medtest.cases import (
     Seed,
     SeedRef,
 )
-from medtest.errors import MedtestError
-from medtest.files.arrays import DamagedArrays, packed, unpacked
-from medtest.oracles.base import Oracle
+from medtest.core.errors import MedtestError
+from medtest.core.files.arrays import DamagedArrays, packed, unpacked
+from medtest.core.oracles.base import Oracle
+from medtest.core.tasks.base import SystemInput, task_of
+from medtest.core.tasks.border import check_mask
 from medtest.preparation import prepare
 from medtest.suite.model import Criterion
-from medtest.systems.border import check_mask
-from medtest.tasks.base import SystemInput, task_of
 from medtest.tasks.classify.oracle import Labels, LabelsSettings
 from medtest.tasks.region.oracle import Regions
 from medtest.tasks.restore.oracle import Quality, SeriesSettings

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
-from medtest.cases import (
+from medtest.core.cases import (
     Address,
     Classes,
     Effect,
@@ -25,18 +25,18 @@ from medtest.cases import (
     RegionOutput,
     SeedRef,
 )
-from medtest.errors import BadOutput, UserMistakes
+from medtest.core.errors import BadOutput, UserMistakes
+from medtest.core.oracles.base import Oracle
+from medtest.core.oracles.moves import move_mask
+from medtest.core.plugins import PartInfo, parts
+from medtest.core.tasks.base import PICTURE, PROMPT, Case, CaseAnswer, SystemInput, Task, noun, task_of
 from medtest.moved import MOVED
-from medtest.oracles.base import Oracle
-from medtest.oracles.moves import move_mask
-from medtest.plugins import PartInfo, parts
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.runner.pictures.montage import MontageRow, draw_montage
 from medtest.runner.pictures.strips import PANEL, draw_strip
 from medtest.runner.units.parts import MadeCase, SystemAnswer
 from medtest.seeds.base import SeedSource
 from medtest.systems.base import System
-from medtest.tasks.base import PICTURE, PROMPT, Case, CaseAnswer, SystemInput, Task, noun, task_of
 
 
 def test_every_bundled_task_is_found_by_the_name_that_its_class_states() -> None:
@@ -223,8 +223,8 @@ def test_a_module_that_moved_is_found_under_its_old_name_with_a_warning(old: str
 
 
 def test_a_class_named_in_yaml_by_its_old_place_is_loaded(tmp_path: Path) -> None:
-    sys.modules.pop("medtest.oracles.masks", None)
-    info = PartInfo(family="oracles", name="masks", target="medtest.oracles.masks:Masks")
+    sys.modules.pop("medtest.core.oracles.masks", None)
+    info = PartInfo(family="oracles", name="masks", target="medtest.core.oracles.masks:Masks")
     with pytest.warns(FutureWarning, match=r"medtest\.tasks\.segment\.oracle"):
         assert info.load() is parts("oracles")["masks"].load()
 

@@ -11,17 +11,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.errors import MedtestError
-from medtest.systems import networks
+from medtest.core.errors import MedtestError
 from medtest.systems.checkpoints.inputs import INPUTS
 from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
+from medtest.systems.pytorch import networks
 from medtest.systems.segmentation.networks.answers import answer_of
-from medtest.training.initial import initialise
+from medtest.training.engine.initial import initialise
+from medtest.training.engine.start import backbone_from
 from medtest.training.segmentation.augment import Augmentation
 from medtest.training.segmentation.colour import colours_of, exchange_colours
 from medtest.training.segmentation.data import PairBatches, Pairs
 from medtest.training.segmentation.steps import loss_of, number_and_size, sanet_loss, tganet_loss
-from medtest.training.start import backbone_from
 
 
 def _boxes(*boxes: tuple[int, int, int, int]) -> np.ndarray:

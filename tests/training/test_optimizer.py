@@ -8,10 +8,19 @@ import pytest
 import torch
 
 from medtest.training.classification import recipe as classification
+from medtest.training.engine.optimizer import make_optimizer, make_scheduler
 from medtest.training.further import recipe as segmentation
-from medtest.training.optimizer import make_optimizer, make_scheduler
-from medtest.training.options import SegmentationOptions
-from medtest.training.recipe import ConstantRate, Cosine, Milestones, Optimizer, Plateau, Poly, Recipe, Schedule
+from medtest.training.settings.options import SegmentationOptions
+from medtest.training.settings.recipe import (
+    ConstantRate,
+    Cosine,
+    Milestones,
+    Optimizer,
+    Plateau,
+    Poly,
+    Recipe,
+    Schedule,
+)
 
 
 class Two(torch.nn.Module):

@@ -6,11 +6,11 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from medtest import paths
 from medtest.cli.training.commands import app
-from medtest.errors import MedtestError
-from medtest.systems import networks
+from medtest.core.errors import MedtestError
+from medtest.core.files import paths
 from medtest.systems.checkpoints.weights import WeightsInfo, load_network, read_info, save_weights
+from medtest.systems.pytorch import networks
 
 COMPACT = networks.COMPACT["ssformer"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from medtest.errors import MedtestError
-from medtest.files import json_sha256
-from medtest.training.state import load_state, write_state
+from medtest.core.errors import MedtestError
+from medtest.core.files import json_sha256
+from medtest.training.engine.state import load_state, write_state
 
 WHOSE = {"recipe": "a", "data": "b"}
 STATE = {"identity": json_sha256(WHOSE), "step": 3, "network": {"weight": torch.arange(6.0).reshape(2, 3)}}

@@ -16,10 +16,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from medtest.errors import Interrupted, MedtestError
-from medtest.training.averaging import AveragedWeights
-from medtest.training.recipe import Cosine, Optimizer, Plateau, Recipe, Validation
-from medtest.training.trainer import Evaluation, Trainer, Training
+from medtest.core.errors import Interrupted, MedtestError
+from medtest.training.engine.averaging import AveragedWeights
+from medtest.training.engine.trainer import Evaluation, Trainer, Training
+from medtest.training.settings.recipe import Cosine, Optimizer, Plateau, Recipe, Validation
 
 
 class Noise:
@@ -190,7 +190,7 @@ def test_states_between_evaluations_take_a_small_share_of_the_time(
             saved.append(self.reached.step)
             super().save()
 
-    monkeypatch.setattr("medtest.training.trainer.time", SimpleNamespace(monotonic=lambda: float(next(now))))
+    monkeypatch.setattr("medtest.training.engine.trainer.time", SimpleNamespace(monotonic=lambda: float(next(now))))
     recipe = RECIPE.model_copy(update={"steps": 90})
     Slow(training(recipe, validation=Validation(every_steps=90)), tmp_path, save_every=5).fit()
     assert saved == [5, 35, 65, 90]  # the first at once, each later one 1 / 0.03 s of steps after the one before

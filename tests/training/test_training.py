@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from training_pairs import write_pairs
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.systems.checkpoints.weights import load_network, read_info
-from medtest.training.options import SegmentationOptions
 from medtest.training.scores import bootstrap, dice_and_iou
 from medtest.training.segmentation.augment import Augmentation, augment
 from medtest.training.segmentation.data import PairBatches, Pairs, normalise
 from medtest.training.segmentation.losses import border_weights, deep_loss, structure_loss
 from medtest.training.segmentation.train import train_segmentation
+from medtest.training.settings.options import SegmentationOptions
 
 
 def _pairs(count: int, size: int = 40) -> Pairs:

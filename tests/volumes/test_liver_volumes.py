@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from volume_files import write_series
 
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.seeds.volumes.layouts import find_pairs
 from medtest.seeds.volumes.liver_volumes import LiverVolumes, LiverVolumeSettings, deepest_points
 

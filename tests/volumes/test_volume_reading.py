@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from volume_files import SHAPE, SPACING, stored, truth, write_series
 
-from medtest.files.images import BadFileError
+from medtest.core.files.images import BadFileError
 from medtest.volumes import read_labels, read_volume, volume_info
 from medtest.volumes.orientation import turn_of
 

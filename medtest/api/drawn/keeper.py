@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from medtest.api.drawn.store import Store
-from medtest.errors import OutputProblem
+from medtest.core.errors import OutputProblem
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """Pictures that services draw, kept by content: the run's own, and those that all runs share.
 
-The run's lie in its folder by the SHA-256 of their pixels (:mod:`medtest.files.by_content`) before the ledger says that
-a question is answered; ledger, cache and records name that hash and hold no picture. The shared ones lie beside the
-cache, which names hashes too: an answer that it gives out counts only while its picture is there, whole.
+The run's lie in its folder by the SHA-256 of their pixels (:mod:`medtest.core.files.by_content`) before the ledger says
+that a question is answered; ledger, cache and records name that hash and hold no picture. The shared ones lie beside
+the cache, which names hashes too: an answer that it gives out counts only while its picture is there, whole.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from medtest.api.calls.request import Outcome
+from medtest.api.calls.retry import Reply
 from medtest.api.drawn.store import KIND, KeptPicture, Store
-from medtest.api.request import Outcome
-from medtest.api.retry import Reply
-from medtest.cases import Image
-from medtest.errors import OutputProblem
-from medtest.files.by_content import DamagedFile, PictureFiles
+from medtest.core.cases import Image
+from medtest.core.errors import OutputProblem
+from medtest.core.files.by_content import DamagedFile, PictureFiles
 
 
 class Helpers(Protocol):
@@ -36,7 +36,7 @@ class KeptPictures:
     """The pictures of one run.
 
     Args:
-        folder: Of the run's pictures (:data:`medtest.records.PICTURES` in its folder).
+        folder: Of the run's pictures (:data:`medtest.core.records.PICTURES` in its folder).
         shared: Of the pictures that all runs share; None shares none, and then the cache keeps no picture either.
         size: Longer side to which pictures are made before they are kept; None keeps theirs.
         threads: In which they are decoded and written.

@@ -10,12 +10,12 @@ from typing import Final
 import cv2
 import numpy as np
 
-from medtest.api.request import CallState
+from medtest.api.calls.request import CallState
 from medtest.api.wire.drawing import CODED
-from medtest.cases import Image, image_sha256
-from medtest.errors import OutputProblem
-from medtest.files.by_content import PictureFiles, encode, without_metadata
-from medtest.files.images import BadFileError, decode_rgb
+from medtest.core.cases import Image, image_sha256
+from medtest.core.errors import OutputProblem
+from medtest.core.files.by_content import PictureFiles, encode, without_metadata
+from medtest.core.files.images import BadFileError, decode_rgb
 
 MOST_PIXELS = 40_000_000
 """Largest picture of a service's that is decoded."""
@@ -61,7 +61,7 @@ def pixels_of(content: bytes, size: int | None = None) -> Image:
     """Return a service's picture as uint8 RGB H×W×3.
 
     Args:
-        content: The file, in any format of :mod:`medtest.files.images`.
+        content: The file, in any format of :mod:`medtest.core.files.images`.
         size: Longer side that it is resized to; None keeps its own.
 
     Raises:

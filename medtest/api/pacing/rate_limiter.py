@@ -280,7 +280,7 @@ def shared_limiter(server: str, max_in_flight: int) -> RateLimiter:
     """Return the one limiter of a server in this process, made where nobody holds it yet.
 
     Args:
-        server: What limits go by: host and key (:attr:`medtest.api.client.Endpoint.limited_as`).
+        server: What limits go by: host and key (:attr:`medtest.api.calls.client.Endpoint.limited_as`).
         max_in_flight: Most calls under way at once; of all who share the limiter the smallest holds.
     """
     with _sharing:

@@ -22,7 +22,7 @@ WIRES: dict[str, Wire] = {
     "deepai": DeepAIWire(),
     "huggingface": HuggingFaceWire(),
 }
-"""Every endpoint, by :attr:`medtest.api.request.Parameters.api`."""
+"""Every endpoint, by :attr:`medtest.api.calls.request.Parameters.api`."""
 
 
 def wire_of(api: str) -> Wire:

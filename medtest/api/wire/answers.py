@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from medtest.api.calls.request import CallState
 from medtest.api.redact import redacted
-from medtest.api.request import CallState
-from medtest.cases import Json
+from medtest.core.cases import Json
 
 _MOST_TOKENS = 2**31 - 1
 """A server that counts more does not count tokens, and no column holds its number."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from medtest.api.request import Parameters, Request
+from medtest.api.calls.request import Parameters, Request
 from medtest.api.tokens import Tokens
 from medtest.api.wire.answers import ReplyContent, decoded, error_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from medtest.api.request import Parameters, Request, schema_of
+from medtest.api.calls.request import Parameters, Request, schema_of
 
 
 def request_body(request: Request, parameters: Parameters, *, plain: bool = False) -> dict[str, Any]:

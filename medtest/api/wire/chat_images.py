@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from medtest.api.request import CallState, Parameters, Request
+from medtest.api.calls.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, count_of, decoded, error_of
 from medtest.api.wire.base import Received, Sending
 from medtest.api.wire.drawing import DrawingWire, asked, coded, mapping, nothing, seed_of, words

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from medtest.api.request import CallState, Parameters, Request
+from medtest.api.calls.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, TaskEnded, decoded
 from medtest.api.wire.base import Received, Sending
 from medtest.api.wire.drawing import DrawingWire, asked, mapping, nothing, seed_of, words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from medtest.api.request import CallState, Parameters, Request
+from medtest.api.calls.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, error_of
 from medtest.api.wire.base import Received, Sending
 from medtest.api.wire.drawing import DrawingWire, asked, mapping, nothing, words

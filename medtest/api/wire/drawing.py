@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from medtest.api.request import CallState, Parameters, Request
+from medtest.api.calls.request import CallState, Parameters, Request
 from medtest.api.tokens import Tokens, asked_tokens
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent
 from medtest.api.wire.base import FILTERED, MIB, Wire
-from medtest.cases import Json
+from medtest.core.cases import Json
 
 MOST_BYTES = 32 * MIB
 """Largest file of a picture that is taken."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from medtest.api.request import CallState, Parameters, Request
+from medtest.api.calls.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, count_of, decoded, error_of
 from medtest.api.wire.base import Received, Sending
 from medtest.api.wire.drawing import DrawingWire, asked, coded, mapping, nothing, seed_of, words

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from medtest.api.request import CallState, Parameters, Request
+from medtest.api.calls.request import CallState, Parameters, Request
 from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded
 from medtest.api.wire.base import Received, Sending
 from medtest.api.wire.drawing import DrawingWire, asked, coded, mapping, nothing, seed_of, words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from medtest.api.request import Parameters, Request
+from medtest.api.calls.request import Parameters, Request
 from medtest.api.tokens import ASSUMED_COMPLETION, Tokens, asked_tokens
 from medtest.api.wire.answers import ReplyContent, decoded, read_body
 from medtest.api.wire.base import Received, Sending, Wire

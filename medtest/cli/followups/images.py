@@ -14,27 +14,27 @@ import numpy as np
 from PIL import Image as PillowImage
 from rich.console import Console
 
-from medtest.cases import Address, FollowUp, PreparedSeed, SeedRef
 from medtest.cli.followups.sheet import draw_sheet, save_sheet
 from medtest.cli.terminal import say
 from medtest.cli.typed import mistake, split_tokens
-from medtest.errors import NotApplicable, OutputProblem, nearest_name
-from medtest.files.written import check_out, note_out
+from medtest.core.cases import Address, FollowUp, PreparedSeed, SeedRef
+from medtest.core.errors import NotApplicable, OutputProblem, nearest_name
+from medtest.core.files.written import check_out, note_out
+from medtest.core.probes import Need
+from medtest.core.tasks.base import task_of
 from medtest.preparation import prepare
-from medtest.probes import Need
 from medtest.relations.base import Relation
 from medtest.runner.folder import output_problems
-from medtest.runs import invocation_of
 from medtest.seeds.base import SeedSource
 from medtest.seeds.needed import check_needed
+from medtest.session.runs import invocation_of
+from medtest.suite.checking.misfits.inputs import check_images
 from medtest.suite.compose import Loaded, load
-from medtest.suite.misfits.inputs import check_images
 from medtest.suite.model import Invocation, Suite
-from medtest.tasks.base import task_of
 
 if TYPE_CHECKING:
-    from medtest.runner.crafted_runs import Crafted
-    from medtest.runner.replay import Replay
+    from medtest.runner.replaying.crafted_runs import Crafted
+    from medtest.runner.replaying.replay import Replay
 
 
 def write_sheet(
@@ -71,7 +71,7 @@ def _crafted(
     wanted = [name for name, relation in relations.items() if relation.needs is not Need.NOTHING]
     if not wanted:
         return None
-    from medtest.runner.crafted_runs import read_from_runs
+    from medtest.runner.replaying.crafted_runs import read_from_runs
     from medtest.runner.units.parts import Parts
 
     invocation = invocation_of(loaded)
@@ -127,7 +127,7 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
         UserMistakes: The suite has mistakes, or ``to=DIR`` is missing.
         OutputProblem: The folder cannot be written.
     """
-    from medtest.runner.export import export_followups
+    from medtest.runner.replaying.export import export_followups
 
     name, overrides, own, _ = split_tokens(tokens, "to")
     if not own.get("to"):
@@ -180,7 +180,7 @@ def _replay(
     scratch: Path,
     console: Console,
 ) -> None:
-    from medtest.runner.replay import replay_case
+    from medtest.runner.replaying.replay import replay_case
 
     case = replay_case(suite, invocation, address, scratch=scratch)
     named = any(token.lstrip("+").split("=", 1)[0] == "model" for token in overrides)
@@ -259,7 +259,7 @@ def _note(written: Iterable[Path]) -> None:
 
 def _ask_again(suite: Suite, invocation: Invocation, address: str, out: Path, scratch: Path, console: Console) -> None:
     """Ask the chosen systems about a case, draw a strip for each, and print verdicts and scores."""
-    from medtest.runner.replay_answers import replay_strips
+    from medtest.runner.replaying.replay_answers import replay_strips
 
     for one in replay_strips(suite, invocation, address, out, scratch=scratch):
         _note([out / one.file.name])

@@ -46,7 +46,7 @@ def build(
     largest: Annotated[float, typer.Option(min=0.0, max=1.0, help="Largest area, fraction of the field.")] = 0.5,
 ) -> None:
     """Cut objects out of images and masks of your own into a library."""
-    from medtest.relations.object_build import BuildOptions, build_library
+    from medtest.relations.objects.build import BuildOptions, build_library
 
     options = BuildOptions(
         kind=None if kind is None else kind.value, source=source, licence=licence, smallest=smallest, largest=largest
@@ -72,7 +72,7 @@ def list_objects(
     """List the cut-outs of a library with their source and licence."""
     from rich.table import Table
 
-    from medtest.relations.object_library import KINDS, load_library
+    from medtest.relations.objects.library import KINDS, load_library
 
     folder = library if Path(library).is_dir() else None
     found = load_library(library, folder)

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import Address, Effect, FollowUp, Mask, PreparedSeed
-from medtest.errors import NotApplicable, OutputProblem
-from medtest.probes import Need
+from medtest.core.cases import Address, Effect, FollowUp, Mask, PreparedSeed
+from medtest.core.errors import NotApplicable, OutputProblem
+from medtest.core.probes import Need
+from medtest.core.tasks.base import task_of
 from medtest.relations.base import Relation
 from medtest.relations.series import follow_up
 from medtest.suite.plan import Step
-from medtest.tasks.base import task_of
 
 _PAPER = (255, 255, 255)
 _INK = (28, 30, 34)

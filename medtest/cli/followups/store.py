@@ -10,10 +10,10 @@ from rich.console import Console
 
 from medtest.cli.terminal import GroupedCommands, bar, console, say
 from medtest.cli.typed import ConfigDirs, Tokens, mistake, split_tokens
-from medtest.errors import ExitCode, Mistake, nearest_name
+from medtest.core.errors import ExitCode, Mistake, nearest_name
 
 if TYPE_CHECKING:
-    from medtest.followups import FollowUpStore, StoreReport
+    from medtest.runner.followups import FollowUpStore, StoreReport
     from medtest.suite.model import Suite
 
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -42,8 +42,8 @@ def make(
     config_dir: ConfigDirs = None,
 ) -> None:
     """Make a suite's follow-ups: medtest followups make suite=polyp_seg limit=10."""
-    from medtest.followups import make_followups
-    from medtest.runs import invocation_of
+    from medtest.runner.followups import make_followups
+    from medtest.session.runs import invocation_of
     from medtest.suite.compose import load
 
     out = console()
@@ -82,7 +82,7 @@ def verify(
     ] = False,
 ) -> None:
     """Read every picture of the store; exit code 1 when one is missing, altered, truncated or orphaned."""
-    from medtest.followups.verify import repair_store, verify_store
+    from medtest.runner.followups.verify import repair_store, verify_store
 
     out = console()
     opened = _opened(store, write=repair)
@@ -116,7 +116,7 @@ def export(
     suite: Annotated[str, typer.Option(help="Only follow-ups of this suite, by name or key.")] = "",
 ) -> None:
     """Write a plain data set: images/, masks/, sources/ and followups.csv, for other tools."""
-    from medtest.followups.export import export_store
+    from medtest.runner.followups.export import export_store
 
     out = console()
     opened = _opened(store, write=False)
@@ -155,8 +155,8 @@ def list_suites(store: Where = None) -> None:
 
 
 def _opened(folder: Path | None, *, write: bool) -> FollowUpStore:
-    from medtest.followups import FollowUpStore, default_folder
-    from medtest.followups.index_rows import INDEX
+    from medtest.runner.followups import FollowUpStore, default_folder
+    from medtest.runner.followups.index_rows import INDEX
 
     chosen = default_folder() if folder is None else folder.expanduser()
     return FollowUpStore.open(chosen, create=write and (chosen / INDEX).is_file())

@@ -10,8 +10,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 
-from medtest.errors import Mistake
-from medtest.plugins import FAMILIES, parts
+from medtest.core.errors import Mistake
+from medtest.core.plugins import FAMILIES, parts
 
 _SUFFIX = ".tmpl"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")

@@ -11,17 +11,17 @@ from rich.console import Console
 
 from medtest.cli.run.plan_view import duration
 from medtest.cli.terminal import console, say
-from medtest.errors import ExitCode, NotTracked
-from medtest.paths import path_from_here
+from medtest.core.errors import ExitCode, NotTracked
+from medtest.core.files.paths import path_from_here
 from medtest.report.ci import JUNIT
-from medtest.runs import execute
+from medtest.session.runs import execute
 from medtest.suite.model import Invocation, Suite
 
 if TYPE_CHECKING:
     from medtest.report.finish import Finished
+    from medtest.report.tracking import Parents
     from medtest.runner import RunOutcome
     from medtest.suite.compose import Loaded
-    from medtest.tracking import Parents
 
 _VERDICT: dict[ExitCode, str] = {
     ExitCode.GATE_NOT_HELD: "a gate is not held",
@@ -142,7 +142,7 @@ def _verdict(suite: Suite, code: ExitCode) -> str:
 
 
 def _how_to_open(invocation: Invocation) -> str:
-    from medtest.tracking import store_uri, where
+    from medtest.report.tracking import store_uri, where
 
     uri = store_uri(invocation.home, invocation.tracking_uri)
     place = where(invocation.home, uri)

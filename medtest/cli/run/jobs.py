@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from medtest import signals
 from medtest.cli.bootstrap import DEFECT, tell_defect
 from medtest.cli.run.plan_view import plan_view
 from medtest.cli.terminal import console, say
-from medtest.errors import SEVERITY_ORDER, ExitCode, MedtestError, UserMistakes
-from medtest.paths import home
-from medtest.runs import check_reference, invocation_of
-from medtest.suite.checks import NOTHING
+from medtest.core.errors import SEVERITY_ORDER, ExitCode, MedtestError, UserMistakes
+from medtest.core.files.paths import home
+from medtest.runner.reporting import signals
+from medtest.session.runs import check_reference, invocation_of
+from medtest.suite.checking.checks import NOTHING
 from medtest.suite.commandline.command import job_tokens, typed_command, without_keys
 from medtest.suite.commandline.source import ConfigFolders
 from medtest.suite.compose import Loaded, needs_data, settle, task_overrides
@@ -151,7 +151,7 @@ class HydraJob:
         if loaded.options.plan:
             from medtest.cli.run.power_view import power_view
             from medtest.runner.forecast import forecast
-            from medtest.suite.outline import outline
+            from medtest.suite.reading.outline import outline
 
             check_reference(loaded.suite, invocation)
             planned = outline(loaded.suite, invocation)

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from medtest import signals
 from medtest.cli.bootstrap import quiet_libraries, require_opencv, tell_defect
-from medtest.errors import ExitCode, MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.core.errors import ExitCode, MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.runner.reporting import signals
 
 if TYPE_CHECKING:
     import argparse

@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from medtest.cli.terminal import say
-from medtest.errors import ExitCode
-from medtest.paths import home, path_from_here
+from medtest.core.errors import ExitCode
+from medtest.core.files.paths import home, path_from_here
 
 
 def merge_shards(
@@ -32,8 +32,8 @@ def merge_shards(
         FolderInUse: A shard is being run.
         OutputProblem: The run's folder cannot be written.
     """
-    from medtest.cli.tables import remake_tables
-    from medtest.runner.joining import join
+    from medtest.cli.results.tables import remake_tables
+    from medtest.runner.sharding.joining import join
 
     done = join(folders, home=home(), out=out, fresh=fresh)
     of = "" if done.cases == done.planned else f" of {done.planned:,}"

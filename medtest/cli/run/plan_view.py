@@ -6,11 +6,11 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from medtest.cases import UNCHANGED
-from medtest.oracles.criteria import NO_THRESHOLD
+from medtest.core.cases import UNCHANGED
+from medtest.core.oracles.criteria import NO_THRESHOLD
 from medtest.results.cube.intervals import wilson_ends
-from medtest.suite.outline import DEFAULT_MS, Outline, RelationOutline
-from medtest.systems.asking import Quote
+from medtest.suite.reading.outline import DEFAULT_MS, Outline, RelationOutline
+from medtest.systems.answering.asking import Quote
 
 
 def plan_view(found: Outline) -> RenderableType:

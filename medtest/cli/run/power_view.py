@@ -10,7 +10,7 @@ from rich.table import Table
 
 from medtest.report.compared.planned import KEY, Detectable, detectable, expected_differences, gate_lines
 from medtest.suite.model import PairedGate
-from medtest.suite.outline import Outline
+from medtest.suite.reading.outline import Outline
 from medtest.suite.schema import PowerBlock
 
 MARGIN = 2.0

@@ -18,10 +18,10 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 
 from medtest.cli.bootstrap import quiet_libraries
+from medtest.cli.team.ui import VIEWER, check_free, wait_for
 from medtest.cli.terminal import say
-from medtest.cli.ui import VIEWER, check_free, wait_for
-from medtest.errors import MedtestError, Mistake, UserMistakes
-from medtest.tracking.server.postgres import Postgres, stop_with_parent, write_secret
+from medtest.core.errors import MedtestError, Mistake, UserMistakes
+from medtest.report.tracking.server.postgres import Postgres, stop_with_parent, write_secret
 
 ADMIN = "admin"
 PASSWORD = "admin-password"  # noqa: S105 - a file's name

@@ -9,17 +9,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from medtest.cli.tables import some_runs_below
+from medtest.cli.results.tables import some_runs_below
 from medtest.cli.terminal import say
-from medtest.paths import home
-from medtest.report.material import Material, read_run
+from medtest.core.files.paths import home
 from medtest.report.mlflow.headline import Headline, headline_of
 from medtest.report.mlflow.metrics import child_of
 from medtest.report.mlflow.tracked import begin, content_of, parent_word, say_above, send
+from medtest.report.pages.material import Material, read_run
+from medtest.report.tracking import Tracker
 from medtest.report.views import remake, views_of
 from medtest.results.records.wanted import Wanted
 from medtest.runner.folder import FolderLock, tables_are_stale, view_folder, write_manifest
-from medtest.tracking import Tracker
 
 
 def track_folders(folders: Sequence[Path], *, console: Console) -> None:

@@ -15,7 +15,7 @@ from medtest.cli.terminal import GroupedCommands
 from medtest.cli.training.reporter import TrainingReporter
 from medtest.cli.training.tokens import checked, from_scratch, parse_scratch, train_anew
 from medtest.training.classification.options import ClassificationOptions
-from medtest.training.options import SegmentationOptions, TrainingOptions
+from medtest.training.settings.options import SegmentationOptions, TrainingOptions
 
 DEFAULT = "network"
 SHARED = set(TrainingOptions.model_fields) - {"network"}
@@ -197,7 +197,7 @@ def evaluate_command(
     device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
 ) -> None:
     """Score a network on unchanged images: mean Dice and IoU with 95 % bootstrap intervals."""
-    from medtest.errors import Mistake
+    from medtest.core.errors import Mistake
     from medtest.training.classification.families import KINDS
     from medtest.training.evaluate import evaluate, folder_images, open_system, phantom_images
 
@@ -227,7 +227,7 @@ def _evaluate_classifier(
     threads: int,
     device: str,
 ) -> None:
-    from medtest.errors import Mistake
+    from medtest.core.errors import Mistake
     from medtest.training.classification.evaluate import evaluate_phantoms
     from medtest.training.evaluate import open_system
 
@@ -258,7 +258,7 @@ def release_command(
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
 ) -> None:
     """Put trained weights into the package: copied, scored on unseen images, with their model card."""
-    from medtest.errors import Mistake
+    from medtest.core.errors import Mistake
     from medtest.training.release import release
 
     try:

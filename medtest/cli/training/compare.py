@@ -14,9 +14,9 @@ from urllib.parse import quote
 from rich.console import Console
 from rich.table import Table
 
-from medtest.errors import ExitCode, Interrupted, Mistake, OutputProblem
-from medtest.files import read_object
-from medtest.paths import path_from_here
+from medtest.core.errors import ExitCode, Interrupted, Mistake, OutputProblem
+from medtest.core.files import read_object
+from medtest.core.files.paths import path_from_here
 from medtest.suite.composed import with_composed
 from medtest.suite.model import EACH, Invocation, PartPlan, Suite
 
@@ -65,7 +65,7 @@ def two_systems(
         settings: Further settings.
         transfer: Whether both are shown what PGD makes of the network before, too.
     """
-    from medtest.plugins import part
+    from medtest.core.plugins import part
 
     info = part("systems", model)
     own = next((plan.settings for plan in suite.systems if plan.info.name == model), None)
@@ -175,8 +175,9 @@ def make(out: Path) -> pd.DataFrame:
     Raises:
         OutputProblem: Records are missing, or the folder cannot be written.
     """
-    from medtest.report.before_after import Page, before_after_html
-    from medtest.results import before_after, before_after_words
+    from medtest.report.pages.before_after import Page, before_after_html
+    from medtest.results.before_after import change as before_after
+    from medtest.results.before_after import words as before_after_words
     from medtest.results.records.exclusion import leave_out
     from medtest.results.records.records_io import Records
     from medtest.results.records.wanted import Wanted
@@ -250,8 +251,9 @@ def remake_tables(folders: Sequence[Path], *, console: Console) -> None:
 
 def show(table: pd.DataFrame, *, network: str, console: Console) -> None:
     """Print the table, one score below the other: a row for each relation, its difference with the interval."""
-    from medtest.report.before_after import row_words
-    from medtest.results import before_after, before_after_words
+    from medtest.report.pages.before_after import row_words
+    from medtest.results.before_after import change as before_after
+    from medtest.results.before_after import words as before_after_words
 
     for dataset in dict.fromkeys(table["dataset"]):
         for score in dict.fromkeys(str(name) for name in table["score"]):
@@ -271,7 +273,7 @@ def show(table: pd.DataFrame, *, network: str, console: Console) -> None:
 
 def metrics_of(table: pd.DataFrame) -> dict[str, float]:
     """Return the numbers of the pooled table for MLflow: ``before_after/dice/blur/difference`` and their kin."""
-    from medtest.results import before_after
+    from medtest.results.before_after import change as before_after
 
     found: dict[str, float] = {}
     for relation in dict.fromkeys(table["relation"]):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from medtest.errors import MedtestError
-from medtest.files import read_object
-from medtest.paths import package_folder, path_from_here
+from medtest.core.errors import MedtestError
+from medtest.core.files import read_object
+from medtest.core.files.paths import package_folder, path_from_here
 
 if TYPE_CHECKING:
     from medtest.results.attacks.defences import DefendedWeights, WeightsRun
@@ -35,8 +35,8 @@ def defence_tables(folders: Sequence[Path], compared: Sequence[Path], *, console
         UserMistakes: The first folder holds a file of that name that medtest did not write.
         OutputProblem: Records cannot be read, or the folder cannot be written.
     """
-    from medtest.cli.tables import runs_below
-    from medtest.files.written import WrittenFiles, check_out
+    from medtest.cli.results.tables import runs_below
+    from medtest.core.files.written import WrittenFiles, check_out
     from medtest.results.attacks.defence_words import markdown
     from medtest.results.attacks.defences import defence_table
     from medtest.results.records.revisions import check_alike

@@ -12,21 +12,21 @@ from rich.console import Console
 
 from medtest.cli.training.reporter import TrainingReporter
 from medtest.cli.training.tokens import FURTHER_KEYS, SHORT, FurtherRequest, command_of
-from medtest.errors import ExitCode, MedtestError, NotTracked
-from medtest.files.written import claim
+from medtest.core.errors import ExitCode, MedtestError, NotTracked
+from medtest.core.files.written import claim
 
 if TYPE_CHECKING:
     from medtest.runner.units.parts import Parts
     from medtest.suite.compose import Loaded
     from medtest.suite.model import Invocation, Suite
+    from medtest.training.engine.trainer import Training
     from medtest.training.further.kinds import FurtherKind
     from medtest.training.further.leak import Print
     from medtest.training.further.log import FurtherLog
     from medtest.training.further.networks import StartingPoint
     from medtest.training.further.train import TrainingMaterial
-    from medtest.training.recipe import Recipe
     from medtest.training.run import Trained
-    from medtest.training.trainer import Training
+    from medtest.training.settings.recipe import Recipe
 
 FOLDER = "further-training"
 
@@ -46,12 +46,12 @@ def train_further_of(
         UserMistakes: Something cannot be used; nothing was trained.
         MedtestError: Training could not be done; what was finished is kept.
     """
-    from medtest.runner.crafted_runs import crafted_runs
+    from medtest.runner.replaying.crafted_runs import crafted_runs
     from medtest.runner.units.parts import Parts
-    from medtest.runs import invocation_of
+    from medtest.session.runs import invocation_of
+    from medtest.training.engine.precision import precision_of
     from medtest.training.further.kinds import kind_of_model
     from medtest.training.further.networks import open_start
-    from medtest.training.precision import precision_of
 
     kind = kind_of_model(request.model)
     recipe = kind.recipe(request.recipe, request.changes)
@@ -136,7 +136,7 @@ class _Job:
 
     def _material(self, parts: Parts, prints: Mapping[str, Print]) -> TrainingMaterial:
         """Make the cases, or take them from where they lie."""
-        from medtest.followups import default_folder
+        from medtest.runner.followups import default_folder
 
         kept = self.request.store
         store = default_folder() if kept is None else Path(kept).expanduser() if kept else None

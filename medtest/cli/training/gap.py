@@ -12,18 +12,18 @@ from rich.console import Console
 
 from medtest.cli.training.reporter import TrainingReporter
 from medtest.cli.training.tokens import MOST_PHANTOMS, SHORT
-from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.core.errors import MedtestError, Mistake, UserMistakes, nearest_name
 
 if TYPE_CHECKING:
-    from medtest.cases import Classes
-    from medtest.generators.files import GeneratorInfo, GeneratorSettings
+    from medtest.core.cases import Classes
+    from medtest.relations.generators.files import GeneratorInfo, GeneratorSettings
     from medtest.suite.compose import Loaded
     from medtest.suite.model import Invocation, Suite
     from medtest.systems.base import System
     from medtest.training.classification.cases import LabelledSet
+    from medtest.training.engine.log import TrainingLog
     from medtest.training.generators.recipe import GeneratorRecipe
     from medtest.training.generators.task import GeneratorObjective
-    from medtest.training.log import TrainingLog
     from medtest.training.run import Trained
 
 KEYS = ("phantoms", "on", "linf", "universal", "target", "variant", "recipe", "width")
@@ -61,8 +61,8 @@ def parse_gap(tokens: Sequence[str]) -> GapRequest:
         UserMistakes: Something is missing or cannot be.
     """
     from medtest.cli.typed import split_tokens
-    from medtest.generators.files import GeneratorSettings
-    from medtest.training.recipe_files import typed_value
+    from medtest.relations.generators.files import GeneratorSettings
+    from medtest.training.settings.recipe_files import typed_value
 
     changes: dict[str, Any] = {}
     rest: list[str] = []
@@ -131,9 +131,9 @@ def train_gap(
         MedtestError: Training could not be done; what was finished is kept.
     """
     from medtest.cli.training.further import device_of, locked_folder
-    from medtest.generators.files import training_folder
-    from medtest.paths import path_from_here
-    from medtest.runs import invocation_of
+    from medtest.core.files.paths import path_from_here
+    from medtest.relations.generators.files import training_folder
+    from medtest.session.runs import invocation_of
     from medtest.training.generators.recipe import load_recipe
     from medtest.training.generators.train import noise_floor, train_generator
 
@@ -190,7 +190,7 @@ def attacked(loaded: Loaded) -> tuple[System, str]:
     Raises:
         UserMistakes: There are several, its files are not in order, or it gives no gradients.
     """
-    from medtest.probes import Need
+    from medtest.core.probes import Need
     from medtest.suite.digest import system_digest
 
     suite = loaded.suite
@@ -254,7 +254,7 @@ def attacking(
     threads: int,
 ) -> tuple[GeneratorObjective, LabelledSet]:
     """Return a generator's arithmetic against a system, which is opened, and the cases, which are made in a folder."""
-    from medtest.systems.probe import probe_of
+    from medtest.systems.pytorch.probe import probe_of
     from medtest.training.generators.material import prepare_cases
     from medtest.training.generators.task import GeneratorObjective
 
@@ -273,8 +273,8 @@ def info_of(
     Raises:
         MedtestError: It is to do as the published code does, and how the network's pixels are normalised is not known.
     """
-    from medtest.generators.files import GeneratorInfo
-    from medtest.generators.network import GeneratorShape
+    from medtest.relations.generators.files import GeneratorInfo
+    from medtest.relations.generators.network import GeneratorShape
 
     mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
     if settings.variant == "released":
@@ -297,7 +297,7 @@ def _logged(
         yield None
         return
     from medtest.cli.training.further import flat
-    from medtest.training.log import TrainingLog
+    from medtest.training.engine.log import TrainingLog
 
     name = f"generator against {system.record_name}"
     tags = {"suite": suite.name, "system": system.record_name}

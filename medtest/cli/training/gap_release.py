@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from medtest.cli.training.gap import attacked, attacking, parse_gap
-from medtest.errors import Mistake
-from medtest.generators.files import FILE, training_folder
+from medtest.core.errors import Mistake
+from medtest.relations.generators.files import FILE, training_folder
 
 
 def release_gap(tokens: Sequence[str], *, commands: Path, notes: Sequence[str], phantoms: int, threads: int) -> Path:
@@ -30,7 +30,7 @@ def release_gap(tokens: Sequence[str], *, commands: Path, notes: Sequence[str], 
 
     from medtest.cli.training.gap import load_of
     from medtest.runner.units.parts import Parts
-    from medtest.runs import invocation_of
+    from medtest.session.runs import invocation_of
     from medtest.training.generators.material import classes_of, side_of
     from medtest.training.generators.recipe import load_recipe
     from medtest.training.generators.release import release, unseen_suite

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from medtest.training.trainer import TrainingStep
+    from medtest.training.engine.trainer import TrainingStep
 
 OFTEN = 20
 """Steps between the short lines of a terminal."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.paths import typed_folder
-from medtest.training.recipe_files import typed_value
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.files.paths import typed_folder
+from medtest.training.settings.recipe_files import typed_value
 
 if TYPE_CHECKING:
-    from medtest.training.options import TrainingOptions
+    from medtest.training.engine.trainer import Progress
     from medtest.training.run import Trained
-    from medtest.training.trainer import Progress
+    from medtest.training.settings.options import TrainingOptions
 
 SCRATCH = "scratch"
 """What ``from=`` calls weights drawn at random."""
@@ -182,7 +182,7 @@ def parse_scratch(tokens: Sequence[str], *, threads: int | None = None) -> tuple
     Raises:
         UserMistakes: Something is missing or cannot be.
     """
-    from medtest.paths import home
+    from medtest.core.files.paths import home
     from medtest.training.further.networks import check_family
 
     typed = [(key, value) for key, equals, value in (token.partition("=") for token in tokens) if equals]
@@ -230,8 +230,8 @@ def options_of(model: str) -> type[TrainingOptions]:
     """Return what a training of a network may be told."""
     from medtest.training.classification.families import KINDS
     from medtest.training.classification.options import ClassificationOptions
-    from medtest.training.options import SegmentationOptions
     from medtest.training.scenes.options import SceneOptions
+    from medtest.training.settings.options import SegmentationOptions
 
     if model == SCENES:
         return SceneOptions
@@ -250,11 +250,11 @@ def train_anew(options: TrainingOptions, out: Path, *, resume: bool, progress: P
     Raises:
         UserMistakes: The folder holds something else.
     """
-    from medtest.files.written import claim
+    from medtest.core.files.written import claim
     from medtest.runner.folder import output_problems
     from medtest.training.classification.options import ClassificationOptions
-    from medtest.training.options import SegmentationOptions
     from medtest.training.scenes.options import SceneOptions
+    from medtest.training.settings.options import SegmentationOptions
 
     with output_problems(out):
         claim(out, "out")

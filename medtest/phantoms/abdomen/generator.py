@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Json
+from medtest.core.cases import Json
 from medtest.phantoms.abdomen.cohort import stream
 from medtest.phantoms.abdomen.lesions import paint_tumours, paint_vessels
 from medtest.phantoms.abdomen.organs import blend, draw_levels, paint_surroundings

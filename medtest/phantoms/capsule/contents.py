@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from medtest.cases import Json
+from medtest.core.cases import Json
 from medtest.phantoms.capsule.lesions import Lesion
 from medtest.phantoms.colon.fields import Field, as_field, direction, smoothstep
 from medtest.phantoms.drawing import Plane, blob, mix, noise, ripples, scale, unit

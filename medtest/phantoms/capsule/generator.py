@@ -9,11 +9,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Json
-from medtest.classes import CAPSULE
+from medtest.core.cases import Json
 from medtest.phantoms.capsule.contents import draw_contents
 from medtest.phantoms.capsule.lesions import KINDS, paint, plan_lesions, villi
 from medtest.phantoms.capsule.wall import make_wall
+from medtest.phantoms.classes import CAPSULE
 from medtest.phantoms.colon.camera import develop
 from medtest.phantoms.colon.details import draw_highlights, draw_vessels
 from medtest.phantoms.colon.fields import Field, as_field, resize

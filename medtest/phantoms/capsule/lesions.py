@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medtest.cases import Json
+from medtest.core.cases import Json
 from medtest.phantoms.colon.fields import Field, as_field, direction, smoothstep
 from medtest.phantoms.drawing import Canvas, Plane, blob, mix, noise, ripples, scale, soften, unit, wander
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from medtest.cases import Json
+from medtest.core.cases import Json
 from medtest.phantoms.chest.anatomy import Chest
 from medtest.phantoms.colon.fields import Field, as_field, smoothstep
 from medtest.phantoms.drawing import Canvas, blob, curve, unit, wander

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from medtest.cases import Json
+from medtest.core.cases import Json
 from medtest.phantoms.chest.anatomy import CM, WALL, Chest
 from medtest.phantoms.chest.plan import Planned
 from medtest.phantoms.colon.fields import Field, as_field, smoothstep

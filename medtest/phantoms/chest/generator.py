@@ -8,12 +8,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Json
-from medtest.classes import CHEST
+from medtest.core.cases import Json
 from medtest.phantoms.chest.anatomy import attenuation, build_chest, draw_bones, draw_build, draw_markings
 from medtest.phantoms.chest.devices import draw_devices
 from medtest.phantoms.chest.findings import draw_findings
 from medtest.phantoms.chest.plan import PREVALENCE, apply_plan, plan_findings
+from medtest.phantoms.classes import CHEST
 from medtest.phantoms.colon.fields import Field, as_field
 from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, to_bytes
 from medtest.phantoms.labelled import LabelledPhantom, check_request, stream

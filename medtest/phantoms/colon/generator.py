@@ -11,7 +11,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, Json, Mask
+from medtest.core.cases import Image, Json, Mask
+from medtest.core.portable import portable_opencv
 from medtest.phantoms.colon.camera import develop, draw_frame
 from medtest.phantoms.colon.details import draw_highlights, draw_liquid, draw_vessels
 from medtest.phantoms.colon.fields import Field, PixelGrid, as_field, resize, smoothstep, value_noise
@@ -20,7 +21,6 @@ from medtest.phantoms.colon.placing import PlacedPolyp, add_polyps, windows
 from medtest.phantoms.colon.polyps import Look
 from medtest.phantoms.colon.report import describe_lumen, describe_polyp
 from medtest.phantoms.colon.tissue import Tissue, make_tissue
-from medtest.portable import portable_opencv
 
 REVISION = 1
 """Raised whenever the same numbers give other pixels."""

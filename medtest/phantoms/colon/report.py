@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Json
+from medtest.core.cases import Json
 from medtest.phantoms.colon.placing import PlacedPolyp, windows
 from medtest.phantoms.colon.tissue import Tissue
 

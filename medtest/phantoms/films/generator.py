@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.portable import each
+from medtest.core.portable import each
 
 REVISION = 1
 """Raised whenever the same generator gives other bytes."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from medtest.cases import Json
-from medtest.classes import FUNDUS
+from medtest.core.cases import Json
+from medtest.phantoms.classes import FUNDUS
 from medtest.phantoms.colon.fields import Field, as_field, smoothstep
 from medtest.phantoms.drawing import Plane, blurred, grain, plane, portable_opencv, soft_colour, to_bytes
 from medtest.phantoms.fundus.grades import draw_counts, grade

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, Json, Mask
+from medtest.core.cases import Image, Json, Mask
 from medtest.phantoms.colon.camera import develop
 from medtest.phantoms.colon.details import draw_highlights, draw_vessels
 from medtest.phantoms.colon.fields import Field, as_field, resize

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from medtest.scenes import Box
+from medtest.core.scenes import Box
 
 ASPECTS: Final[Mapping[str, float]] = MappingProxyType(
     {

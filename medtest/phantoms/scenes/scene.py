@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.portable import portable_opencv
 from medtest.phantoms.scenes.animals import SPRITES as ANIMALS
 from medtest.phantoms.scenes.grounds import background
 from medtest.phantoms.scenes.names import CLASSES, COLOURS, Placed
@@ -16,7 +17,6 @@ from medtest.phantoms.scenes.paint import lay, tones
 from medtest.phantoms.scenes.shapes import fitted
 from medtest.phantoms.scenes.things import SPRITES as THINGS
 from medtest.phantoms.scenes.vehicles import SPRITES as VEHICLES
-from medtest.portable import portable_opencv
 
 _SPRITES: Final = {**ANIMALS, **VEHICLES, **THINGS}
 _TURN: Final = 0.014
@@ -31,7 +31,7 @@ def draw_scene(
     """Draw a scene: a random background, and things on it, the later ones over the earlier ones.
 
     Pose, proportions, shade, background and clutter are drawn at random; where things stand and which colour they have
-    is not. The bytes are the same on every processor (:mod:`medtest.portable`).
+    is not. The bytes are the same on every processor (:mod:`medtest.core.portable`).
 
     Args:
         placed: What stands where.

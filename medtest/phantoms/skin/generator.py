@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from medtest.cases import Json
-from medtest.classes import DERMOSCOPY
+from medtest.core.cases import Json
+from medtest.phantoms.classes import DERMOSCOPY
 from medtest.phantoms.colon.fields import as_field
 from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, soft_colour, to_bytes
 from medtest.phantoms.labelled import LabelledPhantom, balanced, check_request, stream

@@ -1,8 +1,8 @@
 """A vision-language system as a reader: it is asked about what the pools of a case and its source name.
 
 Any system of ours that answers questions can be asked: over an API, in a folder, or simulated; calls, limits, cache and
-ledger are its own. Its answers are read by the parser of typed answers (:mod:`medtest.vqa.answers`), and what it is
-asked is :mod:`medtest.readers.pictures.pool_questions`'s.
+ledger are its own. Its answers are read by the parser of typed answers (:mod:`medtest.language.questions.answers`), and
+what it is asked is :mod:`medtest.readers.pictures.pool_questions`'s.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ import numpy as np
 from filelock import FileLock, Timeout
 from pydantic import Field
 
-from medtest.cases import Address, AnswerOutput, Ask, Image, Json, image_sha256
-from medtest.errors import FolderInUse, MedtestError, Mistake, UserMistakes
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Address, AnswerOutput, Ask, Image, Json, image_sha256
+from medtest.core.errors import FolderInUse, MedtestError, Mistake, UserMistakes
+from medtest.core.plugins import TRUSTED
+from medtest.core.scenes import Scene
+from medtest.language.questions.answers.values.answer import Answer
 from medtest.readers.pictures.base import PictureContent, PictureReader, PictureSettings
 from medtest.readers.pictures.named_system import named_system, print_of
 from medtest.readers.pictures.pool_questions import following, presence, questions_of, said_yes, scene_of
 from medtest.readers.typed import read_answer
-from medtest.scenes import Scene
-from medtest.systems.api_system import ApiSystem
-from medtest.systems.asking import Asking, AskingSystem, BudgetLimits
-from medtest.vqa.answers.answer import Answer
+from medtest.systems.answering.api_system import ApiSystem
+from medtest.systems.answering.asking import Asking, AskingSystem, BudgetLimits
 
 SYSTEM_PROMPT: Final = (
     "You are shown one picture. Answer the question about it, and nothing else: yes or no; a number in figures; or the"

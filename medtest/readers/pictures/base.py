@@ -1,4 +1,4 @@
-"""What a reader of pictures is: pixels in, a :class:`medtest.scenes.Scene` out.
+"""What a reader of pictures is: pixels in, a :class:`medtest.core.scenes.Scene` out.
 
 What a text-to-image system drew lies in its run's folder by the SHA-256 of its pixels; records name it, and a reader
 finds it there, during the run and long after. What it saw is kept by picture and reader. What its card
@@ -18,15 +18,15 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from medtest.cases import Image, Json, Output, PictureOutput, PreparedSeed
-from medtest.errors import MedtestError, Mistake
-from medtest.files.by_content import DamagedFile, PictureFiles
-from medtest.plugins import TRUSTED, PartSettings
+from medtest.core.cases import Image, Json, Output, PictureOutput, PreparedSeed
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.files.by_content import DamagedFile, PictureFiles
+from medtest.core.plugins import TRUSTED, PartSettings
+from medtest.core.records import PICTURES
+from medtest.core.scenes import Pool, Scene, Tells, dumped
 from medtest.readers.base import BatchReader, ReadingJob, Readings
 from medtest.readers.pictures.card import BadCard, Card
 from medtest.readers.readings import content_key
-from medtest.records import PICTURES
-from medtest.scenes import Pool, Scene, Tells, dumped
 from medtest.systems.files import file_mistakes, user_path
 
 SCENE, TELLS, PICTURE = "scene", "tells", "picture"

@@ -3,9 +3,9 @@
 Sensitivity is the share of pictures with a thing in which the reader sees it, specificity the share of those without it
 in which it does not. A name where the two add up to less than 1.5 is no better told than by guessing a quarter of the
 time (Youden's J below one half): the reader *cannot tell* it, and it leaves what the reader tells
-(:class:`medtest.scenes.Tells`), for presence and for absence. So does a name of which the card has no pictures with it,
-or none without it: nothing shows that it can be told. Of a kind that the card does not measure at all (a card of
-photographs with boxes has no attributes) nothing is taken away.
+(:class:`medtest.core.scenes.Tells`), for presence and for absence. So does a name of which the card has no pictures
+with it, or none without it: nothing shows that it can be told. Of a kind that the card does not measure at all (a card
+of photographs with boxes has no attributes) nothing is taken away.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from medtest.errors import MedtestError
-from medtest.scenes import NamedTriple, Scene, Tells, dumped
+from medtest.core.errors import MedtestError
+from medtest.core.scenes import NamedTriple, Scene, Tells, dumped
 
 Kind: TypeAlias = Literal["class", "predicate", "attribute"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from medtest.cases import Image
-from medtest.errors import MedtestError, Mistake
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Image
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.plugins import TRUSTED
+from medtest.core.scenes import SeenEntity
 from medtest.readers.pictures.base import PictureReader, PictureSettings
-from medtest.readers.pictures.boxes import BoxFit, Detections, fractions, letterboxed, stretched
 from medtest.readers.pictures.card import SUFFIX
-from medtest.readers.pictures.coco import COCO_80, pool_class, read_names
-from medtest.scenes import SeenEntity
+from medtest.readers.pictures.detectors.boxes import BoxFit, Detections, fractions, letterboxed, stretched
+from medtest.readers.pictures.detectors.coco import COCO_80, pool_class, read_names
 from medtest.systems.adapters.onnx import DTYPES, open_session
 from medtest.systems.files import file_mistakes, user_path
 

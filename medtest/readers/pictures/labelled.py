@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from medtest.captions.vocabulary import vg150
-from medtest.cases import Image, image_sha256
-from medtest.errors import BadOutput, MedtestError
-from medtest.files.images import BadFileError, read_rgb
+from medtest.core.cases import Image, image_sha256
+from medtest.core.errors import BadOutput, MedtestError
+from medtest.core.files.images import BadFileError, read_rgb
+from medtest.core.scenes import Box, Entity, NamedTriple, Pool, Scene, SeenEntity, Triple, alphabetical, dumped
+from medtest.language.captions.vocabulary import vg150
 from medtest.readers.pictures.base import PictureContent, PictureReader
 from medtest.readers.pictures.card import Card, CardCounts
-from medtest.readers.pictures.coco import pool_class
+from medtest.readers.pictures.detectors.coco import pool_class
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
-from medtest.scenes import Box, Entity, NamedTriple, Pool, Scene, SeenEntity, Triple, alphabetical, dumped
 
 LEAST_PIXELS: Final = 32 * 32
 """Area of a box above which a thing counts as there: COCO's line between small things and others."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from medtest.cases import Json
-from medtest.errors import Mistake, nearest_name
-from medtest.plugins import PartInfo, PartSettings, digest_name, is_trusted, parts
+from medtest.core.cases import Json
+from medtest.core.errors import Mistake, nearest_name
+from medtest.core.plugins import PartInfo, PartSettings, digest_name, is_trusted, parts
 from medtest.systems.base import System
 
 

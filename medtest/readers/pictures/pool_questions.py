@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from medtest.captions.inflection import PLURAL_ONLY, article
-from medtest.captions.vocabulary import vg150
-from medtest.cases import Ask
-from medtest.scenes import NamedTriple, Pool, Scene, SeenEntity, Tells, Triple
-from medtest.vqa.answers.answer import Answer, State
-from medtest.vqa.answers.parse import parse
-from medtest.vqa.values import NO, YES, Kind, Names, Ranges
+from medtest.core.cases import Ask
+from medtest.core.scenes import NamedTriple, Pool, Scene, SeenEntity, Tells, Triple
+from medtest.language.captions.inflection import PLURAL_ONLY, article
+from medtest.language.captions.vocabulary import vg150
+from medtest.language.questions.answers.parse import parse
+from medtest.language.questions.answers.values.answer import Answer, State
+from medtest.language.questions.values import NO, YES, Kind, Names, Ranges
 
 MOST_SEEN: Final = 20
 """Things of a class that a scene has at most, whatever number is answered."""

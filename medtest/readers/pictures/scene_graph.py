@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.captions.vocabulary import vg150
-from medtest.cases import Image
-from medtest.errors import BadOutput, MedtestError, Mistake
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Image
+from medtest.core.errors import BadOutput, MedtestError, Mistake
+from medtest.core.plugins import TRUSTED
+from medtest.core.scenes import Scene, SeenEntity, Tells, Triple
+from medtest.language.captions.vocabulary import vg150
 from medtest.readers.pictures.base import PictureContent
-from medtest.readers.pictures.boxes import Detections
-from medtest.readers.pictures.coco import pool_class, read_names
+from medtest.readers.pictures.detectors.boxes import Detections
+from medtest.readers.pictures.detectors.coco import pool_class, read_names
 from medtest.readers.pictures.graph import GraphAnswer, GraphReader, OnnxReaderSettings, entities_of
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
-from medtest.scenes import Scene, SeenEntity, Tells, Triple
 from medtest.systems.files import file_mistakes, user_path
 
 OUTPUTS: Final = {"boxes": 2, "labels": 1, "scores": 1, "pairs": 2, "predicate_scores": 2}

@@ -13,15 +13,15 @@ import cv2
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import Address, Image, Json
-from medtest.errors import BadOutput, MedtestError, Mistake, UserMistakes
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Address, Image, Json
+from medtest.core.errors import BadOutput, MedtestError, Mistake, UserMistakes
+from medtest.core.plugins import TRUSTED
+from medtest.core.scenes import Box, Scene, SeenEntity, Tells
+from medtest.core.tasks.border import check_mask
 from medtest.readers.pictures.base import PictureContent, PictureReader, PictureSettings
 from medtest.readers.pictures.named_system import named_system, print_of
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
-from medtest.scenes import Box, Scene, SeenEntity, Tells
 from medtest.systems.base import Missing, System
-from medtest.systems.border import check_mask
 
 _MOST_PLACES: Final = 100
 _ADDRESS: Final = Address(dataset="pictures", seed_id="picture")

@@ -29,7 +29,7 @@ from typing import Final
 
 import numpy as np
 
-from medtest.scenes import Box, SeenEntity, Triple
+from medtest.core.scenes import Box, SeenEntity, Triple
 
 OFFSET: Final = 0.1
 """Centres nearer than this share of both boxes' summed sizes, along an axis, are level on it."""

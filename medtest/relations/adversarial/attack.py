@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, Ty
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import FollowUp, Image, Mask, PreparedSeed
-from medtest.errors import NotApplicable
-from medtest.probes import CraftCase, Crafting, Need, Probe
+from medtest.core.cases import FollowUp, Image, Mask, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.core.probes import CraftCase, Crafting, Need, Probe
+from medtest.core.tasks.base import task_of
 from medtest.relations.adversarial.saving import pixels_of, saved
 from medtest.relations.base import CraftedRelation, CraftedSettings
 from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
-from medtest.tasks.base import task_of
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from medtest.probes import Probe
+from medtest.core.probes import Probe
 from medtest.relations.adversarial.attack import AttackBatch, SearchResult, losses_of, noise
 
 if TYPE_CHECKING:

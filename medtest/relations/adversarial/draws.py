@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from medtest.probes import Probe
+from medtest.core.probes import Probe
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,7 +52,7 @@ def same_answers(first: Tensor, second: Tensor) -> bool:
 
 
 class AveragedProbe:
-    """A probe that gives the mean logits of several draws; see :class:`medtest.probes.Probe`.
+    """A probe that gives the mean logits of several draws; see :class:`medtest.core.probes.Probe`.
 
     Args:
         probe: The probe that is asked.

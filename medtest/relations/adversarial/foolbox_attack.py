@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import PreparedSeed
-from medtest.errors import MedtestError, Mistake, nearest_name
-from medtest.probes import Need, Probe
+from medtest.core.cases import PreparedSeed
+from medtest.core.errors import MedtestError, Mistake, nearest_name
+from medtest.core.probes import Need, Probe
 from medtest.relations.adversarial.attack import Attack, AttackBatch, AttackSettings, EpsilonLevel, SearchResult
 from medtest.relations.levels import number
 

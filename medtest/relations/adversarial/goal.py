@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from medtest.cases import Classes
-from medtest.probes import CraftCase, Probe
+from medtest.core.cases import Classes
+from medtest.core.probes import CraftCase, Probe
 
 LossName: TypeAlias = Literal["cross_entropy", "margin", "dice"]
 

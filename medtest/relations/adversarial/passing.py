@@ -148,7 +148,7 @@ class PassingProbe:
     """A probe whose gradients pass rounding, and units that are shut where it is leaky.
 
     Args:
-        probe: The probe that is asked; see :class:`medtest.probes.Probe`.
+        probe: The probe that is asked; see :class:`medtest.core.probes.Probe`.
         leaky: As of :class:`PassingGradients`.
     """
 

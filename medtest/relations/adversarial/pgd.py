@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import PreparedSeed
-from medtest.probes import Probe
+from medtest.core.cases import PreparedSeed
+from medtest.core.probes import Probe
 from medtest.relations.adversarial.attack import (
     LEVELS,
     Attack,

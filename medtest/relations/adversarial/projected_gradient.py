@@ -17,8 +17,8 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from medtest.errors import BadOutput
-from medtest.probes import NOT_FINITE
+from medtest.core.errors import BadOutput
+from medtest.core.probes import NOT_FINITE
 
 Logits: TypeAlias = Callable[[Tensor], Tensor]
 """Pixels, float32 B×3×H×W in [0, 1], to logits; differentiable."""

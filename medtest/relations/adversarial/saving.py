@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtest.cases import Image
+from medtest.core.cases import Image
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import PreparedSeed
-from medtest.probes import Need, Probe
+from medtest.core.cases import PreparedSeed
+from medtest.core.probes import Need, Probe
 from medtest.relations.adversarial.attack import (
     Attack,
     AttackBatch,

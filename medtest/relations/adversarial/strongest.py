@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import PreparedSeed
-from medtest.probes import Probe
+from medtest.core.cases import PreparedSeed
+from medtest.core.probes import Probe
 from medtest.relations.adversarial.attack import Attack, AttackBatch, AttackSettings, EpsilonLevel, SearchResult, reach
 from medtest.relations.adversarial.saving import pixels_of, within_budget
 

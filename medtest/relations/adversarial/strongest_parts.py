@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from medtest.probes import Probe
+from medtest.core.probes import Probe
 from medtest.relations.adversarial.attack import AttackBatch, SearchResult, losses_of, uniform_start
 from medtest.relations.adversarial.auto_pgd import auto_pgd
 from medtest.relations.adversarial.distilled import distilled_search
@@ -97,7 +97,7 @@ class _Passing(_AutoPgd):
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Search; where even these gradients cannot be had, the source stays."""
-        from medtest.errors import BadOutput
+        from medtest.core.errors import BadOutput
 
         try:
             searched = super().search(batch, PassingProbe(probe, leaky=self.name == LEAKY))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from medtest.cases import FollowUp, Params, PreparedSeed
+from medtest.core.cases import FollowUp, Params, PreparedSeed
 from medtest.relations.adversarial.attack import EpsilonLevel, Where, reach
 from medtest.relations.base import Relation
 from medtest.relations.levels import LeveledSettings, noise_seed, number

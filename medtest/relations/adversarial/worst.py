@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from medtest.errors import BadOutput
-from medtest.probes import NO_GRADIENT, NOT_FINITE, Probe
+from medtest.core.errors import BadOutput
+from medtest.core.probes import NO_GRADIENT, NOT_FINITE, Probe
 from medtest.relations.adversarial.attack import AttackBatch, SearchResult
 from medtest.relations.adversarial.saving import pixels_of, saved
 

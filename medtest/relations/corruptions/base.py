@@ -22,8 +22,8 @@ from typing import Any, ClassVar, Generic, Literal, Self, cast
 import numpy as np
 from pydantic import Field, model_validator
 
-from medtest.cases import Effect, FollowUp, Image, Params, PreparedSeed
-from medtest.plugins import PartSettings, wrong_at
+from medtest.core.cases import Effect, FollowUp, Image, Params, PreparedSeed
+from medtest.core.plugins import PartSettings, wrong_at
 from medtest.relations.base import Relation
 from medtest.relations.corruptions.video import through_video
 from medtest.relations.levels import L, LeveledSettings, noise_seed, number

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Image, Params, PreparedSeed
+from medtest.core.cases import Image, Params, PreparedSeed
+from medtest.core.plugins import PartSettings
 from medtest.moved import old_names
-from medtest.plugins import PartSettings
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt, Sweep
 from medtest.relations.corruptions.line_filter import motion_blur
 from medtest.relations.corruptions.warp import about_centre, warped, wide_picture

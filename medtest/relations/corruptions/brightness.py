@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Image, Params, PreparedSeed
+from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt, Sweep
 from medtest.relations.levels import Level, number
 

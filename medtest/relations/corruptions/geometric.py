@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from medtest.cases import Effect, Image, Params, PreparedSeed
-from medtest.plugins import wrong_at
-from medtest.portable import product
+from medtest.core.cases import Effect, Image, Params, PreparedSeed
+from medtest.core.plugins import wrong_at
+from medtest.core.portable import product
 from medtest.relations.corruptions.base import FRAMES, Corruption, CorruptionSettings, FrameAt, Sweep
 from medtest.relations.corruptions.warp import Matrix, about_centre, image_matrix, shifted, warped, wide_picture
 from medtest.relations.levels import L, Level, number

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Params, PreparedSeed
+from medtest.core.cases import Params, PreparedSeed
 from medtest.relations.corruptions.random_fields import normal_quantiles, random_words
 from medtest.relations.levels import number
 

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.portable import exp
+from medtest.core.portable import exp
 
 _TAIL = 2e-4
 """Taps at the end that weigh less than this together are left out: they change no grey level by more than 0.1."""

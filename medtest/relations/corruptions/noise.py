@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Image, Params, PreparedSeed
+from medtest.core.cases import Image, Params, PreparedSeed
+from medtest.core.plugins import PartSettings
 from medtest.moved import old_names
-from medtest.plugins import PartSettings
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
 from medtest.relations.corruptions.random_fields import normal_quantiles, photon_counter, random_words
 from medtest.relations.levels import Level, noise_seed, number

@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.portable import exp
+from medtest.core.portable import exp
 
 _STEPS = 65536
 _GUIDE_BITS = 12

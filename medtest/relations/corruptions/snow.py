@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Image, Params, PreparedSeed
+from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
 from medtest.relations.corruptions.layers import Layer, fitted, grid_of, zoomed_layer
 from medtest.relations.corruptions.line_filter import motion_blur

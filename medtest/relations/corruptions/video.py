@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from medtest.cases import Image, Params, PreparedSeed
-from medtest.errors import MedtestError
+from medtest.core.cases import Image, Params, PreparedSeed
+from medtest.core.errors import MedtestError
 
 _MEMO = "corruptions.video"
 

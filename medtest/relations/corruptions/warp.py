@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, PreparedSeed
-from medtest.portable import product
+from medtest.core.cases import Image, PreparedSeed
+from medtest.core.portable import product
 
 Matrix = NDArray[np.float64]
 """3×3, maps a point (x, y, 1) in pixels to its place; pixel centres lie on whole numbers."""

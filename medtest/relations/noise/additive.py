@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import Image, ImageSpec, Params
+from medtest.core.cases import Image, ImageSpec, Params
 from medtest.relations.levels import Level, number
 from medtest.relations.noise.base import Floats, Noise, NoiseSettings, as_float, normal
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import FollowUp, Image, ImageSpec, Params, PreparedSeed
+from medtest.core.cases import FollowUp, Image, ImageSpec, Params, PreparedSeed
 from medtest.relations.base import Relation
 from medtest.relations.levels import L, Level, LeveledSettings, noise_seed, number
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Image, ImageSpec, Params
-from medtest.errors import BadOutput
-from medtest.portable import exp, power
+from medtest.core.cases import Image, ImageSpec, Params
+from medtest.core.errors import BadOutput
+from medtest.core.portable import exp, power
 from medtest.relations.levels import Level, number
 from medtest.relations.noise.base import WHITE, Floats, Noise, NoiseSettings, as_float
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-from medtest.cases import NO_IMAGE, Effect, FollowUp, Params, PreparedSeed, Prompt
-from medtest.errors import NotApplicable
+from medtest.core.cases import NO_IMAGE, Effect, FollowUp, Params, PreparedSeed, Prompt
+from medtest.core.errors import NotApplicable
+from medtest.core.scenes import difference
+from medtest.core.tasks.base import PROMPT
 from medtest.relations.base import Relation
-from medtest.scenes import difference
-from medtest.tasks.base import PROMPT
 
 
 class PromptRelation(Relation):

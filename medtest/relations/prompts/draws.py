@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medtest.captions.vocabulary import vg150
-from medtest.errors import NotApplicable
+from medtest.core.errors import NotApplicable
+from medtest.core.scenes import NamedTriple, Pool
+from medtest.language.captions.vocabulary import vg150
 from medtest.relations.prompts.worlds import World, of_a_kind, parts, postures, related, unrelated
-from medtest.scenes import NamedTriple, Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

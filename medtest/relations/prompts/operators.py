@@ -13,18 +13,18 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from medtest.captions.vocabulary import vg150
-from medtest.cases import Params, PreparedSeed, Prompt
-from medtest.errors import Mistake, NotApplicable, did_you_mean
-from medtest.files import file_sha256
-from medtest.plugins import TRUSTED, wrong_at
+from medtest.core.cases import Params, PreparedSeed, Prompt
+from medtest.core.errors import Mistake, NotApplicable, did_you_mean
+from medtest.core.files import file_sha256
+from medtest.core.plugins import TRUSTED, wrong_at
+from medtest.core.scenes import Entity, Pool
+from medtest.language.captions.vocabulary import vg150
 from medtest.relations.base import RelationSettings
 from medtest.relations.prompts import wording
 from medtest.relations.prompts.base import PromptRelation, prompt_of
 from medtest.relations.prompts.draws import Addition, Exchange, draw_addition, draw_exchange
 from medtest.relations.prompts.pools import only_held_by, renamed, with_one_more, without
 from medtest.relations.prompts.worlds import World, WorldName, world_of
-from medtest.scenes import Entity, Pool
 
 TEXT = "text"
 """Parameter that holds a follow-up's words where a model added some."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from medtest.scenes import Entity, Pool, Triple
+from medtest.core.scenes import Entity, Pool, Triple
 
 
 def renamed(pool: Pool, index: int, name: str) -> Pool:

@@ -8,14 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtest.captions import inflection
-from medtest.captions.render import Unsayable, render
-from medtest.captions.vocabulary import vg150
-from medtest.errors import NotApplicable
-from medtest.scenes import Pool, Prompt
+from medtest.core.errors import NotApplicable
+from medtest.core.scenes import Pool, Prompt
+from medtest.language.captions import inflection
+from medtest.language.captions.render import Unsayable, render
+from medtest.language.captions.vocabulary import vg150
 
 if TYPE_CHECKING:
-    from medtest.captions.enrich import Enricher
+    from medtest.language.captions.enrich import Enricher
 
 _LEAD = re.compile(r"(an?|the) (photo|photograph|picture|image|drawing|painting) of (?=\S)", re.I)
 _THERE = ("There is ", "There are ")
@@ -44,7 +44,7 @@ def enricher(folder: str) -> Enricher:
     Raises:
         UserMistakes: The folder holds none.
     """
-    from medtest.captions.enrich import Enricher
+    from medtest.language.captions.enrich import Enricher
 
     return Enricher(Path(folder).expanduser())
 

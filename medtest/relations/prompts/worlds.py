@@ -1,8 +1,9 @@
 """What operators may put into a prompt: the classes there are, and the triples that are attested of them.
 
 ``photographs``: Visual Genome's 150 classes, and triples that captions of photographs say
-(:attr:`medtest.captions.vocabulary.Vocabulary.attested_triples`); ACTesting too takes its candidates from the data set
-(section 3.1, ER_A). ``drawn``: what made scenes show, any two of whose things may lie in any of their relations.
+(:attr:`medtest.language.captions.vocabulary.Vocabulary.attested_triples`); ACTesting too takes its candidates from the
+data set (section 3.1, ER_A). ``drawn``: what made scenes show, any two of whose things may lie in any of their
+relations.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import Literal, TypeAlias
 
 import yaml
 
-from medtest.captions.vocabulary import vg150
-from medtest.scenes import NamedTriple, Pool
+from medtest.core.scenes import NamedTriple, Pool
+from medtest.language.captions.vocabulary import vg150
 
 WorldName: TypeAlias = Literal["photographs", "drawn"]
 ALIKE = Path(__file__).with_name("alike.yaml")

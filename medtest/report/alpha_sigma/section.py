@@ -10,12 +10,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from medtest.oracles import criteria
+from medtest.core.oracles import criteria
 from medtest.report.alpha_sigma.figure import FILE as FIGURE
 from medtest.report.alpha_sigma.figure import draw_figure
 from medtest.report.alpha_sigma.latex import FILE as TABLE
 from medtest.report.alpha_sigma.latex import latex_table
-from medtest.report.words import scale_words, score_words
+from medtest.report.pages.words import scale_words, score_words
 from medtest.results.records.records_io import Records
 from medtest.results.records.wanted import Wanted
 from medtest.results.series.paired import paired_table

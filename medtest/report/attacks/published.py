@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from medtest.classes import CHEST, DERMOSCOPY, FUNDUS
+from medtest.phantoms.classes import CHEST, DERMOSCOPY, FUNDUS
 from medtest.report.charts.heat import percent
 from medtest.results.attacks.settings import GENERATOR, WHITE
 from medtest.results.cube.axes import ALL
 from medtest.results.published import published_attacks
 
 if TYPE_CHECKING:
-    from medtest.report.material import Material
+    from medtest.report.pages.material import Material
 
 _SETS = {"train": "training", "val": "validation"}
 """Data sets of a suite that stand for the paper's training and validation images."""

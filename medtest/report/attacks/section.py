@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from medtest.cases import SOURCE
+from medtest.core.cases import SOURCE
 from medtest.report.attacks.curves import epsilon_panels, smallest_panels
 from medtest.report.attacks.published import published
 from medtest.report.charts.heat import WARN, percent, rows_of
-from medtest.report.words import score_words
+from medtest.report.pages.words import score_words
 from medtest.results.attacks.found import FAILS, MISLEADING, NOT_CHECKED, OK, TITLES, TOO_KIND
 from medtest.results.attacks.settings import FLOOR, NATURAL, NOISE
 from medtest.results.cube.axes import ALL
@@ -17,7 +17,7 @@ from medtest.results.cube.axes import ALL
 if TYPE_CHECKING:
     import pandas as pd
 
-    from medtest.report.material import Material
+    from medtest.report.pages.material import Material
     from medtest.results.attacks.checks import Warn
 
 _WHY = 12

@@ -14,7 +14,7 @@ from medtest.results.published import published_attacks, published_labels
 if TYPE_CHECKING:
     import pandas as pd
 
-    from medtest.report.material import Material
+    from medtest.report.pages.material import Material
 
 _EPSILON, _STEPS = 4.0, 4
 """The attack of the paper's table 4."""

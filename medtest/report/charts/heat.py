@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from medtest.cases import UNCHANGED
-from medtest.oracles.criteria import threshold_of
+from medtest.core.cases import UNCHANGED
+from medtest.core.oracles.criteria import threshold_of
 from medtest.report.charts.figures import shade
-from medtest.report.intervals import MARKS, legend
-from medtest.results import efr
+from medtest.report.pages.intervals import MARKS, legend
 from medtest.results.attacks.checks import Warn
 from medtest.results.attacks.found import TITLES
+from medtest.results.rates import efr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ class EfrRows:
     """Rows of the EFR table by their keys.
 
     Args:
-        table: What :func:`medtest.results.efr.efr_table` gave.
+        table: What :func:`medtest.results.rates.efr.efr_table` gave.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:

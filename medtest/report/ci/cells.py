@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from medtest.report.charts.heat import SUMS
-from medtest.report.material import Material
-from medtest.report.words import criterion_keys
-from medtest.results import efr
-from medtest.results.gates import GateResult
+from medtest.report.pages.material import Material
+from medtest.report.pages.words import criterion_keys
+from medtest.results.gating.gates import GateResult
+from medtest.results.rates import efr
 
 Row: TypeAlias = Mapping[str, Any]
 Standing: TypeAlias = Literal["mistake", "too many errors", "a gate is not held", "held", "no gate"]

@@ -9,12 +9,12 @@ import medtest
 from medtest.report.charts.heat import percent
 from medtest.report.ci.summary import SIGNS, condition_rows, escaped, table_lines
 from medtest.report.compared.pairs import ComparedPair
-from medtest.report.conclusions import points_words
-from medtest.report.words import counted, criterion_words
-from medtest.results.changed import KINDS
+from medtest.report.pages.conclusions import points_words
+from medtest.report.pages.words import counted, criterion_words
 from medtest.results.conditions import newly_lost
-from medtest.results.differences import RELATION
-from medtest.results.efr import OVERALL
+from medtest.results.rates.changed import KINDS
+from medtest.results.rates.differences import RELATION
+from medtest.results.rates.efr import OVERALL
 
 _LISTED = 10
 _HEADS = ("difference, points", "95 % interval", "p (Holm)", "cases", "better")

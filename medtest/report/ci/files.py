@@ -9,7 +9,7 @@ from medtest.report.ci import JUNIT, RESULT, SUMMARY
 from medtest.report.ci.junit import write_junit
 from medtest.report.ci.result_file import result_of
 from medtest.report.ci.summary import summary_text
-from medtest.report.material import Material
+from medtest.report.pages.material import Material
 from medtest.runner.folder import writing, writing_text
 
 

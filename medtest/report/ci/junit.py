@@ -22,15 +22,15 @@ from xml.sax.xmlreader import AttributesImpl
 import pyarrow as pa
 
 from medtest.api.redact import visible
-from medtest.cases import Verdict
-from medtest.oracles import criteria
-from medtest.records import KEY_COLUMNS, addresses
-from medtest.report.cases import replay_command
+from medtest.core.cases import Verdict
+from medtest.core.oracles import criteria
+from medtest.core.records import KEY_COLUMNS, addresses
 from medtest.report.charts.heat import percent
 from medtest.report.ci.cells import Row, cell_rows, gates_of_cells, overall_row, rate_rows
-from medtest.report.material import Material
-from medtest.report.words import counted, criterion_words, score_words, violations_of
-from medtest.results.gates import GateResult, describe
+from medtest.report.pages.cases import replay_command
+from medtest.report.pages.material import Material
+from medtest.report.pages.words import counted, criterion_words, score_words, violations_of
+from medtest.results.gating.gates import GateResult, describe
 from medtest.results.records.records_io import Records, read_table
 from medtest.results.records.status import status
 from medtest.suite.model import PairedGate

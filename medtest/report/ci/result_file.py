@@ -16,9 +16,9 @@ from medtest.report.ci.cells import (
     relation_rows,
     standing,
 )
-from medtest.report.gates import gates
-from medtest.report.material import Material
-from medtest.results.gates import GateResult, describe
+from medtest.report.pages.gates import gates
+from medtest.report.pages.material import Material
+from medtest.results.gating.gates import GateResult, describe
 
 FORMAT = "medtest-result/1"
 _RATE = ("cases", "violations", "efr_percent", "ci_low", "ci_high", "ci_method", "errors", "skipped", "source_failed")

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import medtest
 from medtest.api.redact import visible
-from medtest.cases import UNCHANGED
+from medtest.core.cases import UNCHANGED
 from medtest.report.charts.heat import beside, interval, percent
 from medtest.report.ci.cells import Row, error_percent, overall_row, rate_rows, relation_rows, standing
-from medtest.report.gates import gates
-from medtest.report.material import Material
-from medtest.report.words import (
+from medtest.report.pages.gates import gates
+from medtest.report.pages.material import Material
+from medtest.report.pages.words import (
     counted,
     criterion_words,
     model_words,
@@ -21,9 +21,9 @@ from medtest.report.words import (
     view_words,
     violations_of,
 )
-from medtest.results import efr
 from medtest.results.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict
-from medtest.results.gates import describe
+from medtest.results.gating.gates import describe
+from medtest.results.rates import efr
 from medtest.runner.folder import OUTPUTS, VIEWS
 from medtest.suite.model import PairedGate
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from medtest.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes
 from medtest.report.compared.named import run_here
-from medtest.report.material import read_run
-from medtest.results.gates import GateResult, evaluate_paired, no_answer
+from medtest.report.pages.material import read_run
+from medtest.results.gating.gates import GateResult, evaluate_paired, no_answer
 from medtest.results.records.judged import compared_records
 from medtest.results.records.records_io import Records
 from medtest.results.records.revisions import MixedRevisions

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.report.material import read_run
-from medtest.report.reference_system import runs_in
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.report.pages.material import read_run
+from medtest.report.pages.reference_system import runs_in
 from medtest.results.records.records_io import RECORDS
 from medtest.results.records.wanted import RUN_FILE
 from medtest.runner.folder import OUTPUTS, VIEWS

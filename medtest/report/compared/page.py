@@ -8,19 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import medtest
-from medtest.cases import UNCHANGED
+from medtest.core.cases import UNCHANGED
 from medtest.report.charts import figures
 from medtest.report.charts.heat import percent
 from medtest.report.ci.comparison import comparison_text
 from medtest.report.compared.pairs import ComparedPair
 from medtest.report.compared.strips import ASKED_AGAIN, ChangedStrips
-from medtest.report.conclusions import conclusions, points_words, rests_on
-from medtest.report.intervals import MARKS, legend
-from medtest.report.material import SampleStrip
-from medtest.report.page import render
-from medtest.report.words import cluster_word, counted, criterion_words, phantom_words
-from medtest.results.changed import BROKEN, FAILING, KINDS, PASSING, SOURCE_LOST
-from medtest.results.changed import SKIPPED as SKIPPED_ANEW
+from medtest.report.pages.conclusions import conclusions, points_words, rests_on
+from medtest.report.pages.intervals import MARKS, legend
+from medtest.report.pages.material import SampleStrip
+from medtest.report.pages.page import render
+from medtest.report.pages.words import cluster_word, counted, criterion_words, phantom_words
 from medtest.results.conditions import (
     ERRORS,
     FAILED,
@@ -32,8 +30,10 @@ from medtest.results.conditions import (
     Condition,
     newly_lost,
 )
-from medtest.results.differences import LEVEL, RELATION, VIOLATIONS
-from medtest.results.efr import OVERALL
+from medtest.results.rates.changed import BROKEN, FAILING, KINDS, PASSING, SOURCE_LOST
+from medtest.results.rates.changed import SKIPPED as SKIPPED_ANEW
+from medtest.results.rates.differences import LEVEL, RELATION, VIOLATIONS
+from medtest.results.rates.efr import OVERALL
 from medtest.runner.folder import writing_text
 from medtest.runner.records.spreadsheets import frame_for_csv
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtest.errors import Mistake
+from medtest.core.errors import Mistake
 from medtest.report.compared.unlike import differences
-from medtest.report.material import Material, read_run
-from medtest.results.changed import changed_table
+from medtest.report.pages.material import Material, read_run
 from medtest.results.conditions import (
     FAILED,
     NOT_SHOWN,
@@ -22,7 +21,8 @@ from medtest.results.conditions import (
     verdict_of,
     what_helps,
 )
-from medtest.results.differences import cell_table, difference_table
+from medtest.results.rates.changed import changed_table
+from medtest.results.rates.differences import cell_table, difference_table
 from medtest.results.records.common_cases import Common, common_cases
 from medtest.results.records.wanted import Wanted
 from medtest.results.tables import make_tables
@@ -40,9 +40,9 @@ class ComparedPair:
         other: The run.
         names: What both are called in tables, the base first; unlike in any case.
         common: Their common cases, the base first.
-        relations: :data:`medtest.results.differences.COLUMNS`; ``first`` is ``other``, so that above 0 is worse.
+        relations: :data:`medtest.results.rates.differences.COLUMNS`; ``first`` is ``other``, so that above 0 is worse.
         cells: The same for every cell.
-        changed: :data:`medtest.results.changed.COLUMNS`; ``first`` is ``base``.
+        changed: :data:`medtest.results.rates.changed.COLUMNS`; ``first`` is ``base``.
         unlike: What differs between the runs.
         conditions: Under which the run is no worse than the base.
         margins: By how much it may be worse.

@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from medtest.cases import UNCHANGED
-from medtest.errors import Mistake
+from medtest.core.cases import UNCHANGED
+from medtest.core.errors import Mistake
 from medtest.report.charts.heat import percent
 from medtest.report.compared.named import run_here
 from medtest.report.compared.pairs import no_shared_case
-from medtest.report.material import read_run
+from medtest.report.pages.material import read_run
 from medtest.results.cube.power import PairedShares, clusters_for_margin, clusters_that_agree, smallest_shown
-from medtest.results.expected import ExpectedDifferences, expected_of_one, expected_of_two
-from medtest.results.gates import describe
+from medtest.results.gating.gates import describe
+from medtest.results.rates.expected import ExpectedDifferences, expected_of_one, expected_of_two
 from medtest.results.records.common_cases import common_cases
 from medtest.results.records.judged import compared_records
 from medtest.results.records.wanted import Wanted
 from medtest.suite.model import Criterion, PairedGate
-from medtest.suite.outline import Outline, RelationOutline
+from medtest.suite.reading.outline import Outline, RelationOutline
 
 KEY = "power.like"
 

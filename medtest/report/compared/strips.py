@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from medtest.errors import MedtestError, UserMistakes
-from medtest.report.material import Material, SampleStrip, sample_index, strips
+from medtest.core.errors import MedtestError, UserMistakes
+from medtest.report.pages.material import Material, SampleStrip, sample_index, strips
 from medtest.suite.model import Invocation, Suite
 
 ASKED_AGAIN = "asked"
@@ -69,7 +69,7 @@ def _drawn_again(
     material: Material, addresses: Sequence[str], folder: Path, typed: Sequence[str], notes: list[str], compose: Compose
 ) -> Iterator[tuple[str, SampleStrip]]:
     """Ask a run's system about cases again, as its own command says, and yield strips."""
-    from medtest.runner.replay_answers import replay_strips
+    from medtest.runner.replaying.replay_answers import replay_strips
 
     tokens = [token for token in shlex.split(material.command) if "=" in token or token.startswith("~")]
     tokens = [one for one in tokens if one.lstrip("+~").split("=", 1)[0].split(".")[0] not in _DROPPED]

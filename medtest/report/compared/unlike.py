@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from medtest.report.material import read_run
+from medtest.report.pages.material import read_run
 from medtest.results.records.wanted import SUITE_FILE
 
 _OF_A_RUN = ("device", "versions", "cpu", "medtest", "suite_version")

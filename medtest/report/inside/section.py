@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.report.material import INDEX, INSIDE, Material, sample_index, strips
+from medtest.report.pages.material import INDEX, INSIDE, Material, sample_index, strips
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from medtest.cases import UNCHANGED
-from medtest.report import sections
+from medtest.core.cases import UNCHANGED
 from medtest.report.charts.heat import EfrRows, percent
-from medtest.report.gates import gates
-from medtest.report.material import Material
-from medtest.report.words import criterion_keys
-from medtest.results import efr, gate_log
-from medtest.tracking.runs_page import GATE, HEADLINE, WEAKEST
+from medtest.report.pages import sections
+from medtest.report.pages.gates import gates
+from medtest.report.pages.material import Material
+from medtest.report.pages.words import criterion_keys
+from medtest.report.tracking.runs_page import GATE, HEADLINE, WEAKEST
+from medtest.results.gating import gate_log
+from medtest.results.rates import efr
 
 _GATES = (gate_log.NOT_HELD, gate_log.HELD, "none")
 """The gravest first."""

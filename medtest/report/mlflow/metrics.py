@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import medtest
-from medtest.cases import UNCHANGED
-from medtest.files.written import written_in
-from medtest.oracles import criteria
+from medtest.core.cases import UNCHANGED
+from medtest.core.files.written import written_in
+from medtest.core.oracles import criteria
 from medtest.report.charts.heat import EfrRows
 from medtest.report.ci import JUNIT, RESULT, SUMMARY
-from medtest.report.material import INSIDE, SAMPLES, Material, picture_of, sample_index
 from medtest.report.mlflow.headline import Headline, headline_of
-from medtest.report.words import criterion_keys, run_name, violations_of
-from medtest.results import efr
-from medtest.results.gate_log import FILE as GATES
+from medtest.report.pages.material import INSIDE, SAMPLES, Material, picture_of, sample_index
+from medtest.report.pages.words import criterion_keys, run_name, violations_of
+from medtest.report.tracking import Child, LoggedPicture, flat_params
+from medtest.report.tracking.runs_page import GATE, HEADLINE, SUITE
+from medtest.results.gating.gate_log import FILE as GATES
+from medtest.results.rates import efr
 from medtest.results.records.wanted import RUN_FILE
 from medtest.results.tables import FOLDER, overall_row
 from medtest.runner.folder import MANIFEST
 from medtest.runner.records.case_set import FILE as CASES
-from medtest.tracking import Child, LoggedPicture, flat_params
-from medtest.tracking.runs_page import GATE, HEADLINE, SUITE
 
 if TYPE_CHECKING:
     import pandas as pd

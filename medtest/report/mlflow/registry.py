@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from medtest.errors import NotTracked
-from medtest.report.material import Material, read_run
+from medtest.core.errors import NotTracked
 from medtest.report.mlflow.headline import headline_of
-from medtest.results.gate_log import HELD
+from medtest.report.pages.material import Material, read_run
+from medtest.report.tracking import Tracker
+from medtest.report.tracking.runs_page import GATE, HEADLINE
+from medtest.results.gating.gate_log import HELD
 from medtest.suite.model import Invocation
-from medtest.tracking import Tracker
-from medtest.tracking.runs_page import GATE, HEADLINE
 
 
 def tell_registry(invocation: Invocation, materials: Iterable[Material]) -> Iterator[str]:

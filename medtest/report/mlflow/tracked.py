@@ -9,17 +9,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from medtest import signals
-from medtest.errors import NotTracked
+from medtest.core.errors import NotTracked
 from medtest.report.alpha_sigma.section import files_of
-from medtest.report.comparison import Compared
-from medtest.report.material import Material, read_run
 from medtest.report.mlflow.headline import headline_of, summary
 from medtest.report.mlflow.metrics import child_of
+from medtest.report.pages.comparison import Compared
+from medtest.report.pages.material import Material, read_run
+from medtest.report.tracking import Begun, Parents, Tracker
 from medtest.runner.folder import TABLES_OF, write_manifest, write_run
-from medtest.runner.outcome import RunOutcome
+from medtest.runner.reporting import signals
+from medtest.runner.reporting.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite
-from medtest.tracking import Begun, Parents, Tracker
 
 _BEGUN, _PARENT_BEGUN = "mlflow_begun", "mlflow_parent_begun"
 """Keys of ``run.json``: words by which a run, and the one above it, are found whose making was not answered."""

@@ -8,7 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.probes import NO_GRADIENT
+from medtest.core.probes import NO_GRADIENT
+from medtest.core.tasks.results import Graded
 from medtest.results.attacks.found import (
     FAILS,
     FOLLOWED,
@@ -27,7 +28,6 @@ from medtest.results.attacks.found import (
 from medtest.results.attacks.settings import L_INF, STRONGEST, WHITE, Setting
 from medtest.results.cube.axes import Axes
 from medtest.results.records.records_io import Records
-from medtest.tasks.results import Graded
 
 Integers: TypeAlias = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtest.cases import UNCHANGED
+from medtest.core.cases import UNCHANGED
 from medtest.results.attacks.settings import NATURAL, Setting
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes, Places

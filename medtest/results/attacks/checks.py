@@ -3,8 +3,9 @@
 An attack that fails says nothing good of a network: the gradients may be of no use, the loop too coarse, the answers
 random (N. Carlini et al., "On evaluating adversarial robustness", 2019; A. Athalye et al., "Obfuscated gradients give a
 false sense of security", ICML 2018). Each check is a comparison that a sound attack holds. Comparisons of two rates are
-of the same source cases, with the interval of the difference (:mod:`medtest.results.differences`): ``fails`` where the
-wrong order is shown, ``ok`` where it is not, ``not checked`` where nothing is there to compare with, or too little.
+of the same source cases, with the interval of the difference (:mod:`medtest.results.rates.differences`): ``fails``
+where the wrong order is shown, ``ok`` where it is not, ``not checked`` where nothing is there to compare with, or too
+little.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtest.cases import SOURCE
+from medtest.core.cases import SOURCE
+from medtest.core.tasks.results import Graded
 from medtest.results.attacks.alone import of_setting, of_sources
 from medtest.results.attacks.found import (
     BLACK_BOX,
@@ -51,7 +53,6 @@ from medtest.results.attacks.settings import (
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes
 from medtest.results.records.records_io import Records
-from medtest.tasks.results import Graded
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtest.core.tasks.base import Task
 from medtest.results.attacks.diagnosis import diagnosis_of, place_of, warnings_of
 from medtest.results.columns import columns_in
 from medtest.results.cube.intervals import percentile_ends
@@ -28,7 +29,6 @@ from medtest.results.cube.rates import rates
 from medtest.results.published.published_attacks import defended
 from medtest.results.published.published_labels import BENCHMARKED, flips
 from medtest.results.records.records_io import Records
-from medtest.tasks.base import Task
 
 if TYPE_CHECKING:
     import pandas as pd

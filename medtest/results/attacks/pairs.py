@@ -9,11 +9,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.tasks.results import Graded
 from medtest.results.attacks.settings import Setting
 from medtest.results.cube.axes import Axes, Places
-from medtest.results.differences import difference_of
+from medtest.results.rates.differences import difference_of
 from medtest.results.records.records_io import Records
-from medtest.tasks.results import Graded
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]

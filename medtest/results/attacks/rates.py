@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.tasks.results import Graded
 from medtest.results.attacks.checks import Warn
 from medtest.results.attacks.settings import Setting
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes
 from medtest.results.cube.rates import Rates, rates
 from medtest.results.records.records_io import Records
-from medtest.tasks.results import Graded
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import UNCHANGED
+from medtest.core.cases import UNCHANGED
 from medtest.results.cube.axes import Axes
 from medtest.results.records.records_io import Records
 

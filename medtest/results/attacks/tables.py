@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from medtest.cases import SOURCE
+from medtest.core.cases import SOURCE
+from medtest.core.tasks.base import Task
 from medtest.results.attacks.at_ssim import ssim_table
 from medtest.results.attacks.checks import Warn, checks_table, reached_settings, warner
 from medtest.results.attacks.found import FAILS, MISLEADING, TITLES, TOO_KIND
@@ -16,7 +17,6 @@ from medtest.results.attacks.smallest import smallest_tables
 from medtest.results.cube.axes import Axes
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
-from medtest.tasks.base import Task
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import SOURCE
-from medtest.records import ADDRESS, KEY_COLUMNS, addresses
+from medtest.core.cases import SOURCE
+from medtest.core.records import ADDRESS, KEY_COLUMNS, addresses
 from medtest.results.cube.axes import ALL
 from medtest.results.fidelity.features import Integers
 
@@ -44,7 +44,7 @@ class DrawnCases:
 
     @classmethod
     def of(cls, records: Any) -> DrawnCases:
-        """Return the cases of records (:class:`medtest.tasks.results.RunRecords`)."""
+        """Return the cases of records (:class:`medtest.core.tasks.results.RunRecords`)."""
         import pandas as pd
 
         frame = pd.concat([records.sources, records.followups], ignore_index=True)

@@ -13,13 +13,13 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.embeddings.choice import embedder_of
-from medtest.embeddings.hashes import HASH
-from medtest.embeddings.kept import FILE, FeatureFile, KeptFeatures, net_key
-from medtest.embeddings.work import EmbeddingJob, PictureJob, by_content
-from medtest.errors import MedtestError
-from medtest.files.walk import files_below
-from medtest.records import PICTURES
+from medtest.core.errors import MedtestError
+from medtest.core.files.walk import files_below
+from medtest.core.records import PICTURES
+from medtest.readers.embeddings.choice import embedder_of
+from medtest.readers.embeddings.hashes import HASH
+from medtest.readers.embeddings.kept import FILE, FeatureFile, KeptFeatures, net_key
+from medtest.readers.embeddings.work import EmbeddingJob, PictureJob, by_content
 from medtest.results.fidelity.cases import PICTURE, DrawnCases
 from medtest.results.fidelity.embedding import embed
 from medtest.results.fidelity.features import Chosen, Integers, PictureFeatures

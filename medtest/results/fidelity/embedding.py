@@ -6,8 +6,8 @@ import queue
 from collections.abc import Callable
 from typing import Any, Final
 
-from medtest.embeddings.work import Embedding, EmbeddingJob, lacking
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
+from medtest.readers.embeddings.work import Embedding, EmbeddingJob, lacking
 from medtest.runner.pool.messages import Gone
 from medtest.runner.pool.process_worker import ProcessWorker
 from medtest.runner.pool.worker import Worker

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import SOURCE
-from medtest.embeddings.choice import embedder_of
-from medtest.errors import MedtestError
+from medtest.core.cases import SOURCE
+from medtest.core.errors import MedtestError
+from medtest.readers.embeddings.choice import embedder_of
 from medtest.results.columns import columns_in
 from medtest.results.cube.rates import decimals
 from medtest.results.fidelity.cases import DrawnCases
 from medtest.results.fidelity.embedded import EmbeddedRun, text_name
-from medtest.results.fidelity.estimates import Estimate
 from medtest.results.fidelity.features import Floats, Integers
-from medtest.results.fidelity.frechet import FrechetReference, frechet
-from medtest.results.fidelity.inception_score import SPLITS, fit_temperature, inception_score
-from medtest.results.fidelity.kernel_distance import kernel_distance
-from medtest.results.fidelity.retrieval import DISTRACTORS, Fits, cosine, r_precision
+from medtest.results.fidelity.measures.estimates import Estimate
+from medtest.results.fidelity.measures.frechet import FrechetReference, frechet
+from medtest.results.fidelity.measures.inception_score import SPLITS, fit_temperature, inception_score
+from medtest.results.fidelity.measures.kernel_distance import kernel_distance
+from medtest.results.fidelity.measures.retrieval import DISTRACTORS, Fits, cosine, r_precision
+from medtest.results.fidelity.measures.shares import shares_of
 from medtest.results.fidelity.settings import FigureSettings
-from medtest.results.fidelity.shares import shares_of
 from medtest.results.fidelity.structure import StructuralFit
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from medtest.core.scenes import Entity, Pool, Scene, SeenEntity
 from medtest.readers.pictures.spatial import relative_positions
-from medtest.scenes import Entity, Pool, Scene, SeenEntity
 
 TAGS: Final = ("single_object", "two_object", "counting", "colors", "position", "color_attr")
 EXACT: Final = "counting"

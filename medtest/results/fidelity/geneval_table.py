@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtest.core.scenes import Pool, Scene, Tells
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.cube.rates import MEAN, decimals, rates, table
 from medtest.results.fidelity.cases import PICTURE, TAG, DrawnCases
 from medtest.results.fidelity.embedded import EmbeddedRun
 from medtest.results.fidelity.geneval import TAGS, GenEvalRule, ShownPicture, shown
+from medtest.results.fidelity.measures.shares import places_of
 from medtest.results.fidelity.settings import FigureSettings
-from medtest.results.fidelity.shares import places_of
-from medtest.scenes import Pool, Scene, Tells
 
 if TYPE_CHECKING:
     import pandas as pd

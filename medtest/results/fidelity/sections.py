@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from medtest.cases import UNCHANGED
+from medtest.core.cases import UNCHANGED
+from medtest.core.tasks.results import Section
 from medtest.results.cube.axes import ALL
-from medtest.tasks.results import Section
 
 if TYPE_CHECKING:
     import pandas as pd

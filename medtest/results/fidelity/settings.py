@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from medtest.embeddings.base import Embedder
-from medtest.embeddings.choice import embedder_of
-from medtest.errors import Mistake
-from medtest.plugins import TRUSTED, PartSettings
+from medtest.core.errors import Mistake
+from medtest.core.plugins import TRUSTED, PartSettings
+from medtest.readers.embeddings.base import Embedder
+from medtest.readers.embeddings.choice import embedder_of
 from medtest.systems.files import folder_mistakes, user_path
 
 FOLDERS: Final = ("real", "training", "labelled")

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from medtest.core.scenes import Pool, Tells
 from medtest.results.fidelity.features import Floats, Integers
-from medtest.results.fidelity.retrieval import Fits
-from medtest.scenes import Pool, Tells
+from medtest.results.fidelity.measures.retrieval import Fits
 
 _MOST_OF_A_CLASS: Final = 20
 """A class counts so often at most."""
@@ -43,7 +43,7 @@ def scene_terms(scene: Any) -> set[Hashable]:
     """Return what a scene shows, in the terms of :func:`pool_terms`.
 
     Args:
-        scene: As :meth:`medtest.scenes.Scene.as_json` gives it; there are many, and no objects are made of them.
+        scene: As :meth:`medtest.core.scenes.Scene.as_json` gives it; there are many, and no objects are made of them.
 
     Raises:
         ValueError: It is something else.
@@ -68,9 +68,9 @@ class StructuralFit:
     """How well scenes fit pools.
 
     Args:
-        scenes: JSON text of each picture's scene (:meth:`medtest.scenes.Scene.as_json`).
+        scenes: JSON text of each picture's scene (:meth:`medtest.core.scenes.Scene.as_json`).
         tells: JSON text of what its reader can tell.
-        pools: JSON text of each caption's pool (:meth:`medtest.scenes.Pool.as_json`).
+        pools: JSON text of each caption's pool (:meth:`medtest.core.scenes.Pool.as_json`).
 
     Raises:
         ValueError: A text is something else.

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.errors import MedtestError
-from medtest.records import PICTURES
+from medtest.core.errors import MedtestError
+from medtest.core.records import PICTURES
+from medtest.core.tasks.results import RunRecords, Section
 from medtest.results.fidelity.cases import DrawnCases
 from medtest.results.fidelity.duplicates.tables import duplicate_tables
 from medtest.results.fidelity.embedded import EmbeddedRun, embedded_run
@@ -16,7 +17,6 @@ from medtest.results.fidelity.figures import fidelity_table
 from medtest.results.fidelity.geneval_table import geneval_table
 from medtest.results.fidelity.sections import sections
 from medtest.results.fidelity.settings import FigureSettings
-from medtest.tasks.results import RunRecords, Section
 
 if TYPE_CHECKING:
     import pandas as pd

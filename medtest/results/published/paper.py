@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from medtest.results import efr
 from medtest.results.published.reference import ARTEFACTS, DATASET_SIZES, SOURCE, cells, models
+from medtest.results.rates import efr
 from medtest.seeds.datasets.facts import plain
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def paper_of(
     """Return the report's tables, or None where a run has nothing to do with them.
 
     Args:
-        rates: What :func:`medtest.results.efr.efr_table` gave.
+        rates: What :func:`medtest.results.rates.efr.efr_table` gave.
         system: The system's name in its records.
         seeds: Source images by data set.
         relations: Relation ids of the suite, with the name of the part.

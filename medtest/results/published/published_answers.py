@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
 
-from medtest.paths import package_folder
-from medtest.vqa.questions import find
+from medtest.core.files.paths import package_folder
+from medtest.language.questions.questions import find
 
 FILE = package_folder() / "results" / "published" / "medtest_vqa_gpt4v.csv"
 IMAGES = 182

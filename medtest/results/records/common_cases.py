@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.records import KEY_COLUMNS
+from medtest.core.records import KEY_COLUMNS
 from medtest.results.records.records_io import Records
 from medtest.results.records.revisions import check_alike
 

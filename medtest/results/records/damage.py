@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from medtest.errors import Mistake, OutputProblem
-from medtest.files import read_object
+from medtest.core.errors import Mistake, OutputProblem
+from medtest.core.files import read_object
 from medtest.results.records.records_io import record_files
 from medtest.results.records.wanted import RUN_FILE, SUITE_FILE, Wanted
 from medtest.runner.folder import VIEWS

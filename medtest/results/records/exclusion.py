@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtest.results.records.records_io import Records
-from medtest.suite.exclusion import Exclusion
+from medtest.suite.checking.exclusion import Exclusion
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtest.oracles.base import Oracle
-from medtest.records import ANSWER, CASE_FACTORS, FIXED_COLUMNS, KEY_COLUMNS, SEED_FACTORS
+from medtest.core.oracles.base import Oracle
+from medtest.core.records import ANSWER, CASE_FACTORS, FIXED_COLUMNS, KEY_COLUMNS, SEED_FACTORS
 from medtest.results.records.exclusion import leave_out
 from medtest.results.records.records_io import REPEATED, Records, column_names
 from medtest.results.records.rejudging import rejudged_records

@@ -12,14 +12,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.errors import SEVERITY_ORDER, ExitCode
+from medtest.core.errors import SEVERITY_ORDER, ExitCode
+from medtest.language.questions.answers.values.answer import State
 from medtest.readers.base import ReadingJob, Readings, content_key
 from medtest.readers.meaning import Reading, Unread, columns_of, unread_of
 from medtest.results.records.records_io import Records
 from medtest.results.records.rejudging import contents_in, reader_in
-from medtest.runner.hidden_words import HiddenWords
 from medtest.runner.pool.layout import resolve_device
-from medtest.vqa.answers.answer import State
+from medtest.runner.privacy.hidden_words import HiddenWords
 
 READINGS = "readings.json"
 """What was read, in the folder of its view."""

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from medtest.cases import SOURCE, Address
-from medtest.errors import OutputProblem
-from medtest.records import KEY_COLUMNS
+from medtest.core.cases import SOURCE, Address
+from medtest.core.errors import OutputProblem
+from medtest.core.records import KEY_COLUMNS
+from medtest.core.tasks.base import Task
 from medtest.results.records.records_io import column_names, read_table
-from medtest.tasks.base import Task
 
 OUTPUTS = "outputs"
 

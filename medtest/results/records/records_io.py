@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.cases import SOURCE, Classes
-from medtest.errors import OutputProblem
-from medtest.records import KEY_COLUMNS, REVISION
+from medtest.core.cases import SOURCE, Classes
+from medtest.core.errors import OutputProblem
+from medtest.core.records import KEY_COLUMNS, REVISION
 from medtest.results.records.revisions import check_revisions
 from medtest.runner.records.case_set import CaseSet
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from medtest.cases import SOURCE
-from medtest.errors import MedtestError, OutputProblem
-from medtest.oracles.base import Oracle
-from medtest.plugins import parts
+from medtest.core.cases import SOURCE
+from medtest.core.errors import MedtestError, OutputProblem
+from medtest.core.oracles.base import Oracle
+from medtest.core.plugins import parts
 from medtest.readers.base import JUDGE, READ_BY, BatchReader, Readings
 from medtest.results.records.records_io import Records
-from medtest.suite.library import deep_merge
 from medtest.suite.model import Criterion
+from medtest.suite.reading.library import deep_merge
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from medtest.errors import OutputProblem
-from medtest.records import REVISION
+from medtest.core.errors import OutputProblem
+from medtest.core.records import REVISION
 
 if TYPE_CHECKING:
     from medtest.results.records.records_io import Records

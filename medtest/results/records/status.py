@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Verdict
-from medtest.oracles import criteria
+from medtest.core.cases import Verdict
+from medtest.core.oracles import criteria
 from medtest.results.records.records_io import Records
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import yaml
 
-from medtest.errors import MedtestError, OutputProblem
-from medtest.oracles.criteria import NO_THRESHOLD
-from medtest.plugins import parts
-from medtest.results.efr import Criteria
-from medtest.suite.exclusion import COPY, BadListError, Exclusion, read_exclusion
+from medtest.core.errors import MedtestError, OutputProblem
+from medtest.core.oracles.criteria import NO_THRESHOLD
+from medtest.core.plugins import parts
+from medtest.core.tasks.base import Task, task_of
+from medtest.results.rates.efr import Criteria
+from medtest.suite.checking.exclusion import COPY, BadListError, Exclusion, read_exclusion
 from medtest.suite.model import Criterion, Gate, Suite
-from medtest.tasks.base import Task, task_of
 
 SUITE_FILE = "suite.yaml"
 RUN_FILE = "run.json"

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from medtest.cases import UNCHANGED
-from medtest.oracles.criteria import compared_columns
+from medtest.core.cases import UNCHANGED
+from medtest.core.oracles.criteria import compared_columns
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes, axes
 from medtest.results.cube.intervals import percentile_interval

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from medtest.results.efr import ALL
+from medtest.results.rates.efr import ALL
 from medtest.results.records.records_io import Records
 from medtest.results.series.robustness import robustness_of
 from medtest.results.series.series import Series

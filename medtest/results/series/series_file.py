@@ -19,7 +19,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from medtest.files import BOMS
+from medtest.core.files import BOMS
 from medtest.results.series.series import SeriesSet
 from medtest.results.series.series_csv import read_csv
 from medtest.results.series.series_lines import NUMBER, Line, SeriesReading, assemble, check_width

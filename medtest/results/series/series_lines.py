@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from medtest.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes
 from medtest.results.series.series import SeriesSet, make_series
 
 MAX_SIZE = 1e100

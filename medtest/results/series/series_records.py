@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import UNCHANGED
+from medtest.core.cases import UNCHANGED
 from medtest.results.records.records_io import Records
 from medtest.results.series.series import Floats, Series, SeriesSet, make_series
 

@@ -6,7 +6,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from medtest.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes
 from medtest.suite.model import ClusterSettings
 from medtest.suite.schema import ExecutorBlock
 

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from typing import Any, Protocol
 
-from medtest.errors import Mistake
+from medtest.core.errors import Mistake
 from medtest.runner.cluster.talk import (
     BridgeJob,
     ClusterJoined,

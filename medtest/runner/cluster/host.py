@@ -93,7 +93,7 @@ class WorkerHost:
     def start(self, begin: HostStart) -> str:
         """Start the worker process; return why it cannot be, or ""."""
         if begin.data:
-            from medtest.data_url import fetched
+            from medtest.suite.data_url import fetched
 
             try:
                 fetched(begin.data, self._cache.folder / "data", most=begin.cache_bytes)

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from medtest.paths import package_folder
+from medtest.core.files.paths import package_folder
 
 LIBRARIES = ("numpy", "opencv-python", "scikit-image", "scipy", "torch", "torchvision", "onnxruntime")
 """Through which pixels pass, or scores."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medtest.errors import MedtestError, Mistake
+from medtest.core.errors import MedtestError, Mistake
 from medtest.runner.cluster.connection import Connection, amount, nodes_in_words
 from medtest.runner.cluster.node import code_sha256, versions
 from medtest.runner.cluster.ray_worker import RayWorker, packed_start

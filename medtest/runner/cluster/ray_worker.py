@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from medtest.api.redact import redact
-from medtest.errors import MedtestError
-from medtest.files.by_content import DRAFT
+from medtest.core.errors import MedtestError
+from medtest.core.files.by_content import DRAFT
 from medtest.runner.cluster.talk import (
     Command,
     Drop,

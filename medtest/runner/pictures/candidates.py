@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medtest.cases import SOURCE, UNCHANGED
-from medtest.records import ANSWER, KEY_COLUMNS
+from medtest.core.cases import SOURCE, UNCHANGED
+from medtest.core.records import ANSWER, KEY_COLUMNS
+from medtest.core.tasks.base import Task
 from medtest.runner.folder import RECORDS
 from medtest.runner.records.case_set import CaseSet
-from medtest.tasks.base import Task
 
 _LOOKED_AT = 200
 """How many of a relation's worst cases are searched for another seed."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import ImageFont
 
-from medtest.cases import Image
+from medtest.core.cases import Image
 from medtest.runner.pictures.panels import FAINT, INK, PAPER, Picture, canvas, fitted, panel, paste
 
 PANEL = 140

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import ImageFont
 
-from medtest.cases import Effect, Image, Mask, PreparedSeed
+from medtest.core.cases import Effect, Image, Mask, PreparedSeed
+from medtest.core.tasks.base import FlatView, task_of
 from medtest.runner.pictures.panels import INK, Picture, canvas, fitted, outline, panel, paste
 from medtest.runner.units.parts import SystemAnswer
-from medtest.tasks.base import FlatView, task_of
 
 PANEL = 150
 """Height of a panel in pixels; its width follows the image."""

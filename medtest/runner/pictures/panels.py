@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import Image, Mask
+from medtest.core.cases import Image, Mask
 from medtest.runner.folder import writing
 
 Picture: TypeAlias = NDArray[np.uint8]

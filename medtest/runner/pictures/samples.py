@@ -9,18 +9,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from medtest.address import address_text
-from medtest.cases import Output
-from medtest.files.written import WrittenFiles
-from medtest.oracles import criteria
-from medtest.oracles.base import Oracle
-from medtest.records import ANSWER, text_in
+from medtest.core.address import address_text
+from medtest.core.cases import Output
+from medtest.core.files.written import WrittenFiles
+from medtest.core.oracles import criteria
+from medtest.core.oracles.base import Oracle
+from medtest.core.records import ANSWER, text_in
+from medtest.core.tasks.base import Task, task_of
 from medtest.runner.folder import output_problems, writing_text
 from medtest.runner.pictures.candidates import CASE_COLUMNS, Candidates
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.ledger import CasePlaces
 from medtest.suite.model import Criterion
-from medtest.tasks.base import Task, task_of
 
 Words: TypeAlias = tuple[tuple[str, str], ...]
 Answers: TypeAlias = "tuple[Output | None, Output | None]"

@@ -10,7 +10,9 @@ import numpy as np
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from medtest.cases import Effect, Image, PreparedSeed
+from medtest.core.cases import Effect, Image, PreparedSeed
+from medtest.core.scenes import Box
+from medtest.core.tasks.base import Case, CaseAnswer, Panel, SystemInput, task_of
 from medtest.relations.base import CraftedRelation
 from medtest.runner.pictures.montage import MontageRow, draw_montage
 from medtest.runner.pictures.panels import (
@@ -31,10 +33,8 @@ from medtest.runner.pictures.panels import (
 from medtest.runner.pictures.volume_cases import draw_volume, is_volume, shown_systems
 from medtest.runner.pool.messages import Montage, StripTask
 from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, answers, describe
-from medtest.scenes import Box
-from medtest.systems.asking import draws_calls
+from medtest.systems.answering.asking import draws_calls
 from medtest.systems.base import System
-from medtest.tasks.base import Case, CaseAnswer, Panel, SystemInput, task_of
 
 PANEL = 300
 """Height of a panel in pixels; its width follows the image."""

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from medtest.cases import SOURCE, UNCHANGED, PreparedSeed
-from medtest.records import KEY_COLUMNS
+from medtest.core.cases import SOURCE, UNCHANGED, PreparedSeed
+from medtest.core.records import KEY_COLUMNS
+from medtest.core.tasks.base import task_of
 from medtest.runner.folder import LEAST, MOST, RECORDS
 from medtest.runner.pictures.volume_figures import MOST_ANSWERS, draw_volume_figures
 from medtest.runner.pool.messages import VolumePicture
@@ -18,7 +19,6 @@ from medtest.runner.records.ledger import CasePlaces
 from medtest.runner.units.parts import MadeCase, SystemAnswer
 from medtest.systems.base import System
 from medtest.systems.controls import Control
-from medtest.tasks.base import task_of
 
 _MOST_RELATIONS = 3
 """Every picture asks every system once more, and a suite may have many relations."""

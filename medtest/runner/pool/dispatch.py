@@ -8,8 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 
-from medtest.errors import MedtestError
-from medtest.runner.outcome import GIB, Limits
+from medtest.core.errors import MedtestError
 from medtest.runner.pool.blame import Blame
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.layout import Layout
@@ -31,6 +30,7 @@ from medtest.runner.pool.messages import (
 )
 from medtest.runner.pool.worker import Worker, end_all
 from medtest.runner.pool.workplace import LocalProcesses, Workplace
+from medtest.runner.reporting.outcome import GIB, Limits
 
 _TICK = 0.2
 _STARTS = 3

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from medtest.cases import Output, SeedRef
-from medtest.errors import ExitCode
+from medtest.core.cases import Output, SeedRef
+from medtest.core.errors import ExitCode
 from medtest.runner.records.answers import KeptAnswer
 from medtest.suite.model import Invocation, KeptFollowUps, Suite
-from medtest.systems.asking import BudgetLimits
+from medtest.systems.answering.asking import BudgetLimits
 
 SHARED = -1
 """Stands for "all systems" or "the whole unit" in a :class:`Place`."""

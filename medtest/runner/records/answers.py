@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.records import ANSWER
+from medtest.core.records import ANSWER
 from medtest.runner.folder import RECORDS, output_problems, sync_folder, writing
 from medtest.suite.model import MAPS
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.errors import OutputProblem
-from medtest.records import FIXED_COLUMNS, KEY_COLUMNS
+from medtest.core.errors import OutputProblem
+from medtest.core.records import FIXED_COLUMNS, KEY_COLUMNS
 from medtest.runner.folder import writing
-from medtest.runner.privacy import ShownNames
+from medtest.runner.privacy.rules import ShownNames
 from medtest.suite.digest import digest_of
 from medtest.suite.plan import Plan
 

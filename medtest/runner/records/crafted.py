@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from medtest.cases import Address, FollowUp, Image, PreparedSeed
-from medtest.files.by_content import DamagedFile, PictureFiles, relative_path
-from medtest.probes import Crafting
+from medtest.core.cases import Address, FollowUp, Image, PreparedSeed
+from medtest.core.files.by_content import DamagedFile, PictureFiles, relative_path
+from medtest.core.probes import Crafting
 from medtest.runner.folder import RECORDS, output_problems
-from medtest.runner.privacy import ShownNames
+from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.shards import SHARDS
 
 FOLDER = "crafted"
@@ -37,7 +37,7 @@ def keep(folder: Path, sha256: str, image: Image) -> None:
 
     Args:
         folder: The run's folder.
-        sha256: Of the image, :func:`medtest.cases.image_sha256`.
+        sha256: Of the image, :func:`medtest.core.cases.image_sha256`.
         image: uint8 H×W×3 RGB.
 
     Raises:

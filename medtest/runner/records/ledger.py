@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.cases import SOURCE, SeedRef
+from medtest.core.cases import SOURCE, SeedRef
 from medtest.runner.folder import RECORDS, make_folder, utc_now
-from medtest.runner.outcome import Limits
-from medtest.runner.privacy import ShownNames
+from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.answers import KeptAnswer
 from medtest.runner.records.rows import COLUMN
 from medtest.runner.records.seals import text_mark
@@ -32,6 +31,7 @@ from medtest.runner.records.shards import (
     merge,
 )
 from medtest.runner.records.standing import OldRecord, Standing, old_records, standing
+from medtest.runner.reporting.outcome import Limits
 from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
 
@@ -110,7 +110,7 @@ class RecordLedger:
         places: Where records stand.
         chosen: bool, the places that this invocation is to execute.
         limits: When shards are closed.
-        judging: What else verdicts follow: :meth:`medtest.oracles.base.Oracle.judging`.
+        judging: What else verdicts follow: :meth:`medtest.core.oracles.base.Oracle.judging`.
         judged: By what records are judged now; None where they are judged from themselves.
         maps: Whether any score needs the maps of answers.
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medtest.errors import OutputProblem
-from medtest.files import read_object
+from medtest.core.errors import OutputProblem
+from medtest.core.files import read_object
 from medtest.runner.folder import RUN_FILE, write_run, writing
 from medtest.suite.digest import digest_of
 from medtest.suite.sharding import Shard

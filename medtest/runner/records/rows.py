@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from medtest.address import address_text
 from medtest.api.redact import visible
-from medtest.cases import Address, FollowUp, SeedRef, Verdict
-from medtest.oracles.base import Oracle
-from medtest.records import CASE_FACTORS, CRAFTING_COLUMNS, FIXED_COLUMNS, REVISION, schema
-from medtest.runner.hidden_words import HiddenWords
-from medtest.runner.privacy import Scrubber, ShownNames
+from medtest.core.address import address_text
+from medtest.core.cases import Address, FollowUp, SeedRef, Verdict
+from medtest.core.oracles.base import Oracle
+from medtest.core.records import CASE_FACTORS, CRAFTING_COLUMNS, FIXED_COLUMNS, REVISION, schema
+from medtest.runner.privacy.hidden_words import HiddenWords
+from medtest.runner.privacy.rules import Scrubber, ShownNames
 from medtest.runner.records.answers import KeptAnswer
 
 SOURCE_GROUP = "source"
@@ -54,7 +54,7 @@ class FinishedCase:
         source_scores: The oracle's columns of the source case.
         texts: The oracle's text columns.
         measures: The oracle's number columns that are no scores.
-        crafting: Columns of :data:`medtest.records.CRAFTING_COLUMNS`, where records have them.
+        crafting: Columns of :data:`medtest.core.records.CRAFTING_COLUMNS`, where records have them.
         answer: What the run keeps of the answer; None where it keeps nothing.
     """
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from medtest.files import file_sha256
-from medtest.records import ADDRESS, KEY_COLUMNS, addresses
+from medtest.core.files import file_sha256
+from medtest.core.records import ADDRESS, KEY_COLUMNS, addresses
 
 CONTENT, CSV, SEALED = b"medtest.content", b"medtest.csv", b"medtest.sealed"
 """Keys of a file's metadata: the seal of its content, the SHA-256 of the ``records.csv`` beside it, and that it has a

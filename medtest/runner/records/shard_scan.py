@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medtest.records import KEY_COLUMNS
+from medtest.core.records import KEY_COLUMNS
 from medtest.runner.folder import RECORDS, output_problems
 from medtest.runner.records.seals import CONTENT, CSV, SEALED, Seal
 from medtest.runner.records.shards import DIGEST, PRIMARY, SHARD, SHARDS, WRITTEN, Find, JudgedBy, RowGroup, codes_of

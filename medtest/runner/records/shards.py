@@ -23,8 +23,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.oracles.base import Oracle
-from medtest.records import REVISION, SOURCE_FAILED
+from medtest.core.oracles.base import Oracle
+from medtest.core.records import REVISION, SOURCE_FAILED
 from medtest.runner.folder import RECORDS, output_problems, sync_folder, utc_now, writing
 from medtest.runner.records.answers import AnswerWriter, KeptAnswer
 from medtest.runner.records.seals import CONTENT, CSV, JOINED, SEALED, Seal, fitted, seal_of, text_mark
@@ -82,8 +82,8 @@ class JudgedBy:
 
     Attributes:
         revision: Of the oracle's class.
-        columns: The number columns that it gives (:attr:`medtest.oracles.base.Oracle.judged_columns`).
-        from_records: Whether it judges what records hold (:attr:`medtest.oracles.base.Oracle.from_records`).
+        columns: The number columns that it gives (:attr:`medtest.core.oracles.base.Oracle.judged_columns`).
+        from_records: Whether it judges what records hold (:attr:`medtest.core.oracles.base.Oracle.from_records`).
     """
 
     revision: int

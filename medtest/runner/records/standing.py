@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.records import ANSWER
+from medtest.core.records import ANSWER
 from medtest.runner.records.answers import AnswerStore, Names
 from medtest.runner.records.shards import JudgedBy, RowGroup, Stamp, newest, read_in_order
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from medtest.cases import Address, FollowUp, Output, PreparedSeed, Verdict
-from medtest.errors import MedtestError
+from medtest.core.cases import Address, FollowUp, Output, PreparedSeed, Verdict
+from medtest.core.errors import MedtestError
+from medtest.core.tasks.base import SystemInput
 from medtest.relations.base import CraftedRelation
 from medtest.runner.pool.messages import Device, Done, JudgeTask, StoredCase, TaskResult
 from medtest.runner.records.rows import COLUMN
@@ -13,7 +14,6 @@ from medtest.runner.units.judging import SourceAnswer, finish
 from medtest.runner.units.parts import MadeCase, SystemAnswer, describe
 from medtest.runner.units.session import Session
 from medtest.suite.plan import Unit
-from medtest.tasks.base import SystemInput
 
 SESSION = "medtest.runner.units.again:JudgingSession"
 

@@ -11,15 +11,15 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from medtest.api.redact import redact
-from medtest.cases import Address, Ask, Verdict
-from medtest.errors import MedtestError
+from medtest.core.cases import Address, Ask, Verdict
+from medtest.core.errors import MedtestError
 from medtest.runner.pool.messages import Spent
-from medtest.runner.privacy import ShownNames
+from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.units.judging import SourceAnswer
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
 from medtest.runner.units.parts import MadeCase, SystemAnswer, describe
 from medtest.runner.units.seeing import ReadingStage
-from medtest.systems.asking import Asked, Asking, AskingSystem
+from medtest.systems.answering.asking import Asked, Asking, AskingSystem
 
 TOGETHER = "together"
 """Stands for the question in the label of a call that asks all of them."""

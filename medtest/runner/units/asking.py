@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from medtest.runner.pool.messages import SHARED, Done, Told, UnitTask
-from medtest.runner.privacy import ShownNames
+from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.units.asker import Asker
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
 from medtest.runner.units.seeing import ReadingStage
-from medtest.systems.asking import AskingSystem
+from medtest.systems.answering.asking import AskingSystem
 
 _TOLD_SECONDS = 0.5
 _BEAT_SECONDS = 5.0

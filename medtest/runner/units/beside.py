@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from medtest.cases import Address, Image
+from medtest.core.cases import Address, Image
 from medtest.relations.base import Relation
 from medtest.relations.gathering import feeding, scale_of
 

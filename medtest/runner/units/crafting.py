@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtest.cases import Address, FollowUp, Image, PreparedSeed, Verdict, image_sha256
-from medtest.errors import BadOutput, NotApplicable
-from medtest.probes import CraftCase, Need, Probe
+from medtest.core.cases import Address, FollowUp, Image, PreparedSeed, Verdict, image_sha256
+from medtest.core.errors import BadOutput, NotApplicable
+from medtest.core.probes import CraftCase, Need, Probe
 from medtest.relations.base import CraftedRelation
 from medtest.runner.pool.messages import SHARED, Place
 from medtest.runner.records.crafted import CraftedCases, keep
@@ -198,7 +198,7 @@ class Crafter:
 
     def probe(self, system: System, seed: PreparedSeed, began: Callable[[], None]) -> Probe:
         """Return a probe of an opened system, for the classes of a seed."""
-        from medtest.systems.probe import probe_of
+        from medtest.systems.pytorch.probe import probe_of
 
         probe: Probe = probe_of(system, classes=seed.classes, digest=self.digests.get(id(system), ""), began=began)
         return probe
@@ -249,7 +249,7 @@ class Crafter:
         under_test = self.systems[system]
         if answer.output is None or under_test.offers() is Need.NOTHING:
             return {}
-        from medtest.systems.probe import output_gap, probe_gap
+        from medtest.systems.pytorch.probe import output_gap, probe_gap
 
         try:
             second = again().output

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from medtest.cases import Verdict
-from medtest.errors import UserMistakes
+from medtest.core.cases import Verdict
+from medtest.core.errors import UserMistakes
 from medtest.runner.pool.messages import SHARED, UnitTask
 from medtest.runner.units.crafting import Crafter, with_distances
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
 from medtest.runner.units.parts import MadeCase, SystemAnswer, answers
-from medtest.suite.misfits.classes import other_classes
+from medtest.suite.checking.misfits.classes import other_classes
 
 
 class UnitRunner:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from medtest.cases import Effect, Output, PreparedSeed, Verdict
-from medtest.oracles.base import Oracle
-from medtest.records import NO_PREDICTION, SOURCE_FAILED
+from medtest.core.cases import Effect, Output, PreparedSeed, Verdict
+from medtest.core.oracles.base import Oracle
+from medtest.core.records import NO_PREDICTION, SOURCE_FAILED
 from medtest.runner.records.rows import FinishedCase
 from medtest.runner.units.parts import MadeCase, SystemAnswer, describe
 

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from medtest.cases import PreparedSeed, Verdict
-from medtest.errors import MedtestError
+from medtest.core.cases import PreparedSeed, Verdict
+from medtest.core.errors import MedtestError
+from medtest.core.records import SOURCE_FAILED
 from medtest.preparation import seed_factors
-from medtest.records import SOURCE_FAILED
 from medtest.runner.pool.messages import SHARED, Begin, Message, Place, Row, TaskResult, UnitTask
 from medtest.runner.records.rows import FinishedCase, RowMaker
 from medtest.runner.units.judging import SourceAnswer, finish

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from medtest.api.redact import reason_of, redact
-from medtest.cases import (
+from medtest.core.cases import (
     Address,
     Classes,
     FollowUp,
@@ -26,12 +26,13 @@ from medtest.cases import (
     Verdict,
     image_sha256,
 )
-from medtest.errors import BadOutput, NotApplicable, OtherClasses
-from medtest.files.by_content import DamagedFile, PictureFiles
-from medtest.oracles.base import Oracle
+from medtest.core.errors import BadOutput, NotApplicable, OtherClasses
+from medtest.core.files.by_content import DamagedFile, PictureFiles
+from medtest.core.oracles.base import Oracle
+from medtest.core.records import NO_PREDICTION
+from medtest.core.tasks.base import SystemInput, Task, task_of
 from medtest.preparation import prepare
 from medtest.readers.base import BatchReader, KeptReader, Unreadable
-from medtest.records import NO_PREDICTION
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.relations.series import follow_up
 from medtest.runner.records.answers import KeptAnswer
@@ -42,7 +43,6 @@ from medtest.seeds.needed import check_needed
 from medtest.suite.model import MAPS, KeptFollowUps, Selection, Suite
 from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
-from medtest.tasks.base import SystemInput, Task, task_of
 
 NOT_KEPT = "it was crafted on a system, and no run keeps its pixels"
 _MOST_REASON = 1000
@@ -62,7 +62,7 @@ class MadeCase:
         kind: Name of the task.
         spec: What the image's numbers mean.
         classes: Of kind ``label``: the seed's.
-        crafting: Columns of :data:`medtest.records.CRAFTING_COLUMNS` that tell of it.
+        crafting: Columns of :data:`medtest.core.records.CRAFTING_COLUMNS` that tell of it.
     """
 
     address: Address

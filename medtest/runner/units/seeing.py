@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.readers.base import KeptReader, Unreadable
 from medtest.runner.pool.messages import Device, Failed, Gone, Job, Ready
 from medtest.runner.pool.process_worker import ProcessWorker

@@ -11,13 +11,13 @@ from typing import overload
 import cv2
 import psutil
 
-from medtest.errors import MedtestError, OutputProblem, UserMistakes
-from medtest.files.by_content import PictureFiles
-from medtest.records import PICTURES
-from medtest.runner.hidden_words import HiddenWords
+from medtest.core.errors import MedtestError, OutputProblem, UserMistakes
+from medtest.core.files.by_content import PictureFiles
+from medtest.core.records import PICTURES
 from medtest.runner.pool.layout import resolve_device, usable_cores
 from medtest.runner.pool.messages import Device, Done, Failed, Halt, Job, Message, Ready, StripTask, UnitTask
-from medtest.runner.privacy import Scrubber, ShownNames
+from medtest.runner.privacy.hidden_words import HiddenWords
+from medtest.runner.privacy.rules import Scrubber, ShownNames
 from medtest.runner.records.crafted import CraftedCases
 from medtest.runner.records.rows import RowMaker
 from medtest.runner.units.asking import AskingRunner
@@ -27,7 +27,7 @@ from medtest.runner.units.open_units import Outbox, Recorder
 from medtest.runner.units.parts import Parts, describe
 from medtest.runner.units.seeing import ReadingStage
 from medtest.suite.digest import system_digest
-from medtest.systems.asking import draws_calls
+from medtest.systems.answering.asking import draws_calls
 from medtest.systems.base import System
 
 

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from medtest.captions.density import LEVELS, Draw, draw_by_density, draw_uniform, level
-from medtest.captions.render import Unsayable, render
-from medtest.cases import Prompt, Seed, SeedRef
-from medtest.errors import Mistake
-from medtest.plugins import PartSettings, digest_name, wrong_at
-from medtest.scenes import Pool
+from medtest.core.cases import Prompt, Seed, SeedRef
+from medtest.core.errors import Mistake
+from medtest.core.plugins import PartSettings, digest_name, wrong_at
+from medtest.core.scenes import Pool
+from medtest.language.captions.density import LEVELS, Draw, draw_by_density, draw_uniform, level
+from medtest.language.captions.render import Unsayable, render
 from medtest.seeds.base import Faults, Remarks, SeedProblem, SeedSource
 
 DENSITY = "density"

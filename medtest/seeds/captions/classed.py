@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from medtest.captions.vocabulary import Vocabulary
-from medtest.scenes import Entity, Pool, Triple
+from medtest.core.scenes import Entity, Pool, Triple
+from medtest.language.captions.vocabulary import Vocabulary
 
 Allowed: TypeAlias = Literal["any", "known", "vg150"]
 

@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.files import decoded
-from medtest.files.images import BadFileError, read_bytes
-from medtest.vqa.question_files import csv_cells, short
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.files import decoded
+from medtest.core.files.images import BadFileError, read_bytes
+from medtest.language.questions.question_files import csv_cells, short
 
 MOST_PIXELS_WORTH = 7_000_000
 """Bound on a file's size, in the units of :func:`read_bytes` (128 MB): COCO's captions of 118,287 images are 92 MB."""

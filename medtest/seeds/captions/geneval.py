@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Literal
 
-from medtest.captions.vocabulary import Vocabulary, vg150
-from medtest.plugins import PartSettings
-from medtest.scenes import Entity, Pool, pool_of
+from medtest.core.plugins import PartSettings
+from medtest.core.scenes import Entity, Pool, pool_of
+from medtest.language.captions.vocabulary import Vocabulary, vg150
+from medtest.language.questions.question_files import short
 from medtest.seeds.captions.base import Candidate, Prompts
 from medtest.seeds.captions.files import LONGEST_CAPTION, MOST_CAPTIONS, BadRow, json_of, stop, text_of
 from medtest.seeds.captions.source import FiledPrompts, FiledSettings
 from medtest.seeds.folders.layout import shown
-from medtest.vqa.question_files import short
 
 TAG = "tag"
 MOST_INCLUDED = 20

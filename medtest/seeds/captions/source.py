@@ -8,11 +8,12 @@ from typing import ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
-from medtest.captions.parsers import CaptionParser, NoParser, parser_of
-from medtest.captions.vocabulary import vg150
-from medtest.errors import MedtestError, Mistake, UserMistakes
-from medtest.plugins import TRUSTED, PartSettings
-from medtest.scenes import Pool
+from medtest.core.errors import MedtestError, Mistake, UserMistakes
+from medtest.core.plugins import TRUSTED, PartSettings
+from medtest.core.scenes import Pool
+from medtest.language.captions.parsers import CaptionParser, NoParser, parser_of
+from medtest.language.captions.vocabulary import vg150
+from medtest.language.questions.question_files import short
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.captions.base import Candidate, Prompts, PromptSeedSettings, PromptSource
 from medtest.seeds.captions.classed import Allowed, in_classes
@@ -20,7 +21,6 @@ from medtest.seeds.captions.files import BadRow, CaptionRow, read
 from medtest.seeds.folders.files import data_root, distinct_ids, table_below
 from medtest.seeds.folders.layout import natural_key, shown
 from medtest.seeds.folders.settings import inside
-from medtest.vqa.question_files import short
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt")
 ASKED = "language_model"

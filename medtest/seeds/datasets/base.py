@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from pathlib import PurePosixPath
 from typing import ClassVar, Literal, TypeAlias
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.seeds.datasets.facts import Facts, known
 from medtest.seeds.datasets.tree import Tree
 

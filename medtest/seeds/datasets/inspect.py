@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from medtest.errors import Mistake, UserMistakes
-from medtest.files.images import BadFileError
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.files.images import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found, recognise
 from medtest.seeds.datasets.facts import known, suites

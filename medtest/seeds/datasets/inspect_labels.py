@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
+from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.inspect_notes import look_at, size_notes
 from medtest.seeds.datasets.looked import Looked, SuiteLine

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from medtest.language.questions.questions import official
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.inspect_notes import look_at
@@ -18,7 +19,6 @@ from medtest.seeds.folders.layout import Pair, shown
 from medtest.seeds.questions.choice import Gathered, files_of_questions, gather
 from medtest.seeds.questions.settings import QuestionFolderSettings
 from medtest.seeds.volumes.frames import FrameReading
-from medtest.vqa.questions import official
 
 MODEL = "model=openai_compatible"
 """A suite on real images names no model of its own; this is the one that a line begins with."""

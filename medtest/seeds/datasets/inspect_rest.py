@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from medtest.files.images import BadFileError, read_rgb
-from medtest.files.mask_levels import BLACK, WHITE
+from medtest.core.files.images import BadFileError, read_rgb
+from medtest.core.files.mask_levels import BLACK, WHITE
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.known import known_datasets
 from medtest.seeds.datasets.tree import Tree, is_archive

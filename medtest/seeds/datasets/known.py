@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from medtest.files.images import BadFileError
+from medtest.core.files.images import BadFileError
 from medtest.seeds.datasets.base import Found, recognise
 from medtest.seeds.datasets.facts import known
 from medtest.seeds.datasets.tree import tree_of_folder

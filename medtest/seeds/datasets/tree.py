@@ -19,9 +19,9 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from medtest.files.images import BadFileError
-from medtest.files.links import broken as said_of_broken
-from medtest.files.walk import HERE, walk
+from medtest.core.files.images import BadFileError
+from medtest.core.files.links import broken as said_of_broken
+from medtest.core.files.walk import HERE, walk
 from medtest.seeds.folders.formats import has_no_suffix, is_ignored, is_unnamed_dicom, kind_of_name
 
 DEEPEST = 10

@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from medtest.files.images import BadFileError, check_decodes, is_turned, read_bytes
-from medtest.files.masks import LesionMask, decode_mask, lesion_values
+from medtest.core.files.images import BadFileError, check_decodes, is_turned, read_bytes
+from medtest.core.files.masks import LesionMask, decode_mask, lesion_values
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.formats import kind_of
 from medtest.seeds.folders.layout import Pair, shown

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from medtest.cases import Mask
-from medtest.errors import Mistake, UserMistakes
-from medtest.files.images import BadFileError
-from medtest.files.links import broken, is_broken
-from medtest.files.walk import named_below
+from medtest.core.cases import Mask
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.files.images import BadFileError
+from medtest.core.files.links import broken, is_broken
+from medtest.core.files.walk import named_below
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.layout import shown
 from medtest.seeds.folders.metadata import Metadata, read_metadata

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from medtest.cases import Seed, SeedRef
-from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.plugins import PartSettings
+from medtest.core.cases import Seed, SeedRef
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.plugins import PartSettings
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.known import coverage, known_datasets
 from medtest.seeds.folders.check import Rules

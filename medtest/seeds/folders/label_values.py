@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator
 
-from medtest.files.masks import LabelValue
+from medtest.core.files.masks import LabelValue
 
 _HEX = re.compile(r"#?([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})", re.I)
 _FORM = "a level or index (1), a colour as [255, 0, 0] in a list of its own, or '#ff0000'"
@@ -28,7 +28,7 @@ LabelValues: TypeAlias = Annotated[list[int | str | list[int]], AfterValidator(_
 
 
 def label_values(given: Sequence[int | str | list[int]]) -> tuple[LabelValue, ...]:
-    """Return values as :func:`medtest.files.masks.decode_mask` takes them.
+    """Return values as :func:`medtest.core.files.masks.decode_mask` takes them.
 
     Raises:
         ValueError: One is no level, no index and no colour.

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
-from medtest.cases import ID_PATTERN
-from medtest.files.links import broken, broken_in
-from medtest.files.walk import is_folder
+from medtest.core.cases import ID_PATTERN
+from medtest.core.files.links import broken, broken_in
+from medtest.core.files.walk import is_folder
 from medtest.seeds.folders.formats import has_no_suffix, is_ignored, is_unnamed_dicom, kind_of_name
 
 Layout: TypeAlias = Literal["auto", "images_masks", "original_ground_truth", "sets", "images", "known"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.table import column_name, read_table, usual_columns
 

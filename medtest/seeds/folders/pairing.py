@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeAlias
 
-from medtest.files.images import BadFileError
-from medtest.files.links import broken
-from medtest.files.walk import WalkedFolder, walk
+from medtest.core.files.images import BadFileError
+from medtest.core.files.links import broken
+from medtest.core.files.walk import WalkedFolder, walk
 from medtest.seeds.base import Remarks, SeedProblem
 from medtest.seeds.folders.formats import UNREAD, has_no_suffix, is_ignored, is_unnamed_dicom, suffix_of, without_suffix
 from medtest.seeds.folders.layout import DataSet, LayoutError, Pair, holds_pairs, natural_key, shown

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from medtest.files.images import MAX_PIXELS, MOST_PIXELS
-from medtest.plugins import STATED, TRUSTED, PartSettings
+from medtest.core.files.images import MAX_PIXELS, MOST_PIXELS
+from medtest.core.plugins import STATED, TRUSTED, PartSettings
 from medtest.seeds.folders.label_values import LabelValues
 from medtest.seeds.folders.layout import Layout
 from medtest.seeds.volumes.check import Which

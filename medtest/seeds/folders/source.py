@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, TypeVar
 
-from medtest.cases import Classes, Image, Mask, SeedRef
-from medtest.errors import Mistake, UserMistakes
-from medtest.files.images import BadFileError
-from medtest.plugins import digest_name
+from medtest.core.cases import Classes, Image, Mask, SeedRef
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.files.images import BadFileError
+from medtest.core.plugins import digest_name
 from medtest.seeds.base import Faults, Remarks, SeedKey, SeedProblem, SeedSource, stop_at
 from medtest.seeds.folders.check import Rules, check_pairs
 from medtest.seeds.folders.files import CHANGED, below, data_root, frozen, nothing_left

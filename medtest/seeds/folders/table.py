@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from medtest.errors import Mistake, UserMistakes
-from medtest.files.images import BadFileError, read_bytes
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.files.images import BadFileError, read_bytes
 
 MOST_PIXELS_WORTH = 3_000_000
 """Bound on a table's size, in the units of :func:`read_bytes` (64 MB)."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from medtest.files.links import broken, is_broken
+from medtest.core.files.links import broken, is_broken
 from medtest.seeds.datasets.base import Found, recognise
 from medtest.seeds.datasets.tree import tree_of_folder
 from medtest.seeds.folders.layout import LayoutError, shown

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from medtest.cases import Classes
-from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.cases import Classes
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
 from medtest.seeds.base import Remarks, SeedProblem
 from medtest.seeds.datasets.facts import plain
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, NamedTuple, TypeAlias
 
-from medtest.cases import Classes, Seed, SeedRef
-from medtest.files.images import BadFileError
-from medtest.plugins import PartSettings
+from medtest.core.cases import Classes, Seed, SeedRef
+from medtest.core.files.images import BadFileError
+from medtest.core.plugins import PartSettings
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.check import Rules
 from medtest.seeds.folders.files import below, ids_in_place, marked, metadata_of

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from medtest.plugins import wrong_at
+from medtest.core.plugins import wrong_at
 from medtest.seeds.folders.settings import FolderSettings, inside
 
 LabelLayout: TypeAlias = Literal[

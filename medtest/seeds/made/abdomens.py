@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from medtest.cases import ImageSpec, Seed, SeedRef
+from medtest.core.cases import ImageSpec, Seed, SeedRef
+from medtest.core.plugins import PartSettings, wrong_at
 from medtest.phantoms.abdomen.cohort import box_of_training_livers, draw_liver
 from medtest.phantoms.abdomen.generator import (
     MOST_VOXELS,
@@ -21,7 +22,6 @@ from medtest.phantoms.abdomen.generator import (
     make_abdomen,
 )
 from medtest.phantoms.abdomen.variability import StandardBox, liver_variability
-from medtest.plugins import PartSettings, wrong_at
 from medtest.seeds.base import SeedSource
 from medtest.seeds.made.base import settings_digest
 

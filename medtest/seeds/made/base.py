@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from medtest.cases import SeedRef
-from medtest.files import json_sha256
+from medtest.core.cases import SeedRef
+from medtest.core.files import json_sha256
+from medtest.core.plugins import PartSettings
 from medtest.phantoms.labelled import MAX_SIZE, MIN_SIZE
-from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedSource
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from medtest.plugins import PartSettings, wrong_at
+from medtest.core.plugins import PartSettings, wrong_at
 from medtest.seeds.captions.base import Candidate, Prompts, PromptSeedSettings, PromptSource
 
 

@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import ImageSpec, Seed, SeedRef
-from medtest.errors import Mistake, UserMistakes
-from medtest.files import file_sha256, json_sha256
-from medtest.files.images import BadFileError, read_bytes, read_size
-from medtest.files.links import broken, is_broken
-from medtest.files.masks import read_bright
-from medtest.files.walk import DEEPEST, walk
+from medtest.core.cases import ImageSpec, Seed, SeedRef
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.files import file_sha256, json_sha256
+from medtest.core.files.images import BadFileError, read_bytes, read_size
+from medtest.core.files.links import broken, is_broken
+from medtest.core.files.masks import read_bright
+from medtest.core.files.walk import DEEPEST, walk
+from medtest.core.plugins import PartSettings
 from medtest.phantoms.films import REVISION, make_film
-from medtest.plugins import PartSettings
 from medtest.seeds.base import Faults, SeedProblem, SeedSource
 from medtest.seeds.folders.formats import PICTURES, is_ignored
 

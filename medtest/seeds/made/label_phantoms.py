@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from medtest.cases import Classes, Seed, SeedRef
-from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
-from medtest.plugins import PartSettings
+from medtest.core.cases import Classes, Seed, SeedRef
+from medtest.core.plugins import PartSettings
+from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.seeds.made.base import NumberedPhantoms, NumberedSettings
 
 KINDS: dict[str, tuple[str, Classes]] = {

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from medtest.cases import Seed, SeedRef
+from medtest.core.cases import Seed, SeedRef
+from medtest.core.plugins import PartSettings
 from medtest.phantoms.colon import REVISION, ColonPhantom, colon_rng, make_colon
-from medtest.plugins import PartSettings
 from medtest.seeds.base import SeedSource
 from medtest.seeds.made.base import settings_digest
 

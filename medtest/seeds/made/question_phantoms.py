@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from medtest.cases import Seed, SeedRef
-from medtest.plugins import PartSettings
+from medtest.core.cases import Seed, SeedRef
+from medtest.core.plugins import PartSettings
+from medtest.language.questions.questions import Question, official
 from medtest.seeds.made.base import NumberedPhantoms, NumberedSettings
 from medtest.seeds.questions.settings import AskSettings, among, ask_of
-from medtest.vqa.questions import Question, official
 
 GENERATOR = "medtest.phantoms.questions"
 

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
-from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.files.walk import walk
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.files.walk import walk
+from medtest.language.questions.question_files import QuestionRow, read
+from medtest.language.questions.questions import Question, official
 from medtest.seeds.base import Remarks, SeedProblem
 from medtest.seeds.folders.files import table_below
 from medtest.seeds.folders.formats import is_ignored
@@ -21,8 +23,6 @@ from medtest.seeds.labels.entries import LabelEntry, LabelledFolder
 from medtest.seeds.labels.layouts.common import Images, entry_name, images_folder, join_masks, key_of, pictures_below
 from medtest.seeds.questions.settings import QuestionFolderSettings, among
 from medtest.seeds.questions.truths import contradicts, odd_truths, truths_notice
-from medtest.vqa.question_files import QuestionRow, read
-from medtest.vqa.questions import Question, official
 
 HERE = PurePosixPath(".")
 SUFFIXES = (".json", ".jsonl", ".csv")

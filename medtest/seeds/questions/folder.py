@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from medtest.cases import Ask, Seed, SeedRef
-from medtest.plugins import PartSettings
+from medtest.core.cases import Ask, Seed, SeedRef
+from medtest.core.plugins import PartSettings
+from medtest.language.questions.questions import by_name
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.check import Rules
 from medtest.seeds.folders.files import ids_in_place, marked, metadata_of
@@ -18,7 +19,6 @@ from medtest.seeds.folders.source import FolderSource, Listing, usable
 from medtest.seeds.questions.choice import QuestionedImage, gather
 from medtest.seeds.questions.settings import QuestionFolderSettings, ask_of
 from medtest.seeds.volumes.check import Checked
-from medtest.vqa.questions import by_name
 
 
 class QuestionFolder(FolderSource):

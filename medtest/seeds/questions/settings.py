@@ -8,11 +8,11 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from medtest.cases import Ask
-from medtest.errors import did_you_mean
-from medtest.plugins import PartSettings
+from medtest.core.cases import Ask
+from medtest.core.errors import did_you_mean
+from medtest.core.plugins import PartSettings
+from medtest.language.questions.questions import Question, in_slide_order, kept
 from medtest.seeds.folders.settings import FolderSettings, inside
-from medtest.vqa.questions import Question, in_slide_order, kept
 
 ALL, KEPT = "all", "kept"
 
@@ -92,7 +92,7 @@ def ask_of(question: Question, truth: Sequence[str]) -> Ask:
 
 
 _OTHER = re.compile(r"q_[0-9a-f]{8}")
-"""Names of questions that are none of the 18 (:func:`medtest.vqa.questions.question_of`)."""
+"""Names of questions that are none of the 18 (:func:`medtest.language.questions.questions.question_of`)."""
 
 
 class QuestionFolderSettings(AskSettings, FolderSettings):

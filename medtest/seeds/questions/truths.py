@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from medtest.vqa.answers.answer import State
-from medtest.vqa.answers.kinds import KINDS
-from medtest.vqa.questions import Question
-from medtest.vqa.values import NO, YES, Kind
+from medtest.language.questions.answers.kinds import KINDS
+from medtest.language.questions.answers.values.answer import State
+from medtest.language.questions.questions import Question
+from medtest.language.questions.values import NO, YES, Kind
 
 _SAID = {Kind.YES_NO: "yes or no", Kind.COUNT: "a count"}
 _MOST_NAMED = 4

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from medtest.files.images import BadFileError, damage_is, opened_file
+from medtest.core.files.images import BadFileError, damage_is, opened_file
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.traits import Trait
 from medtest.seeds.volumes.frames import FrameReading, Frames, opened_frames

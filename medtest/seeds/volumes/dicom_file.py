@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, Mask
-from medtest.files.images import BadFileError, damage_is, opened_file
-from medtest.files.masks import MAX_LABEL
-from medtest.portable import exp
+from medtest.core.cases import Image, Mask
+from medtest.core.files.images import BadFileError, damage_is, opened_file
+from medtest.core.files.masks import MAX_LABEL
+from medtest.core.portable import exp
 from medtest.volumes.dicom_series import DEFLATED, transfer_syntax
 from medtest.volumes.libraries import pydicom_library
 

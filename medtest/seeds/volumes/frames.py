@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtest.cases import Image, Mask
-from medtest.files.images import MAX_PIXELS, BadFileError, decode_size, read_bytes, read_rgb
-from medtest.files.masks import LabelValue, read_mask
+from medtest.core.cases import Image, Mask
+from medtest.core.files.images import MAX_PIXELS, BadFileError, decode_size, read_bytes, read_rgb
+from medtest.core.files.masks import LabelValue, read_mask
 from medtest.seeds.folders.formats import kind_of
 from medtest.seeds.volumes.dicom_file import dicom_info, dicom_mask, dicom_rgb
 from medtest.seeds.volumes.nifti_file import LETTERS, Axis, NiftiInfo, NiftiVolume, opened_volume
@@ -25,7 +25,7 @@ class FrameReading:
         axis: Which way volumes are cut.
         window: Centre and width for grey DICOM and NIfTI images; empty takes the file's own.
         label_values: Values of masks that are lesion. Where empty, every one but 0 of a volume is, and pictures are
-            read as :mod:`medtest.files.masks` says.
+            read as :mod:`medtest.core.files.masks` says.
         label_key: The whole key by which a suite or a command line sets them.
     """
 

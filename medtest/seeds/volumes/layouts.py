@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtest.files.walk import walk
+from medtest.core.files.walk import walk
 from medtest.volumes.dicom_series import slices_of
 from medtest.volumes.reading import SUFFIXES, kind_of
 

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import ImageSpec, Seed, SeedRef
-from medtest.errors import Mistake, UserMistakes
-from medtest.files import file_sha256
-from medtest.files.images import BadFileError
-from medtest.files.links import is_broken
+from medtest.core.cases import ImageSpec, Seed, SeedRef
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.files import file_sha256
+from medtest.core.files.images import BadFileError
+from medtest.core.files.links import is_broken
+from medtest.core.plugins import PartSettings
 from medtest.phantoms.abdomen.variability import StandardBox, liver_variability, mean_box
-from medtest.plugins import PartSettings
 from medtest.seeds.base import Faults, SeedKey, SeedProblem, SeedSource
 from medtest.seeds.volumes.layouts import VolumePair, find_pairs
 from medtest.volumes import read_labels, read_volume, volume_info

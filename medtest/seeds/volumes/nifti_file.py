@@ -23,8 +23,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, Mask
-from medtest.files.images import BadFileError, damage_is
+from medtest.core.cases import Image, Mask
+from medtest.core.files.images import BadFileError, damage_is
 from medtest.volumes.libraries import nibabel_library
 from medtest.volumes.nifti import check_head
 

@@ -25,7 +25,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.files.images import BadFileError, opened_file
+from medtest.core.files.images import BadFileError, opened_file
 
 MOST_MEMBERS = 64
 MOST_ITEMS = 5_000_000

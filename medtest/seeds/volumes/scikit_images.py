@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.errors import MedtestError
-from medtest.files.images import BadFileError, read_rgb
+from medtest.core.errors import MedtestError
+from medtest.core.files.images import BadFileError, read_rgb
 
 _FILES: dict[str, str] = {
     "astronaut": "astronaut.png",

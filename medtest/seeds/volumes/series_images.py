@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Image, ImageSpec, Seed, SeedRef
-from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
-from medtest.files import json_sha256
-from medtest.files.images import MOST_PIXELS, BadFileError, decode_size, read_bytes
-from medtest.files.walk import DEEPEST, walk
-from medtest.plugins import PartSettings
+from medtest.core.cases import Image, ImageSpec, Seed, SeedRef
+from medtest.core.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.core.files import json_sha256
+from medtest.core.files.images import MOST_PIXELS, BadFileError, decode_size, read_bytes
+from medtest.core.files.walk import DEEPEST, walk
+from medtest.core.plugins import PartSettings
 from medtest.seeds.base import Faults, SeedProblem, SeedSource
 from medtest.seeds.folders.formats import PICTURES, is_ignored
 from medtest.seeds.volumes.scikit_images import NAMES, load_image

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.phantoms.scenes import Placed, draw_scene
+from medtest.simlab.answering.draws import Draws
 from medtest.simlab.drawing.defects import DrawingDefects, Slips, embellishment, erring, slips
 from medtest.simlab.drawing.layout import SceneLayout, laid_out
 from medtest.simlab.drawing.reading import understood
 from medtest.simlab.drawing.sides import SIDES, lies
 from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
-from medtest.simlab.draws import Draws
 
 Picture = NDArray[np.uint8]
 _KEPT = 65_536

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
+from medtest.simlab.answering.draws import Draws
 from medtest.simlab.drawing.sides import TURNED
 from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
-from medtest.simlab.draws import Draws
 
 DEFAULT = "ball"
 """What is drawn for a word that is not understood."""

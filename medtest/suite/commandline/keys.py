@@ -7,16 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medtest.cases import UNCHANGED
-from medtest.errors import Mistake, nearest_name
-from medtest.plugins import PartInfo
-from medtest.suite.checks import USES
+from medtest.core.cases import UNCHANGED
+from medtest.core.errors import Mistake, nearest_name
+from medtest.core.plugins import PartInfo
+from medtest.suite.checking.checks import USES
+from medtest.suite.checking.systems import keys_of_any, typed_settings
 from medtest.suite.commandline.overrides import NAME, SYSTEM_NAME, set_key
 from medtest.suite.commandline.short_keys import keeps_meaning, meaning_of
-from medtest.suite.library import COMMAND_LINE, Origin, SuiteTree, deep_merge
-from medtest.suite.safety import Key, dotted, short
+from medtest.suite.reading.library import COMMAND_LINE, Origin, SuiteTree, deep_merge
+from medtest.suite.reading.safety import Key, dotted, short
 from medtest.suite.schema import SUITE_KEYS, RunBlock
-from medtest.suite.systems import keys_of_any, typed_settings
 
 _INTERNAL = ("without", "chosen")
 _KEYS = frozenset({*SUITE_KEYS, *RunBlock.model_fields, *_INTERNAL})

@@ -20,12 +20,12 @@ from hydra.core.override_parser.types import Override, QuotedString
 from hydra.errors import HydraException
 
 from medtest.api.redact import SECRET_NAMES
-from medtest.errors import Mistake
+from medtest.core.errors import Mistake
+from medtest.suite.checking.systems import system_infos, text_keys
 from medtest.suite.commandline.spaces import split_by_spaces
-from medtest.suite.library import MAPS, deep_merge
-from medtest.suite.safety import short
+from medtest.suite.reading.library import MAPS, deep_merge
+from medtest.suite.reading.safety import short
 from medtest.suite.schema import SUITE_KEYS, RunBlock
-from medtest.suite.systems import system_infos, text_keys
 
 GROUPS: tuple[str, ...] = ("suite", "model", "tracking", "executor")
 PATH_KEYS: frozenset[str] = frozenset(

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from medtest.cases import UNCHANGED, SeedRef
-from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.cases import UNCHANGED, SeedRef
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
 from medtest.suite.model import Selection
-from medtest.suite.safety import short
+from medtest.suite.reading.safety import short
 
 _ONLY: Mapping[str, str] = {
     "relation": "relations",

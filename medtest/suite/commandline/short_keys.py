@@ -9,8 +9,8 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from medtest.errors import Mistake
-from medtest.suite.safety import short
+from medtest.core.errors import Mistake
+from medtest.suite.reading.safety import short
 
 _DEVICE = re.compile(r"auto|cpu|(cuda)(?::(\d{1,3}))?")
 

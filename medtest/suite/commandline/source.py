@@ -3,8 +3,8 @@
 It is Hydra's own file source over ``conf/`` without the folders of the parts' defaults, which are no choices of
 Hydra's, and with two groups whose options are made and not read as they stand:
 
-- ``suite``: plain data that :mod:`medtest.suite.safety` has let through, with ``extends`` already worked out. A suite
-  with mistakes gives nothing; the job reports them, so that one bad file does not keep the others of a sweep from
+- ``suite``: plain data that :mod:`medtest.suite.reading.safety` has let through, with ``extends`` already worked out. A
+  suite with mistakes gives nothing; the job reports them, so that one bad file does not keep the others of a sweep from
   running. What it says of privacy is not there either: ``conf/`` cannot be loosened by it.
 - ``model``: ``model=ssformer`` becomes ``systems: {ssformer: {use: ssformer}}``, so that ``model=[pranet,ssformer]``
   merges into two systems instead of one mixture.
@@ -31,9 +31,9 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 
-from medtest.paths import conf_folder
-from medtest.suite.library import load_tree, suite_folders, suite_names
-from medtest.suite.systems import system_infos
+from medtest.core.files.paths import conf_folder
+from medtest.suite.checking.systems import system_infos
+from medtest.suite.reading.library import load_tree, suite_folders, suite_names
 
 _NAME = re.compile(r"[A-Za-z0-9_][\w-]{0,99}(?:\.yaml)?")
 """What may be the name of a suite or system, or a misspelling of one; nothing that leads out of a folder."""

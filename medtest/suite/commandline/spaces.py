@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from medtest.api.redact import redact, without_users
-from medtest.errors import Mistake
-from medtest.suite.safety import short
+from medtest.core.errors import Mistake
+from medtest.suite.reading.safety import short
 
 _KEY = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*")
 _NAME = re.compile(r"[\w-]+")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from medtest.cases import ID_PATTERN
-from medtest.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.cases import ID_PATTERN
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.suite.checking.systems import system_infos
 from medtest.suite.commandline.short_keys import whole_key
 from medtest.suite.commandline.source import ConfigFolders
-from medtest.suite.library import suite_names
-from medtest.suite.safety import short
+from medtest.suite.reading.library import suite_names
+from medtest.suite.reading.safety import short
 from medtest.suite.schema import RunBlock
-from medtest.suite.systems import system_infos
 
 
 def rephrase(error: Exception, places: ConfigFolders) -> UserMistakes:

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import Address, Image, ImageSpec, Json
-from medtest.errors import BadOutput, MedtestError, Mistake, nearest_name
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Address, Image, ImageSpec, Json
+from medtest.core.errors import BadOutput, MedtestError, Mistake, nearest_name
+from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.label_answers import FORMS, ClassListSettings, classes_of
 from medtest.systems.base import LABEL_ONLY, RawAnswer, System
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
@@ -48,12 +48,12 @@ class CallableSystem(System):
     """A function, or a class without required arguments whose instances are called.
 
     It is called with one uint8 RGB image, H×W×3 (a copy of its own), or with a batch of them, and gives what
-    :mod:`medtest.systems.border` describes; where labels are asked for, what :mod:`medtest.tasks.classify.border` does
-    (see ``gives`` and ``classes``). A class is made once per worker, which is the place to load weights; if its
+    :mod:`medtest.core.tasks.border` describes; where labels are asked for, what :mod:`medtest.tasks.classify.border`
+    does (see ``gives`` and ``classes``). A class is made once per worker, which is the place to load weights; if its
     ``__init__`` takes ``device``, it gets ``"cpu"`` or ``"cuda:N"``. What it raises becomes the ERROR of that case; a
     call that never returns is stopped by the runner's time limit. In a series it gets the image as it is (grey, 16 bit,
     floats, volumes) and gives an image or a region; if it takes ``spec``, it gets the image's
-    :class:`medtest.cases.ImageSpec` (range, spacing, axes). The SHA-256 of its file enters the run's digest;
+    :class:`medtest.core.cases.ImageSpec` (range, spacing, axes). The SHA-256 of its file enters the run's digest;
     files it imports do not.
     """
 

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from medtest.cases import Address, Image, ImageSpec, Json
-from medtest.errors import BadOutput, Mistake
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Address, Image, ImageSpec, Json
+from medtest.core.errors import BadOutput, Mistake
+from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.image_files import SUFFIXES, read_image, write_image
 from medtest.systems.base import RawAnswer, System, SystemSettings
 from medtest.systems.files import cached_sha256

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Image, ImageSpec, Json
-from medtest.errors import BadOutput
+from medtest.core.cases import Address, Image, ImageSpec, Json
+from medtest.core.errors import BadOutput
 from medtest.systems.adapters.graph_images import processed
 from medtest.systems.adapters.label_answers import classes_of
 from medtest.systems.adapters.tensors import answer_form

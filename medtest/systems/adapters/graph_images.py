@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, ImageSpec
-from medtest.errors import BadOutput
+from medtest.core.cases import Image, ImageSpec
+from medtest.core.errors import BadOutput
 from medtest.systems.adapters.label_answers import chosen
 from medtest.systems.adapters.tensors import GraphSettings
 

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 
-from medtest.cases import Image, ImageSpec
-from medtest.errors import BadOutput
-from medtest.files.tiffheader import declared_rgb
+from medtest.core.cases import Image, ImageSpec
+from medtest.core.errors import BadOutput
+from medtest.core.files.tiffheader import declared_rgb
 from medtest.volumes import read_volume, volume_info
 
 SUFFIXES: Mapping[str, str] = {"png": ".png", "npy": ".npy", "nii": ".nii.gz"}

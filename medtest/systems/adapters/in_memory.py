@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from medtest.cases import Address, Image, ImageSpec, Json
-from medtest.errors import Mistake
-from medtest.probes import Need
+from medtest.core.cases import Address, Image, ImageSpec, Json
+from medtest.core.errors import Mistake
+from medtest.core.probes import Need
 from medtest.systems.adapters.callable import CallableSettings, CallableSystem
 from medtest.systems.base import RawAnswer, System
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Classes
-from medtest.errors import BadOutput
+from medtest.core.cases import Classes
+from medtest.core.errors import BadOutput
 from medtest.systems.base import LABEL_ONLY, SystemSettings
 
 Output = TypeVar("Output")

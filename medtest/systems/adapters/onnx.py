@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Image
-from medtest.errors import MedtestError, Mistake
+from medtest.core.cases import Address, Image
+from medtest.core.errors import MedtestError, Mistake
 from medtest.systems.adapters.graph import ExportedGraph
 from medtest.systems.adapters.tensors import GraphSettings, answers_of, encode, resized
-from medtest.systems.archives import check_graph
 from medtest.systems.base import RawAnswer
+from medtest.systems.checkpoints.archives import check_graph
 from medtest.systems.files import file_mistakes, user_path
-from medtest.systems.torch_system import groups
+from medtest.systems.pytorch.torch_system import groups
 
 MISSING = "model=onnx needs onnxruntime: pip install 'medtest[onnx]'"
 DTYPES = {

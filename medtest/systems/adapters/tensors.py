@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Image
-from medtest.errors import BadOutput
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Image
+from medtest.core.errors import BadOutput
+from medtest.core.plugins import TRUSTED
+from medtest.core.tasks.border import SLACK
 from medtest.systems.adapters.label_answers import FORMS, ClassListSettings, chosen, scores_of
-from medtest.systems.border import SLACK
 
 Maps = TypeVar("Maps", bound=Any)
 NEAR_ZERO = 0.05

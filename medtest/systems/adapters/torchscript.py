@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image
-from medtest.errors import BadOutput, MedtestError, Mistake
-from medtest.probes import Need
+from medtest.core.cases import Image
+from medtest.core.errors import BadOutput, MedtestError, Mistake
+from medtest.core.probes import Need
 from medtest.systems.adapters.graph import ExportedGraph
 from medtest.systems.adapters.graph_images import WHITE
 from medtest.systems.adapters.label_answers import chosen
 from medtest.systems.adapters.tensors import GraphSettings, answers_of, as_maps, encode, resized
-from medtest.systems.archives import check_archive
 from medtest.systems.base import RawAnswer
+from medtest.systems.checkpoints.archives import check_archive
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import file_mistakes, user_path
-from medtest.systems.torch_system import TorchSystem, exactly
+from medtest.systems.pytorch.torch_system import TorchSystem, exactly
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -46,7 +46,7 @@ class TorchScript(ExportedGraph, TorchSystem):
         return file_mistakes(self.settings.path, where=self.name, key="path", suffixes=(".pt", ".pth", ".ts", ".jit"))
 
     def load(self) -> nn.Module:
-        """Return the archive's network; see :class:`medtest.systems.torch_system.TorchSystem`.
+        """Return the archive's network; see :class:`medtest.systems.pytorch.torch_system.TorchSystem`.
 
         Raises:
             MedtestError: It is no archive that torch can load.
@@ -91,7 +91,7 @@ class TorchScript(ExportedGraph, TorchSystem):
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels at the size at which the network gets them."""
-        from medtest.systems.pixels import resized as resized_pixels
+        from medtest.systems.pytorch.pixels import resized as resized_pixels
 
         if self.size is None:
             return pixels
@@ -103,7 +103,7 @@ class TorchScript(ExportedGraph, TorchSystem):
 
     def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
         """Return logits whose sigmoid is the lesion's probability at the images' size; see the base class."""
-        from medtest.systems.pixels import resized_map
+        from medtest.systems.pytorch.pixels import resized_map
 
         scores = self.scores(self.forward(self.normalised(pixels)))
         return resized_map(lesion_logits(scores, self.settings, len(pixels)), shape)
@@ -132,7 +132,7 @@ def lesion_logits(scores: Tensor, settings: GraphSettings, count: int) -> Tensor
     """
     import torch
 
-    from medtest.systems.pixels import logits_of
+    from medtest.systems.pytorch.pixels import logits_of
 
     maps = exactly(as_maps(scores, settings, count))
     several = maps.shape[1] > 1

@@ -13,16 +13,16 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
+from medtest.api.calls.request import CallState, Outcome
 from medtest.api.redact import reason_of
-from medtest.api.request import CallState, Outcome
-from medtest.cases import Json
-from medtest.errors import MedtestError, Mistake
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Json
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.libraries.huggingface_folder import PROCESSORS, config_of, offline, weights_of
 from medtest.systems.adapters.libraries.weights import pointer_mistakes
+from medtest.systems.answering.asking import Asked, Asking, AskingSystem
 from medtest.systems.answering.outputs import asked_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
-from medtest.systems.asking import Asked, Asking, AskingSystem
 from medtest.systems.files import cached_sha256, folder_mistakes, user_path
 
 _PRINTED = frozenset({".json", ".safetensors", ".jinja", ".model", ".txt"})

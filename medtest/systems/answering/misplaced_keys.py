@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from medtest.api.client import Endpoint
+from medtest.api.calls.client import Endpoint
 from medtest.api.redact import SECRET_NAMES, redact
-from medtest.errors import Mistake
+from medtest.core.errors import Mistake
 
 
 def holds_secret(value: Any, name: str = "") -> bool:

@@ -1,7 +1,7 @@
 """A model behind an OpenAI-compatible server: OpenAI, Gemini, DashScope, OpenRouter, vLLM, Ollama, LM Studio.
 
-What systems over an API have in common is :mod:`medtest.systems.api_system`'s; here a question becomes a request and an
-outcome an answer.
+What systems over an API have in common is :mod:`medtest.systems.answering.api_system`'s; here a question becomes a
+request and an outcome an answer.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from medtest.api.client import Endpoint
-from medtest.api.request import Outcome, Parameters, Picture, Request
-from medtest.cases import Json
-from medtest.plugins import TRUSTED
+from medtest.api.calls.client import Endpoint
+from medtest.api.calls.request import Outcome, Parameters, Picture, Request
+from medtest.core.cases import Json
+from medtest.core.plugins import TRUSTED
+from medtest.systems.answering.api_system import CACHE, LEDGER, ApiSystem, EndpointSettings, PriceSettings
+from medtest.systems.answering.asking import Asked, Asking
 from medtest.systems.answering.outputs import asked_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
 from medtest.systems.answering.shapes import shape_of, shape_of_all
-from medtest.systems.api_system import CACHE, LEDGER, ApiSystem, EndpointSettings, PriceSettings
-from medtest.systems.asking import Asked, Asking
 
 __all__ = ["CACHE", "LEDGER", "ApiSettings", "OpenAICompatible", "PriceSettings"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from medtest.api.request import CallState, Outcome, Source
-from medtest.cases import AnswerOutput, Ask, Json
+from medtest.api.calls.request import CallState, Outcome, Source
+from medtest.core.cases import AnswerOutput, Ask, Json
+from medtest.language.questions.answers.values.together import split
+from medtest.language.questions.questions import question_of_ask
+from medtest.systems.answering.asking import Asked, Asking
 from medtest.systems.answering.shapes import ANSWER, field_names, said
-from medtest.systems.asking import Asked, Asking
-from medtest.vqa.answers.together import split
-from medtest.vqa.questions import question_of_ask
 
 FIRST_NUMBER = 1
 """Questions of one call are numbered from here."""
@@ -18,7 +18,7 @@ FIRST_NUMBER = 1
 def asked_of(call: Asking, outcome: Outcome, *, mode: str = "words") -> Asked:
     """Return what came of a call, question by question.
 
-    ``mode`` is how it was asked for (:class:`medtest.cases.AnswerOutput`).
+    ``mode`` is how it was asked for (:class:`medtest.core.cases.AnswerOutput`).
 
     Tokens and cost are shared evenly among the questions of the call. Where a call has no answer at all, its questions
     have none; where a structure does not fit, each question whose own answer can be told apart has that, and the

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pydantic import Field, model_validator
 
-from medtest.cases import Ask
-from medtest.plugins import wrong_at
+from medtest.core.cases import Ask
+from medtest.core.plugins import wrong_at
 from medtest.systems.base import SystemSettings
 
 QUESTION = "{question}"

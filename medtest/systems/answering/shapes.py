@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, create_model
 
-from medtest.cases import Ask, Json
-from medtest.vqa.values import Kind
+from medtest.core.cases import Ask, Json
+from medtest.language.questions.values import Kind
 
 ANSWER = "answer"
 """Name of the only field of one question's shape."""

@@ -10,18 +10,18 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from medtest.api.calls.request import Request
 from medtest.api.faulty.faults import Faults
-from medtest.api.request import Request
-from medtest.cases import Json
-from medtest.errors import Mistake
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Json
+from medtest.core.errors import Mistake
+from medtest.core.plugins import TRUSTED
 from medtest.simlab import REVISION
+from medtest.simlab.answering.phrasing import STYLES
 from medtest.simlab.config import MODEL, TRUTH_DOOR, Config, engine_of
 from medtest.simlab.defects import Defects
-from medtest.simlab.phrasing import STYLES
+from medtest.systems.answering.asking import Asking
 from medtest.systems.answering.openai_compatible import ApiSettings, OpenAICompatible, PriceSettings
-from medtest.systems.asking import Asking
-from medtest.systems.simulated import RATE, FaultSettings, SimulatedServer, kept_faults
+from medtest.systems.answering.simulated import RATE, FaultSettings, SimulatedServer, kept_faults
 
 
 class DefectSettings(BaseModel):

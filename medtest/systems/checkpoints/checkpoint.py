@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from medtest.errors import MedtestError
-from medtest.systems.archives import check_archive
+from medtest.core.errors import MedtestError
+from medtest.systems.checkpoints.archives import check_archive
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -296,7 +296,7 @@ def _report(
 def _published_shapes(name: str) -> dict[str, tuple[int, ...]]:
     import torch
 
-    from medtest.systems import networks
+    from medtest.systems.pytorch import networks
 
     with torch.device("meta"):
         network = networks.published(name)
@@ -311,7 +311,7 @@ def looks_like(state: Mapping[str, Tensor], *, share: float = 0.5) -> str | None
         state: From :func:`read_state`.
         share: Least share of both sides' names (Jaccard index of name and shape).
     """
-    from medtest.systems import networks
+    from medtest.systems.pytorch import networks
 
     plain = without_prefixes(state)
     given = {(key, tuple(value.shape)) for key, value in plain.items() if not key.endswith(COUNTER)}
@@ -337,7 +337,7 @@ def load_published(
     Raises:
         MedtestError: It cannot be read or fits none of them.
     """
-    from medtest.systems import networks
+    from medtest.systems.pytorch import networks
 
     state = read_state(path)
     near = looks_like(state, share=0.3) if len(names) > 1 else None

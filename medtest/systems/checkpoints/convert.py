@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtest.errors import MedtestError, Mistake, UserMistakes
+from medtest.core.errors import MedtestError, Mistake, UserMistakes
 from medtest.systems.checkpoints.checkpoint import draft_of
 from medtest.systems.checkpoints.unpickle import MARK
 from medtest.systems.files import cached_sha256, file_mistakes, user_path

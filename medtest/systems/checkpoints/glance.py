@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from medtest.errors import MedtestError
-from medtest.systems.archives import check_archive
+from medtest.core.errors import MedtestError
+from medtest.systems.checkpoints.archives import check_archive
 from medtest.systems.checkpoints.checkpoint import COUNTER, entries_of, without_prefixes
 
 MOST_BYTES = 64 << 20

@@ -10,15 +10,15 @@ import cv2
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import Image, Json
-from medtest.errors import MedtestError, Mistake
-from medtest.paths import package_folder
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Image, Json
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.files.paths import package_folder
+from medtest.core.plugins import TRUSTED
 from medtest.systems.base import SystemSettings
 from medtest.systems.checkpoints.checkpoint import what_instead
 from medtest.systems.checkpoints.inputs import INPUTS, InputKind, levels
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
-from medtest.systems.torch_system import TorchSystem
+from medtest.systems.pytorch.torch_system import TorchSystem
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

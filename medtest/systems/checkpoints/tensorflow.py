@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 
 if TYPE_CHECKING:
     from torch import Tensor

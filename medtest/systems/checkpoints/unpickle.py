@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from medtest.errors import MedtestError
-from medtest.systems.archives import check_archive
+from medtest.core.errors import MedtestError
+from medtest.systems.checkpoints.archives import check_archive
 
 DEPTH = 4
 MARK = "medtest-answer: "

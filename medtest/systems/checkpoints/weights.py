@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.errors import MedtestError
-from medtest.files.tensors import facts_of, read_tensors, write_tensors
+from medtest.core.errors import MedtestError
+from medtest.core.files.tensors import facts_of, read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -136,7 +136,7 @@ def load_network(path: Path) -> tuple[nn.Module, WeightsInfo]:
 
 def _described(info: WeightsInfo, path: Path) -> nn.Module:
     """Build the network of a description that may be anybody's."""
-    from medtest.systems import networks
+    from medtest.systems.pytorch import networks
 
     try:
         _check_numbers(info.network)

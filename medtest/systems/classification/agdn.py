@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from medtest.classes import CAPSULE
+from medtest.phantoms.classes import CAPSULE
 from medtest.systems.checkpoints.network import SUFFIXES
 from medtest.systems.classification.network import ClassificationNetwork
-from medtest.systems.torch_system import exactly
+from medtest.systems.pytorch.torch_system import exactly
 
 if TYPE_CHECKING:
     from torch import Tensor

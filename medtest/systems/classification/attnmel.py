@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image
-from medtest.classes import DERMOSCOPY
+from medtest.core.cases import Image
+from medtest.phantoms.classes import DERMOSCOPY
 from medtest.systems.checkpoints.inputs import ATTNMEL, InputKind
 from medtest.systems.classification.crops import middle, stretched
 from medtest.systems.classification.network import ClassificationNetwork, ClassifierSettings
@@ -68,7 +68,7 @@ class AttnMelSystem(ClassificationNetwork):
         return middle(stretched(square, side, side), self._size)
 
     def _official_pixels(self, pixels: Tensor) -> Tensor:
-        from medtest.systems import pixels as of_pixels
+        from medtest.systems.pytorch import pixels as of_pixels
 
         square = of_pixels.middle(pixels, max(1, int(SHARE * min(pixels.shape[2:]))))
         side = round(self._size * RESIZED)

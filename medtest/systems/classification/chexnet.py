@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image
-from medtest.classes import CHEST
+from medtest.core.cases import Image
+from medtest.phantoms.classes import CHEST
 from medtest.systems.base import RawAnswer
 from medtest.systems.classification.crops import middle, shorter_side, ten_crops
 from medtest.systems.classification.network import ClassificationNetwork, ClassifierSettings
-from medtest.systems.torch_system import exactly
+from medtest.systems.pytorch.torch_system import exactly
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -101,7 +101,7 @@ class CheXNetSystem(ClassificationNetwork):
 
     def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
         """Return what the network's sigmoid gets; of ten crops what gives the mean of their probabilities."""
-        from medtest.systems import pixels as of_pixels
+        from medtest.systems.pytorch import pixels as of_pixels
 
         crops = of_pixels.ten_crops(pixels, self._size) if self.crops == TEN else pixels
         logits = exactly(self.forward(self.normalised(crops), self._before_sigmoid))
@@ -114,12 +114,12 @@ class CheXNetSystem(ClassificationNetwork):
         return network.logits(inputs)
 
     def _resized_pixels(self, pixels: Tensor) -> Tensor:
-        from medtest.systems.pixels import shorter_side as resized_pixels
+        from medtest.systems.pytorch.pixels import shorter_side as resized_pixels
 
         return resized_pixels(pixels, round(self._size * RESIZED))
 
     def _official_pixels(self, pixels: Tensor) -> Tensor:
-        from medtest.systems.pixels import middle as middle_pixels
+        from medtest.systems.pytorch.pixels import middle as middle_pixels
 
         return middle_pixels(self._resized_pixels(pixels), self._size)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 
-from medtest.cases import Image
+from medtest.core.cases import Image
 
 Interpolation: TypeAlias = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 _FILTERS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.classes import CAPSULE
+from medtest.phantoms.classes import CAPSULE
 from medtest.systems.classification.network import ClassificationNetwork
 
 if TYPE_CHECKING:

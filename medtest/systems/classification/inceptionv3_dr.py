@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from medtest.classes import FUNDUS
+from medtest.phantoms.classes import FUNDUS
 from medtest.systems.checkpoints.network import SUFFIXES
 from medtest.systems.classification.network import ClassificationNetwork
 

@@ -1,6 +1,7 @@
 """What the classification networks of medtest share: how images become inputs, and outputs answers.
 
-Two ways say how an image becomes an input, ``input`` in the settings; ``auto`` chooses (:mod:`medtest.systems.field`):
+Two ways say how an image becomes an input, ``input`` in the settings; ``auto`` chooses
+(:mod:`medtest.systems.pytorch.field`):
 
 - ``official``: exactly as the network's authors test it, from the image as it comes. What that is stands in each class.
 - ``as_is``: the image is the input. It is not cropped, and resized only where the network cannot take its size; it is
@@ -18,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Classes, Image
-from medtest.errors import MedtestError, Mistake
-from medtest.plugins import STATED
+from medtest.core.cases import Classes, Image
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.plugins import STATED
 from medtest.systems.base import LabelAnswer, RawAnswer
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
 from medtest.systems.classification.crops import stretched
-from medtest.systems.field import CroppingSystem, Input
 from medtest.systems.files import user_path
+from medtest.systems.pytorch.field import CroppingSystem, Input
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -162,13 +163,13 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
 
     def _official_pixels(self, pixels: Tensor) -> Tensor:
         """Do to pixels what :meth:`_official` does to an image."""
-        from medtest.systems.pixels import resized
+        from medtest.systems.pytorch.pixels import resized
 
         return resized(pixels, (self._size, self._size))
 
     def _as_is_pixels(self, pixels: Tensor) -> Tensor:
         """Do to pixels what :meth:`_as_is` does to an image."""
-        from medtest.systems.pixels import resized
+        from medtest.systems.pytorch.pixels import resized
 
         kept = self._keeps(int(pixels.shape[2]), int(pixels.shape[3]))
         return pixels if kept else resized(pixels, (self._size, self._size))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from medtest.api.request import CallState, Outcome, Source
-from medtest.cases import PictureOutput, Prompt
-from medtest.errors import MedtestError
-from medtest.systems.asking import Asked, Asking, AskingSystem
+from medtest.api.calls.request import CallState, Outcome, Source
+from medtest.core.cases import PictureOutput, Prompt
+from medtest.core.errors import MedtestError
+from medtest.systems.answering.asking import Asked, Asking, AskingSystem
 
 TASK = "depiction"
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from medtest.cases import Json
-from medtest.systems.asking import Asking
+from medtest.core.cases import Json
+from medtest.systems.answering.asking import Asking
 from medtest.systems.pictures.base import prompt_of
 from medtest.systems.pictures.service import DrawingService, DrawingSettings
 

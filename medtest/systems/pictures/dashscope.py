@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from medtest.cases import Json
+from medtest.core.cases import Json
 from medtest.systems.pictures.service import DrawingService, DrawingSettings
 
 _KINDS = {"prompt": "dashscope", "messages": "dashscope_messages"}

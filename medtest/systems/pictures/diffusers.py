@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import Image, Json
-from medtest.errors import MedtestError, Mistake
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Image, Json
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.libraries.hub_folder import read_json
 from medtest.systems.adapters.libraries.huggingface_folder import offline
-from medtest.systems.asking import Asking
+from medtest.systems.answering.asking import Asking
 from medtest.systems.base import SystemSettings
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
 from medtest.systems.pictures.base import prompt_of

@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from medtest.api.drawn.store import pixels_of
-from medtest.cases import Image, Json
-from medtest.errors import MedtestError, Mistake
-from medtest.files.images import BadFileError, read_bytes
-from medtest.files.walk import files_below, named_below
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Image, Json
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.files.images import BadFileError, read_bytes
+from medtest.core.files.walk import files_below, named_below
+from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.folders.predictions import file_of
-from medtest.systems.asking import Asking
+from medtest.systems.answering.asking import Asking
 from medtest.systems.base import SystemSettings
 from medtest.systems.files import cached_sha256, file_mistakes, folder_mistakes, folder_sha256, user_path
 from medtest.systems.pictures.base import prompt_of

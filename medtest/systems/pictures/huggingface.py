@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from medtest.cases import Json
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Json
+from medtest.core.plugins import TRUSTED
 from medtest.systems.pictures.service import DrawingService, DrawingSettings
 
 

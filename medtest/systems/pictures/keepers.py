@@ -10,9 +10,9 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from medtest.api.calls.request import CallState
 from medtest.api.drawn.store import KeptPicture
-from medtest.api.request import CallState
-from medtest.errors import OutputProblem
+from medtest.core.errors import OutputProblem
 
 _FIRST = 48
 """Pictures that are kept without further processes: their start would take longer."""

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 from medtest.api.drawn.kept import KeptPictures
 from medtest.api.drawn.store import is_blank
 from medtest.api.redact import reason_of
-from medtest.cases import Image, PictureOutput, image_sha256
-from medtest.errors import MedtestError, OutputProblem
-from medtest.records import PICTURES
-from medtest.systems.asking import Asked, Asking, BudgetLimits
+from medtest.core.cases import Image, PictureOutput, image_sha256
+from medtest.core.errors import MedtestError, OutputProblem
+from medtest.core.records import PICTURES
+from medtest.systems.answering.asking import Asked, Asking, BudgetLimits
 from medtest.systems.pictures.base import DrawingSystem, prompt_of
 
 BLANK = "the picture is of one colour"

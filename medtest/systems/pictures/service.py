@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from medtest.api.cache import CacheMode
-from medtest.api.client import Caller, Endpoint
+from medtest.api.calls.client import Caller, Endpoint
+from medtest.api.calls.request import Outcome, Parameters, Request
 from medtest.api.drawn.kept import KeptPictures
-from medtest.api.request import Outcome, Parameters, Request
+from medtest.api.store.cache import CacheMode
 from medtest.api.wire import wire_of
-from medtest.cases import Json
-from medtest.plugins import TRUSTED
-from medtest.records import PICTURES
-from medtest.systems.api_system import ApiSystem, EndpointSettings
-from medtest.systems.asking import Asked, Asking
+from medtest.core.cases import Json
+from medtest.core.plugins import TRUSTED
+from medtest.core.records import PICTURES
+from medtest.systems.answering.api_system import ApiSystem, EndpointSettings
+from medtest.systems.answering.asking import Asked, Asking
 from medtest.systems.pictures.base import DrawingSystem, depicted, prompt_of
 from medtest.systems.pictures.keepers import Keepers
 

@@ -9,17 +9,17 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from medtest.api.calls.request import Request
 from medtest.api.faulty.faults import Faults
-from medtest.api.request import Request
-from medtest.cases import Json
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Json
+from medtest.core.plugins import TRUSTED
 from medtest.simlab.config import MODEL, SESSION_DOOR, Config
 from medtest.simlab.drawing import REVISION
 from medtest.simlab.drawing.defects import DrawingDefects
-from medtest.systems.asking import Asking
+from medtest.systems.answering.asking import Asking
+from medtest.systems.answering.simulated import RATE, FaultSettings, SimulatedServer, kept_faults
 from medtest.systems.pictures.openai_images import OpenAIImages, OpenAIImagesSettings
 from medtest.systems.pictures.service import PicturePrices
-from medtest.systems.simulated import RATE, FaultSettings, SimulatedServer, kept_faults
 
 _Defect = Literal[
     "entities_dropped",

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import create_model
 
-from medtest.cases import Address, Image, ImageSpec
-from medtest.systems.algorithm import Algorithm
+from medtest.core.cases import Address, Image, ImageSpec
 from medtest.systems.base import RawAnswer, SystemSettings
+from medtest.systems.restoration.algorithm import Algorithm
 
 WHITE = 255.0
 """Filters work in the grey levels of an 8-bit picture, in which their parameters are published."""

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from pydantic import Field as Setting
 
-from medtest.errors import Mistake
+from medtest.core.errors import Mistake
 from medtest.systems.restoration.base import ImageFilter
 from medtest.systems.restoration.grid import Field
 

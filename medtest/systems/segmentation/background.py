@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Image, ImageSpec
-from medtest.errors import BadOutput
+from medtest.core.cases import Image, ImageSpec
+from medtest.core.errors import BadOutput
 from medtest.systems.base import SystemSettings
 from medtest.systems.restoration.base import to_levels
 from medtest.systems.segmentation.segmenter import Segmenter

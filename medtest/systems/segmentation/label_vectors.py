@@ -24,7 +24,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.systems.segmentation.pieces import read_pieces, split_word
 
 ORDER = ("one", "multiple", "small", "medium", "large")

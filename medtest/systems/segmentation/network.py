@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Image, Probability
+from medtest.core.cases import Image, Probability
+from medtest.core.tasks.border import CUT, resize_probability
 from medtest.systems.base import RawAnswer
-from medtest.systems.border import CUT, resize_probability
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
-from medtest.systems.torch_system import exactly
+from medtest.systems.pytorch.torch_system import exactly
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -111,7 +111,7 @@ class SegmentationNetwork(CheckpointNetwork):
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels at the side the network takes, as the protocol says."""
-        from medtest.systems.pixels import Filter, resized
+        from medtest.systems.pytorch.pixels import Filter, resized
 
         official: Filter = "bilinear" if self.published_resize == "pillow" else "linear"
         how: Filter = "area" if self.protocol == "common" else official
@@ -119,7 +119,7 @@ class SegmentationNetwork(CheckpointNetwork):
 
     def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
         """Return logits whose sigmoid is the probability map at the images' size; see the base class."""
-        from medtest.systems.pixels import at_half, resized_map
+        from medtest.systems.pytorch.pixels import at_half, resized_map
 
         logits = self.scores(self.forward(self.normalised(pixels)))
         if self.protocol == "official":

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from medtest.systems.protobuf import fields
+from medtest.systems.checkpoints.protobuf import fields
 
 MAX_BYTES = 100_000_000
 

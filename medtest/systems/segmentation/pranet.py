@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from medtest.cases import Probability
+from medtest.core.cases import Probability
 from medtest.systems.segmentation.network import SegmentationNetwork
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class PraNetSystem(SegmentationNetwork):
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
         from torch.nn import functional
 
-        from medtest.systems.pixels import log_odds
+        from medtest.systems.pytorch.pixels import log_odds
 
         share = functional.interpolate(logits, size=shape, mode="bilinear", align_corners=False)[:, 0].sigmoid()
         low, high = share.amin(dim=(1, 2), keepdim=True), share.amax(dim=(1, 2), keepdim=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from medtest.cases import Probability
+from medtest.core.cases import Probability
 from medtest.systems.segmentation.network import SegmentationNetwork
 
 if TYPE_CHECKING:

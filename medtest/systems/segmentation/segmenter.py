@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Image, ImageSpec
-from medtest.systems.algorithm import Algorithm
+from medtest.core.cases import Address, Image, ImageSpec
 from medtest.systems.base import RawAnswer
+from medtest.systems.restoration.algorithm import Algorithm
 
 
 class Segmenter(Algorithm):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from medtest.cases import Probability
-from medtest.errors import MedtestError
+from medtest.core.cases import Probability
+from medtest.core.errors import MedtestError
 from medtest.systems.files import user_path
 from medtest.systems.segmentation.network import SegmentationNetwork
 
@@ -59,7 +59,7 @@ class SSFormerSystem(SegmentationNetwork):
         import torch
         from torch.nn import functional
 
-        from medtest.systems.pixels import log_odds
+        from medtest.systems.pytorch.pixels import log_odds
 
         both = torch.cat([logits.sigmoid(), (-logits).sigmoid()], dim=1)
         share, rest = functional.interpolate(both, size=shape, mode="bilinear", align_corners=False).unbind(1)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import Json, Probability
-from medtest.errors import MedtestError, Mistake
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Json, Probability
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.plugins import TRUSTED
 from medtest.systems.files import file_mistakes, user_path
 from medtest.systems.segmentation.label_vectors import ORDER, read_label_vectors, vectors_sha256
 from medtest.systems.segmentation.network import SegmentationNetwork, SegmentationSettings
@@ -120,7 +120,7 @@ class TGANetSystem(SegmentationNetwork):
         return (batch, words.expand(batch.shape[0], len(ORDER), -1))
 
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
-        from medtest.systems.pixels import resized_map
+        from medtest.systems.pytorch.pixels import resized_map
 
         return resized_map(logits[:, 0], shape)
 

@@ -1,9 +1,9 @@
 """The oracle of answers in words: did the model's own answer flip, and was it right?
 
-An answer's words are typed (:mod:`medtest.vqa.answers`): a value with the place in the text that it rests on, "not
-relevant", a refusal, or unparsed. What a relation may do to it says the matrix question × relation
-(:mod:`medtest.vqa.matrix`), which a suite may override. A refusal or content filter of the server is a refusal
-whatever the words; an answer that was cut off or malformed counts as unparsed.
+An answer's words are typed (:mod:`medtest.language.questions.answers`): a value with the place in the text that it
+rests on, "not relevant", a refusal, or unparsed. What a relation may do to it says the matrix question × relation
+(:mod:`medtest.language.questions.matrix`), which a suite may override. A refusal or content filter of the server is a
+refusal whatever the words; an answer that was cut off or malformed counts as unparsed.
 
 Scores of a case, each against the truth and, as ``self_…``, against the model's own answer to the source:
 
@@ -27,11 +27,20 @@ from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from medtest.cases import SOURCE, AnswerOutput, Ask, Effect, Json, Output, PreparedSeed, Verdict
-from medtest.errors import Mistake, UserMistakes, nearest_name
-from medtest.oracles import criteria
-from medtest.oracles.base import Oracle
-from medtest.plugins import PartSettings
+from medtest.core.cases import SOURCE, AnswerOutput, Ask, Effect, Json, Output, PreparedSeed, Verdict
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.oracles import criteria
+from medtest.core.oracles.base import Oracle
+from medtest.core.plugins import PartSettings
+from medtest.core.records import ANSWER_FACTORS
+from medtest.language.questions.answers.values.answer import Answer, State
+from medtest.language.questions.expectations import Inserted
+from medtest.language.questions.inserted import inserted_of
+from medtest.language.questions.judging import Judged, judge, said, wanted_text
+from medtest.language.questions.matrix import Expectation, Matrix, Rule, expectation, overridden, own_questions, stated
+from medtest.language.questions.questions import Question, by_name, question_of_ask
+from medtest.language.questions.values import Kind, read_value
+from medtest.language.questions.wording import MOST_WORDS, NOT_RELEVANT
 from medtest.readers.typed import (
     ANSWERED,
     MOST_EVIDENCE,
@@ -41,15 +50,6 @@ from medtest.readers.typed import (
     stage_of,
     truth_of,
 )
-from medtest.records import ANSWER_FACTORS
-from medtest.vqa.answers.answer import Answer, State
-from medtest.vqa.expectations import Inserted
-from medtest.vqa.inserted import inserted_of
-from medtest.vqa.judging import Judged, judge, said, wanted_text
-from medtest.vqa.matrix import Expectation, Matrix, Rule, expectation, overridden, own_questions, stated
-from medtest.vqa.questions import Question, by_name, question_of_ask
-from medtest.vqa.values import Kind, read_value
-from medtest.vqa.wording import MOST_WORDS, NOT_RELEVANT
 
 _MOST_KEPT = 50_000
 _DECIDE = (

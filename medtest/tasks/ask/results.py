@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from medtest.core.tasks.results import TaskPage, TaskResults
 from medtest.readers.base import Readings
 from medtest.report.charts.heat import percent, rows_of
-from medtest.report.material import Material
+from medtest.report.pages.material import Material
+from medtest.report.pages.words import counted
 from medtest.report.replayed import PictureKind, ReplayedPicture
-from medtest.report.words import counted
 from medtest.results.cube.axes import ALL, OVERALL
-from medtest.results.pivot import marked
+from medtest.results.rates.pivot import marked
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.report.accuracy import average_words, hidden_words, the_average
 from medtest.tasks.ask.report.page import answers, floor_words, seconds_words
 from medtest.tasks.ask.report.sheets import SHEETS, sheet_pictures
 from medtest.tasks.ask.tables.readings import judged_table
 from medtest.tasks.ask.tables.results import AnswerTables
-from medtest.tasks.results import TaskPage, TaskResults
 
 if TYPE_CHECKING:
     import pandas as pd

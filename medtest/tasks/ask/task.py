@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from medtest.cases import AnswerOutput, Output, PreparedSeed
-from medtest.errors import BadOutput
+from medtest.core.cases import AnswerOutput, Output, PreparedSeed
+from medtest.core.errors import BadOutput
+from medtest.core.tasks.base import AskedSystem, Case, Panel, Panels, SystemInput, Task
+from medtest.core.tasks.results import TaskResults
 from medtest.preparation.factors import picture_factors
 from medtest.tasks.ask.words import COLUMNS, READ_TABLE, Words, words_of
-from medtest.tasks.base import AskedSystem, Case, Panel, Panels, SystemInput, Task
-from medtest.tasks.results import TaskResults
 
 
 class AskTask(Task):
-    """Systems draw questions from a stream and yield answers, see :mod:`medtest.systems.asking`.
+    """Systems draw questions from a stream and yield answers, see :mod:`medtest.systems.answering.asking`.
 
     Nothing is kept beside the records: they hold an answer's words, which a later revision reads again.
     """

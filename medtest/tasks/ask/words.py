@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from medtest.records import text_in
-from medtest.vqa.wording import plain_value
+from medtest.core.records import text_in
+from medtest.language.questions.wording import plain_value
 
 COLUMNS: tuple[str, ...] = (
     "question",

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Classes, LabelOutput
-from medtest.classes import in_words_of, places
-from medtest.errors import BadOutput, OtherClasses, nearest_name
+from medtest.core.cases import Classes, LabelOutput
+from medtest.core.errors import BadOutput, OtherClasses, nearest_name
+from medtest.core.tasks.border import CUT, SLACK, as_array, check_mask
+from medtest.phantoms.classes import in_words_of, places
 from medtest.systems.base import LabelAnswer
-from medtest.systems.border import CUT, SLACK, as_array, check_mask
 
 SUM_SLACK = 1e-3
 """How far the probabilities of exclusive classes may sum from 1."""

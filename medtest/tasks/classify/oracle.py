@@ -26,11 +26,11 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import Classes, Effect, LabelOutput, Output, PreparedSeed, Probability
-from medtest.oracles.base import Oracle
-from medtest.oracles.moves import moved_mask
-from medtest.plugins import STATED, PartSettings
-from medtest.records import LABEL_FACTORS
+from medtest.core.cases import Classes, Effect, LabelOutput, Output, PreparedSeed, Probability
+from medtest.core.oracles.base import Oracle
+from medtest.core.oracles.moves import moved_mask
+from medtest.core.plugins import STATED, PartSettings
+from medtest.core.records import LABEL_FACTORS
 from medtest.tasks.segment.oracle import overlap
 
 JOINT = "|"

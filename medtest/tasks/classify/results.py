@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.cases import Classes
+from medtest.core.cases import Classes
+from medtest.core.tasks.results import TaskPage, TaskResults
 from medtest.report.charts.heat import percent, rows_of
-from medtest.report.material import Material
+from medtest.report.pages.material import Material
 from medtest.report.replayed import PictureKind, ReplayedPicture
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.tasks.classify.report.film_strips import FILMS, film_pictures
 from medtest.tasks.classify.report.page import label_page, shown_films
 from medtest.tasks.classify.tables.flips import AUTO
 from medtest.tasks.classify.tables.results import LabelTables
-from medtest.tasks.results import TaskPage, TaskResults
 
 if TYPE_CHECKING:
     import pandas as pd

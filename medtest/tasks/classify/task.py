@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Classes, LabelOutput, Output, PreparedSeed
-from medtest.errors import BadOutput, MedtestError
-from medtest.files.arrays import packed, unpacked
+from medtest.core.cases import Classes, LabelOutput, Output, PreparedSeed
+from medtest.core.errors import BadOutput, MedtestError
+from medtest.core.files.arrays import packed, unpacked
+from medtest.core.tasks.base import AskedSystem, Case, CaseAnswer, Panels, SystemInput, Task
+from medtest.core.tasks.border import CUT
+from medtest.core.tasks.results import Graded, TaskResults
 from medtest.preparation.factors import picture_factors
-from medtest.systems.border import CUT
-from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panels, SystemInput, Task
 from medtest.tasks.classify.border import check_label, classes_misfit
 from medtest.tasks.classify.words import FLIPS, expected_words, label_words
-from medtest.tasks.results import Graded, TaskResults
 from medtest.tasks.segment.kept import mask_arrays, mask_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ClassifyTask(Task):
         """Return the answer in the seeds' classes.
 
         Raises:
-            BadOutput: It is none; :class:`medtest.errors.OtherClasses` where it is of another number of classes.
+            BadOutput: It is none; :class:`medtest.core.errors.OtherClasses` where it is of another number of classes.
         """
         if shown.classes is None:
             raise BadOutput("was asked for a label of a seed that has no classes")
@@ -164,7 +164,7 @@ class ClassifyTask(Task):
 
     def differences(self, sides: Mapping[str, Any], place: Any) -> Iterable[tuple[Any, Sequence[Any]]]:
         """Yield flips from frame to frame, by type."""
-        from medtest.tasks.classify.tables.differences import flip_differences
+        from medtest.tasks.classify.differences import flip_differences
 
         return flip_differences(sides, place)
 

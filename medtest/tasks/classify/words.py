@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from medtest.cases import LabelOutput, PreparedSeed
-from medtest.tasks.base import CaseAnswer
+from medtest.core.cases import LabelOutput, PreparedSeed
+from medtest.core.tasks.base import CaseAnswer
 
 FLIPS = "flips"
 """The measure of flips from frame to frame, in which systems are compared."""

@@ -1,8 +1,8 @@
 """The oracle of pictures that are drawn from prompts: is what a picture shows what the change of the prompt made true?
 
-What a picture shows says the suite's reader (a :class:`medtest.scenes.Scene`); what a prompt says is its pool; what a
-relation did is the difference of two pools. Nothing is parsed here, and everything stands in the record: the same
-record is judged by other rules, or as another reader sees the pictures, without asking anybody.
+What a picture shows says the suite's reader (a :class:`medtest.core.scenes.Scene`); what a prompt says is its pool;
+what a relation did is the difference of two pools. Nothing is parsed here, and everything stands in the record: the
+same record is judged by other rules, or as another reader sees the pictures, without asking anybody.
 
 Scores of a case are 1 or 0, or None where nothing can be told: ``entities``, ``relations``, ``attributes``,
 ``counts``, and ``whole`` of all of them, against the truth (the case's own pool) and as ``self_…`` against the source's
@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from medtest.cases import SOURCE, Effect, Json, Output, PictureOutput, PreparedSeed, Verdict
-from medtest.errors import Mistake
-from medtest.oracles import criteria
-from medtest.oracles.base import Oracle
-from medtest.plugins import PartSettings
+from medtest.core.cases import SOURCE, Effect, Json, Output, PictureOutput, PreparedSeed, Verdict
+from medtest.core.errors import Mistake
+from medtest.core.oracles import criteria
+from medtest.core.oracles.base import Oracle
+from medtest.core.plugins import PartSettings
+from medtest.core.scenes import Scene, dumped
 from medtest.results.fidelity.settings import FigureSettings
-from medtest.scenes import Scene, dumped
 from medtest.tasks.depict.rules import KINDS, JudgedPair, against_source, against_truth
 from medtest.tasks.depict.views import NO_CHANGE, PoolChange, Said, SceneLook, change_of, look_of, said_of
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from medtest.core.tasks.results import TaskPage, TaskResults
 from medtest.report.charts.heat import percent, rows_of
-from medtest.report.material import Material
+from medtest.report.pages.material import Material
 from medtest.results.columns import seeds_of
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.fidelity.tables import PictureTables
@@ -15,7 +16,6 @@ from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.report.page import depict_page, reader_words
 from medtest.tasks.depict.rules import STRICT
 from medtest.tasks.depict.tables.results import DepictTables
-from medtest.tasks.results import TaskPage, TaskResults
 
 if TYPE_CHECKING:
     import pandas as pd

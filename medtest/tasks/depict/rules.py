@@ -18,8 +18,8 @@ Against ``truth`` a picture is held against its own prompt's pool, whatever the 
 as many as said where a number is, with the attributes and in the relations that are said, and what the change removed
 is not.
 
-What a reader cannot tell (:class:`medtest.scenes.Tells`) leaves both sides. Where a change lies on it, nothing is known
-of what it did, and the case is not judged.
+What a reader cannot tell (:class:`medtest.core.scenes.Tells`) leaves both sides. Where a change lies on it, nothing is
+known of what it did, and the case is not judged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from medtest.scenes import NamedTriple
+from medtest.core.scenes import NamedTriple
 from medtest.tasks.depict.told import (
     change_told,
     entities_told,

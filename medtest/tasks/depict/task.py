@@ -6,18 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from medtest.cases import Address, Output, PictureOutput, PreparedSeed, Prompt
-from medtest.errors import BadOutput
-from medtest.scenes import Pool, Scene, Tells
-from medtest.tasks.base import PROMPT, AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
+from medtest.core.cases import Address, Output, PictureOutput, PreparedSeed, Prompt
+from medtest.core.errors import BadOutput
+from medtest.core.scenes import Pool, Scene, Tells
+from medtest.core.tasks.base import PROMPT, AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
+from medtest.core.tasks.results import TaskResults
 from medtest.tasks.depict.words import COLUMNS, Words, words_of
-from medtest.tasks.results import TaskResults
 
 _MOST_PROMPT = 60
 
 
 class DepictTask(Task):
-    """Systems draw prompts from a stream and yield pictures, see :mod:`medtest.systems.asking`.
+    """Systems draw prompts from a stream and yield pictures, see :mod:`medtest.systems.answering.asking`.
 
     Nothing is kept beside records and pictures: records hold the scene that was seen, which a later revision judges.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from medtest.scenes import Tells
+from medtest.core.scenes import Tells
 from medtest.tasks.depict.views import PoolChange, Said, SceneLook
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from medtest.scenes import NamedTriple, Pool, Scene, Tells
+from medtest.core.scenes import NamedTriple, Pool, Scene, Tells
 
 SAME, EXCHANGE, REMOVAL, ADDITION = "same", "exchange", "removal", "addition"
 EXCHANGE_REMOVAL, EXCHANGE_ADDITION = "exchange and removal", "exchange and addition"
@@ -124,7 +124,7 @@ class PoolChange:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> PoolChange:
-        """Return a change of the data of an effect (:func:`medtest.scenes.difference`); empty for no effect."""
+        """Return a change of the data of an effect (:func:`medtest.core.scenes.difference`); empty for no effect."""
         removed, added = data.get("removed") or {}, data.get("added") or {}
         return cls(
             removed=Counter(removed.get("entities", ())),

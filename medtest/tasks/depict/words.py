@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from medtest.records import text_in
-from medtest.scenes import NamedTriple
+from medtest.core.records import text_in
+from medtest.core.scenes import NamedTriple
 from medtest.tasks.depict.rules import PAPER, RELEASED, STRICT, Broken, against_source, against_truth
 from medtest.tasks.depict.views import PoolChange, SceneLook, change_of, look_of, said_of
 

@@ -17,9 +17,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Effect, Output, PreparedSeed, RegionOutput
-from medtest.oracles.base import Oracle
-from medtest.plugins import PartSettings
+from medtest.core.cases import Effect, Output, PreparedSeed, RegionOutput
+from medtest.core.oracles.base import Oracle
+from medtest.core.plugins import PartSettings
 from medtest.tasks.restore.oracle import SeriesSettings
 
 

@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image, Mask, Output, PreparedSeed, RegionOutput, Seed
-from medtest.errors import MedtestError
-from medtest.files.arrays import packed, unpacked
-from medtest.tasks.base import AskedSystem, SystemInput
-from medtest.tasks.series import SeriesTask
-from medtest.tasks.series_border import check_region
+from medtest.core.cases import Image, Mask, Output, PreparedSeed, RegionOutput, Seed
+from medtest.core.errors import MedtestError
+from medtest.core.files.arrays import packed, unpacked
+from medtest.core.tasks.base import AskedSystem, SystemInput
+from medtest.core.tasks.series import SeriesTask
+from medtest.core.tasks.series_border import check_region
 
 
 class RegionTask(SeriesTask):
-    """Systems answer with a region of the image's spatial shape, see :mod:`medtest.tasks.series_border`."""
+    """Systems answer with a region of the image's spatial shape, see :mod:`medtest.core.tasks.series_border`."""
 
     name: ClassVar[str] = "region"
     output: ClassVar[type[Output]] = RegionOutput

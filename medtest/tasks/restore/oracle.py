@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Effect, Image, ImageOutput, ImageSpec, Output, PreparedSeed
-from medtest.oracles.base import Oracle
-from medtest.plugins import PartSettings
+from medtest.core.cases import Effect, Image, ImageOutput, ImageSpec, Output, PreparedSeed
+from medtest.core.oracles.base import Oracle
+from medtest.core.plugins import PartSettings
 
 PSNR_LIMIT = 100.0
 """Decibels given to answers that are (nearly) the clean image itself; rounding to 8 bits alone costs 58.9 dB."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from medtest.cases import Image, ImageOutput, Mask, Output, PreparedSeed, Seed
-from medtest.errors import MedtestError
-from medtest.files.arrays import packed, unpacked
-from medtest.tasks.base import AskedSystem, FlatView, SystemInput
-from medtest.tasks.series import SeriesTask
-from medtest.tasks.series_border import check_image
+from medtest.core.cases import Image, ImageOutput, Mask, Output, PreparedSeed, Seed
+from medtest.core.errors import MedtestError
+from medtest.core.files.arrays import packed, unpacked
+from medtest.core.tasks.base import AskedSystem, FlatView, SystemInput
+from medtest.core.tasks.series import SeriesTask
+from medtest.core.tasks.series_border import check_image
 
 MOST_BYTES = 4 << 20
 """Bytes of an image in memory up to which it is kept in every run; larger ones, volumes mostly, need ``maps``."""
 
 
 class RestoreTask(SeriesTask):
-    """Systems answer with an image of the input's shape, see :mod:`medtest.tasks.series_border`."""
+    """Systems answer with an image of the input's shape, see :mod:`medtest.core.tasks.series_border`."""
 
     name: ClassVar[str] = "image"
     output: ClassVar[type[Output]] = ImageOutput

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import MaskOutput, PreparedSeed
-from medtest.errors import MedtestError
-from medtest.systems.border import resize_probability
+from medtest.core.cases import MaskOutput, PreparedSeed
+from medtest.core.errors import MedtestError
+from medtest.core.tasks.border import resize_probability
 from medtest.tasks.segment.oracle import levels
 
 _MASK, _MAP = "mask", "map"

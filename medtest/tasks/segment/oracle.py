@@ -25,9 +25,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Effect, Mask, MaskOutput, Output, PreparedSeed, Probability
-from medtest.oracles.base import Oracle
-from medtest.oracles.moves import move_mask, moved_mask
+from medtest.core.cases import Effect, Mask, MaskOutput, Output, PreparedSeed, Probability
+from medtest.core.oracles.base import Oracle
+from medtest.core.oracles.moves import move_mask, moved_mask
 
 HIT_FRACTION = 0.1
 """A lesion counts as found when at least this fraction of its pixels is predicted."""

@@ -7,17 +7,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Effect, Image, Mask, MaskOutput, Output, PreparedSeed
-from medtest.files.arrays import packed, unpacked
+from medtest.core.cases import Effect, Image, Mask, MaskOutput, Output, PreparedSeed
+from medtest.core.files.arrays import packed, unpacked
+from medtest.core.tasks.base import AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
+from medtest.core.tasks.border import CUT, check_mask
+from medtest.core.tasks.results import Graded
 from medtest.preparation.factors import lesion_factors
-from medtest.systems.border import CUT, check_mask
-from medtest.tasks.base import AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
-from medtest.tasks.results import Graded
 from medtest.tasks.segment.kept import mask_arrays, mask_of
 
 
 class SegmentTask(Task):
-    """Systems answer with a map of the picture, see :mod:`medtest.systems.border`."""
+    """Systems answer with a map of the picture, see :mod:`medtest.core.tasks.border`."""
 
     name: ClassVar[str] = "mask"
     output: ClassVar[type[Output]] = MaskOutput

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from medtest.training.classification.cases import LabelledSet, Pixels
 from medtest.training.classification.changes import centred, changed
 from medtest.training.classification.recipe import ClassifierRecipe
-from medtest.training.order import case_at
+from medtest.training.engine.order import case_at
 
 _CHANGES = 1
 _STEP = 32

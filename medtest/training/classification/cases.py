@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Classes, Image, Mask, PreparedSeed
-from medtest.errors import MedtestError
+from medtest.core.cases import Classes, Image, Mask, PreparedSeed
+from medtest.core.errors import MedtestError
 
 Pixels = NDArray[np.uint8]
 _FACTS = "cases.json"

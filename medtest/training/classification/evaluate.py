@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address
-from medtest.errors import MedtestError
+from medtest.core.cases import Address
+from medtest.core.errors import MedtestError
 from medtest.systems.base import LabelAnswer, Missing, System
 from medtest.training.classification.cases import maker, squared
 from medtest.training.classification.families import ClassifierFamily, kind_of

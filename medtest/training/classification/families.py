@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from medtest.cases import Classes
-from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
-from medtest.errors import Mistake, nearest_name
+from medtest.core.cases import Classes
+from medtest.core.errors import Mistake, nearest_name
+from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -153,7 +153,7 @@ def norm_of(how: Losses, network: nn.Module) -> Callable[[], Tensor] | None:
     """Return what gives the weighted L1 norm of a network's parameters; None where the recipe has none."""
     if how.l1 <= 0:
         return None
-    from medtest.training.classification.losses_inception import l1_norm
+    from medtest.training.classification.losses.inception import l1_norm
 
     return lambda: how.l1 * l1_norm(network.parameters())
 
@@ -162,7 +162,7 @@ def _loss(family: str, how: Losses, shares: Tensor | None) -> StepLoss:
     from torch.nn import functional
 
     if family == "attnmel":
-        from medtest.training.classification.losses_attnmel import attnmel_loss
+        from medtest.training.classification.losses.attnmel import attnmel_loss
 
         def attnmel(outputs: Any, truth: Tensor, masks: Tensor | None, known: Tensor | None) -> Tensor:
             # The attention is compared with masks only where every case of the batch has one.
@@ -171,21 +171,21 @@ def _loss(family: str, how: Losses, shares: Tensor | None) -> StepLoss:
 
         return attnmel
     if family == "chexnet":
-        from medtest.training.classification.losses_chexnet import findings_loss
+        from medtest.training.classification.losses.chexnet import findings_loss
 
         return lambda outputs, truth, masks, known: findings_loss(outputs, truth, shares if how.weighted else None)
     if family == "inceptionv3_dr":
-        from medtest.training.classification.losses_inception import inception_loss
+        from medtest.training.classification.losses.inception import inception_loss
 
         return lambda outputs, truth, masks, known: inception_loss(outputs, truth)
     if family == "agdn":
-        from medtest.training.classification.losses_agdn import agdn_loss
+        from medtest.training.classification.losses.agdn import agdn_loss
 
         return lambda outputs, truth, masks, known: agdn_loss(
             outputs, truth, smoothing=how.smoothing, deformation=how.deformation
         )
     if family == "dsinet":
-        from medtest.training.classification.losses_dsinet import dsinet_loss
+        from medtest.training.classification.losses.dsinet import dsinet_loss
 
         def dsinet(outputs: Any, truth: Tensor, masks: Tensor | None, known: Tensor | None) -> Tensor:
             if masks is None or known is None:

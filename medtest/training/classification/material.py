@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Classes, SeedRef
-from medtest.errors import MedtestError
-from medtest.plugins import part
-from medtest.probes import Need
-from medtest.runner.crafted_runs import crafted_facts
+from medtest.core.cases import Address, Classes, SeedRef
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import part
+from medtest.core.probes import Need
+from medtest.runner.replaying.crafted_runs import crafted_facts
 from medtest.runner.units.parts import Parts
 from medtest.suite.digest import digest_of
 from medtest.suite.model import PartPlan, Suite

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from medtest.training.options import TrainingOptions
-from medtest.training.recipe_files import typed_changes
+from medtest.training.settings.options import TrainingOptions
+from medtest.training.settings.recipe_files import typed_changes
 
 
 class ClassificationOptions(TrainingOptions):

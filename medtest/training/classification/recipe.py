@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from medtest.training.defences.defence import Defence
-from medtest.training.recipe import Recipe, RecipeTable, Validation
-from medtest.training.recipe_files import load_file, names_in
+from medtest.training.settings.recipe import Recipe, RecipeTable, Validation
+from medtest.training.settings.recipe_files import load_file, names_in
 
 FOLDER = Path(__file__).parent / "recipes"
 
@@ -142,5 +142,5 @@ def recipe_names() -> tuple[str, ...]:
 
 
 def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> ClassifierRecipe:
-    """Return a recipe of classifiers; see :func:`medtest.training.recipe_files.load_file`."""
+    """Return a recipe of classifiers; see :func:`medtest.training.settings.recipe_files.load_file`."""
     return load_file(ClassifierRecipe, FOLDER, name, changes)

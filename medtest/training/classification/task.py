@@ -14,12 +14,12 @@ from medtest.systems.checkpoints.inputs import INPUTS
 from medtest.training.classification.batches import LabelledBatch, LabelledBatches, shown_cases
 from medtest.training.classification.cases import LabelledSet
 from medtest.training.classification.families import logits_of, loss_of, norm_of
-from medtest.training.classification.losses_chexnet import positive_shares
+from medtest.training.classification.losses.chexnet import positive_shares
 from medtest.training.classification.recipe import ClassifierRecipe
 from medtest.training.classification.scores import accuracy, cross_entropy, mean_area
 from medtest.training.defences.step import DefendedLoss, attacked_images, check_labels, floor_of
-from medtest.training.precision import autocast, in_float32
-from medtest.training.trainer import Evaluation, Loss, Training, Writer
+from medtest.training.engine.precision import autocast, in_float32
+from medtest.training.engine.trainer import Evaluation, Loss, Training, Writer
 
 if TYPE_CHECKING:
     from torch import nn

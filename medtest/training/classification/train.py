@@ -8,16 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.errors import MedtestError, Mistake
+from medtest.core.errors import MedtestError, Mistake
 from medtest.training.classification.cases import LabelledCase, LabelledSet, held_out, keep, phantom_cases, seed_cases
 from medtest.training.classification.families import ClassifierFamily, kind_of
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.classification.recipe import load_recipe
 
 if TYPE_CHECKING:
-    from medtest.cases import Classes
+    from medtest.core.cases import Classes
+    from medtest.training.engine.trainer import Progress
     from medtest.training.run import Trained
-    from medtest.training.trainer import Progress
 
 
 def train_classification(
@@ -46,11 +46,11 @@ def train_classification(
     """
     import torch
 
-    from medtest.systems import networks
+    from medtest.systems.pytorch import networks
     from medtest.training.classification.task import classifier_training, some_of
-    from medtest.training.initial import initialise
+    from medtest.training.engine.initial import initialise
+    from medtest.training.engine.start import start_from
     from medtest.training.run import train_compact
-    from medtest.training.start import start_from
 
     kind = kind_of(options.network)
     recipe = load_recipe(options.recipe, options.changes())
@@ -151,7 +151,7 @@ def _from_suite(options: ClassificationOptions, kind: ClassifierFamily, folder: 
 
 def config_for(family: str, classes: int) -> Any:
     """Return the description of a family's compact network with so many classes."""
-    from medtest.systems import networks
+    from medtest.systems.pytorch import networks
 
     compact = networks.COMPACT[family]
     return compact if compact.classes == classes else replace(compact, classes=classes)

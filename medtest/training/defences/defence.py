@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, model_validator
 
-from medtest.errors import did_you_mean
-from medtest.training.recipe import RecipeTable
+from medtest.core.errors import did_you_mean
+from medtest.training.settings.recipe import RecipeTable
 
 FOLDER = Path(__file__).parent / "presets"
 METHODS = ("standard", "mpadvt", "maadvt")

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from medtest.errors import Mistake
+from medtest.core.errors import Mistake
 from medtest.training.classification.families import StepLoss, logits_of
 from medtest.training.defences.attack import attacked, draw, network_inputs, start_noise, truth_loss
 from medtest.training.defences.defence import Defence
-from medtest.training.precision import autocast, in_float32
+from medtest.training.engine.precision import autocast, in_float32
 
 if TYPE_CHECKING:
     from torch import nn

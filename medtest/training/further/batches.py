@@ -9,9 +9,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.training.engine.order import case_at
 from medtest.training.further.changes import change
 from medtest.training.further.recipe import SegmentationRecipe
-from medtest.training.order import case_at
 from medtest.training.segmentation.augment import Augmentation, augment
 from medtest.training.segmentation.colour import colours_of, exchange_colours
 from medtest.training.segmentation.data import Pairs, shrink

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, SeedRef
-from medtest.errors import MedtestError
+from medtest.core.cases import Address, SeedRef
+from medtest.core.errors import MedtestError
 from medtest.suite.plan import Step
 
 _SPLIT, _DRAW, _HELD = 3, 7, 8

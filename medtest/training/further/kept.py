@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtest.cases import Address, FollowUp, Image, Mask, Params, PreparedSeed, image_sha256
-from medtest.files.by_content import DamagedFile, mask_sha256
-from medtest.followups.entry import Entry
-from medtest.followups.recipe import SuiteKeys
-from medtest.followups.store import FollowUpStore
-from medtest.oracles.moves import moved_mask
-from medtest.probes import Need
-from medtest.runner.privacy import ShownNames
+from medtest.core.cases import Address, FollowUp, Image, Mask, Params, PreparedSeed, image_sha256
+from medtest.core.files.by_content import DamagedFile, mask_sha256
+from medtest.core.oracles.moves import moved_mask
+from medtest.core.probes import Need
+from medtest.runner.followups.entry import Entry
+from medtest.runner.followups.recipe import SuiteKeys
+from medtest.runner.followups.store import FollowUpStore
+from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.units.parts import MadeCase, Parts
 from medtest.training.crafted import check_crafted
 

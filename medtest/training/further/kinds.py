@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from medtest.errors import Mistake
+from medtest.core.errors import Mistake
 
 if TYPE_CHECKING:
     from medtest.runner.units.parts import Parts
     from medtest.suite.model import Suite
+    from medtest.training.engine.trainer import Training, Writer
     from medtest.training.further.leak import Print
     from medtest.training.further.networks import StartingPoint
     from medtest.training.further.train import TrainingMaterial
-    from medtest.training.recipe import Recipe
-    from medtest.training.trainer import Training, Writer
+    from medtest.training.settings.recipe import Recipe
 
 
 class MaskKind:

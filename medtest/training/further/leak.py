@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from medtest.cases import Image, SeedRef, image_sha256
-from medtest.errors import Mistake, UserMistakes
+from medtest.core.cases import Image, SeedRef, image_sha256
+from medtest.core.errors import Mistake, UserMistakes
 from medtest.preparation.prepare import prepared_image
 from medtest.seeds.base import SeedSource
 

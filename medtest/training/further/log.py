@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medtest.errors import NotTracked
-from medtest.training.log import TrainingLog, problems
+from medtest.core.errors import NotTracked
+from medtest.training.engine.log import TrainingLog, problems
 
 KIND = "further-training"
 

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Address, Image, Mask, SeedRef, image_sha256
-from medtest.errors import MedtestError
-from medtest.plugins import part
+from medtest.core.cases import Address, Image, Mask, SeedRef, image_sha256
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import part
 from medtest.preparation import prepare
-from medtest.runner.crafted_runs import crafted_facts
 from medtest.runner.records.rows import params_text
+from medtest.runner.replaying.crafted_runs import crafted_facts
 from medtest.runner.units.parts import Parts
 from medtest.suite.digest import digest_of
 from medtest.suite.model import PartPlan, Suite

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.errors import MedtestError, Mistake, UserMistakes, nearest_name
-from medtest.files.tensors import replacing
-from medtest.plugins import part, parts
+from medtest.core.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.core.files.tensors import replacing
+from medtest.core.plugins import part, parts
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from medtest.systems.checkpoints.weights import WeightsInfo
-    from medtest.training.recipe import Recipe
+    from medtest.training.settings.recipe import Recipe
 
 COMPACT = "compact"
 """What ``from=`` calls the network that ships with medtest."""
@@ -51,7 +51,7 @@ class StartingPoint:
 
 def families() -> tuple[str, ...]:
     """Return the names of networks that can be trained: those whose class says how its family is called."""
-    from medtest.systems import networks
+    from medtest.systems.pytorch import networks
 
     return tuple(name for name in networks.COMPACT if name in parts("systems"))
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from medtest.training.recipe import Recipe, RecipeTable, Validation
-from medtest.training.recipe_files import load_file, names_in
+from medtest.training.settings.recipe import Recipe, RecipeTable, Validation
+from medtest.training.settings.recipe_files import load_file, names_in
 
 FOLDER = Path(__file__).parent / "recipes"
 
@@ -186,5 +186,5 @@ def recipe_names() -> tuple[str, ...]:
 
 
 def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> SegmentationRecipe:
-    """Return a recipe of segmentation networks; see :func:`medtest.training.recipe_files.load_file`."""
+    """Return a recipe of segmentation networks; see :func:`medtest.training.settings.recipe_files.load_file`."""
     return load_file(SegmentationRecipe, FOLDER, name, changes)

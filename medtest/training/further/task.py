@@ -12,15 +12,15 @@ from torch.nn import functional
 
 from medtest.systems.checkpoints.inputs import INPUTS
 from medtest.systems.segmentation.networks.answers import answer_of
+from medtest.training.engine.precision import autocast
+from medtest.training.engine.trainer import Evaluation, Training, Writer
 from medtest.training.further.batches import RawBatch, RecipeBatches
 from medtest.training.further.losses import answers_of, recipe_loss
 from medtest.training.further.material import PairMaterial
 from medtest.training.further.networks import StartingPoint
 from medtest.training.further.recipe import SegmentationRecipe
-from medtest.training.precision import autocast
 from medtest.training.scores import dice_of
 from medtest.training.segmentation.data import Pairs
-from medtest.training.trainer import Evaluation, Training, Writer
 
 if TYPE_CHECKING:
     from torch import nn

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
+from medtest.training.engine.trainer import HISTORY, SAVE_EVERY, STATE, Progress, Trainer, Training
 from medtest.training.run import Trained, left_by
-from medtest.training.trainer import HISTORY, SAVE_EVERY, STATE, Progress, Trainer, Training
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from medtest.training.engine.trainer import Writer
     from medtest.training.further.log import FurtherLog
     from medtest.training.further.networks import StartingPoint
-    from medtest.training.recipe import Recipe
-    from medtest.training.trainer import Writer
+    from medtest.training.settings.recipe import Recipe
 
 FACTS = "training.json"
 
@@ -58,7 +58,7 @@ def check_state(training: Training, out: Path) -> None:
     Raises:
         MedtestError: Its state belongs to another training, or cannot be read.
     """
-    from medtest.training.state import load_state
+    from medtest.training.engine.state import load_state
 
     if (out / STATE).is_file():
         load_state(out / STATE, device="cpu", identity=training.identity, mapped=True)

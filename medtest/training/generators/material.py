@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Classes, SeedRef
-from medtest.errors import MedtestError, Mistake, nearest_name
+from medtest.core.cases import Classes, SeedRef
+from medtest.core.errors import MedtestError, Mistake, nearest_name
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Suite
 from medtest.training.classification.cases import LabelledCase, LabelledSet, Pixels, keep
-from medtest.training.order import case_at
+from medtest.training.engine.order import case_at
 
 
 def suite_on(suite: Suite, *, phantoms: int = 0, dataset: str = "") -> Suite:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from medtest.training.recipe import Recipe, Validation
-from medtest.training.recipe_files import load_file, names_in
+from medtest.training.settings.recipe import Recipe, Validation
+from medtest.training.settings.recipe_files import load_file, names_in
 
 FOLDER = Path(__file__).parent / "recipes"
 
@@ -32,7 +32,7 @@ class GeneratorRecipe(Recipe):
         activation: Of its decoder.
         dropout: Share of the innermost values that training drops.
         start: Weights before training: ``spread`` keeps the spread of what flows through, ``torch`` is torch's own.
-        goal: What it is led towards where no target is named, see :mod:`medtest.generators.goals`.
+        goal: What it is led towards where no target is named, see :mod:`medtest.relations.generators.goals`.
         most_batches: Largest number of batches of an epoch; null for all.
         seed: Decides weights, order, dropout and what is held out.
         watching: How it is watched.
@@ -54,5 +54,5 @@ def recipe_names() -> tuple[str, ...]:
 
 
 def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> GeneratorRecipe:
-    """Return a recipe of generators; see :func:`medtest.training.recipe_files.load_file`."""
+    """Return a recipe of generators; see :func:`medtest.training.settings.recipe_files.load_file`."""
     return load_file(GeneratorRecipe, FOLDER, name, changes)

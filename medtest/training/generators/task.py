@@ -11,21 +11,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from medtest.cases import Classes
-from medtest.generators.files import GeneratorInfo
-from medtest.generators.goals import in_levels, losses, reached
-from medtest.generators.network import GeneratorShape, PerturbationGenerator, initialise
-from medtest.generators.perturb import fixed_input, perturbed, released, seen
+from medtest.core.cases import Classes
+from medtest.relations.generators.files import GeneratorInfo
+from medtest.relations.generators.goals import in_levels, losses, reached
+from medtest.relations.generators.network import GeneratorShape, PerturbationGenerator, initialise
+from medtest.relations.generators.perturb import fixed_input, perturbed, released, seen
 from medtest.training.classification.cases import LabelledSet
+from medtest.training.engine.precision import autocast
+from medtest.training.engine.trainer import Evaluation, Training, Writer
 from medtest.training.generators.material import FieldBatch, FieldBatches, taken
 from medtest.training.generators.recipe import GeneratorRecipe
-from medtest.training.precision import autocast
-from medtest.training.trainer import Evaluation, Training, Writer
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from medtest.probes import Probe
+    from medtest.core.probes import Probe
 
 BATCH = 16
 """Cases of a batch of an evaluation."""
@@ -68,7 +68,7 @@ class GeneratorObjective:
         return perturbed(images, field, epsilon, within)
 
     def loss(self, network: nn.Module, batch: FieldBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """Return the mean of :func:`medtest.generators.goals.losses` over a batch."""
+        """Return the mean of :func:`medtest.relations.generators.goals.losses` over a batch."""
         images, within = self.images(batch)
         with torch.no_grad():
             clean = self.probe.logits(images)
@@ -153,7 +153,7 @@ def fooled(
     *,
     seed: int = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how far a generator comes with each case, as :func:`medtest.generators.goals.reached` has it, and losses.
+    """Return how far a generator comes with each case, as :func:`reached` has it, and losses.
 
     Args:
         attack: The system, and what the generator is asked to be.

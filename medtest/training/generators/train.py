@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from medtest.generators.files import FILE, GeneratorInfo, save_generator
+from medtest.relations.generators.files import FILE, GeneratorInfo, save_generator
 from medtest.training.classification.cases import LabelledSet, held_out
+from medtest.training.engine.trainer import HISTORY, SAVE_EVERY, Progress, Trainer
 from medtest.training.generators.task import GeneratorObjective, fooled, generator_training
 from medtest.training.run import Trained, left_by
-from medtest.training.trainer import HISTORY, SAVE_EVERY, Progress, Trainer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from medtest.training.log import TrainingLog
+    from medtest.training.engine.log import TrainingLog
 
 
 def train_generator(

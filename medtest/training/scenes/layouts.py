@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
+from medtest.core.scenes import Box
 from medtest.phantoms.scenes import ASPECTS, CLASSES, COLOURS, Placed
-from medtest.scenes import Box
 
 MOST_THINGS: Final = 9
 SIZES: Final = (0.12, 0.46)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from medtest.readers.pictures.bundled_network import SceneMaps
+from medtest.readers.pictures.bundled.network import SceneMaps
 from medtest.training.scenes.pictures import Targets
 
 EDGES, COLOURS = 2.0, 1.0

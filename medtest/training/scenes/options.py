@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
-from medtest.training.options import TrainingOptions
-from medtest.training.recipe import Cosine, Optimizer, Recipe, Validation
+from medtest.training.settings.options import TrainingOptions
+from medtest.training.settings.recipe import Cosine, Optimizer, Recipe, Validation
 
 
 class SceneOptions(TrainingOptions):

@@ -11,11 +11,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.scenes import Box
 from medtest.phantoms.scenes import CLASSES, COLOURS, Placed, draw_scene
 from medtest.phantoms.scenes.paint import FIXED, lay, tones
 from medtest.phantoms.scenes.shapes import Shape, fitted, oval, poly, soft
-from medtest.readers.pictures.bundled_network import LARGE_FROM, SIDE, SMALL_TO, STRIDES
-from medtest.scenes import Box
+from medtest.readers.pictures.bundled.network import LARGE_FROM, SIDE, SMALL_TO, STRIDES
 from medtest.training.scenes.layouts import pair_layout, random_layout
 
 Pixels = NDArray[np.uint8]

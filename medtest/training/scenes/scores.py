@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from medtest.core.scenes import SeenEntity, Triple
 from medtest.phantoms.scenes import Placed
-from medtest.readers.pictures.bundled_peaks import overlap
+from medtest.readers.pictures.bundled.peaks import overlap
 from medtest.readers.pictures.spatial import triples_of
-from medtest.scenes import SeenEntity, Triple
 
 MATCHED = 0.5
 """Intersection over union from which on a box is the one that was drawn."""

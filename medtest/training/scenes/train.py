@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
+from medtest.core.scenes import SeenEntity
 from medtest.phantoms.scenes import CLASSES, COLOURS, Placed
-from medtest.readers.pictures.bundled_network import (
+from medtest.readers.pictures.bundled.network import (
     SIDE,
     SceneNet,
     SceneNetInfo,
     load_scene_net,
     save_scene_net,
 )
-from medtest.readers.pictures.bundled_peaks import FoundThing, things
-from medtest.scenes import SeenEntity
-from medtest.training.initial import initialise
-from medtest.training.precision import autocast
+from medtest.readers.pictures.bundled.peaks import FoundThing, things
+from medtest.training.engine.initial import initialise
+from medtest.training.engine.precision import autocast
+from medtest.training.engine.start import weights_file
+from medtest.training.engine.trainer import Evaluation, Progress, Training
 from medtest.training.run import Trained, train_in_folder
 from medtest.training.scenes.losses import scene_loss
 from medtest.training.scenes.options import SceneOptions
 from medtest.training.scenes.pictures import Pixels, SceneBatch, training_batch, training_picture
 from medtest.training.scenes.scores import DetectionTally
-from medtest.training.start import weights_file
-from medtest.training.trainer import Evaluation, Progress, Training
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -15,11 +15,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.seeds.base import SeedSource
 from medtest.seeds.needed import first_places
 from medtest.systems.checkpoints.inputs import IMAGENET, InputKind
-from medtest.training.order import case_at
+from medtest.training.engine.order import case_at
 from medtest.training.segmentation.augment import Augmentation, augment
 from medtest.training.segmentation.colour import Colours, colours_of, exchange_colours
 from medtest.training.segmentation.losses import border_weights
@@ -128,7 +128,7 @@ def pairs_from_source(
 
 def pairs_from_folder(root: Path, *, size: int, limit: int | None = None) -> Pairs:
     """Load a folder of images and masks at one size, in any layout that medtest's own suites read."""
-    from medtest.plugins import part
+    from medtest.core.plugins import part
 
     info = part("seeds", "image_mask_folders")
     kind = info.load()

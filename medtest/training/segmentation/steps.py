@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.systems.segmentation.networks.answers import Outputs, answer_of
 from medtest.training.segmentation.losses import batch_dice_loss, deep_loss, dice_loss
 

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtest.errors import MedtestError
-from medtest.training.options import SegmentationOptions
+from medtest.core.errors import MedtestError
 from medtest.training.segmentation.data import Pairs, pairs_from_folder
 from medtest.training.segmentation.made import phantom_pairs
+from medtest.training.settings.options import SegmentationOptions
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from medtest.training.engine.trainer import Evaluation, Loss, Progress
     from medtest.training.run import Trained
     from medtest.training.segmentation.data import Batch
-    from medtest.training.trainer import Evaluation, Loss, Progress
 
 CACHE_SCALE = 1.25
 """Pairs are kept in memory this much larger than the network takes them, so that a crop loses little sharpness."""
@@ -117,14 +117,14 @@ def train_segmentation(
     """
     import torch
 
-    from medtest.systems import networks
     from medtest.systems.checkpoints.inputs import INPUTS
-    from medtest.training.initial import initialise
+    from medtest.systems.pytorch import networks
+    from medtest.training.engine.initial import initialise
+    from medtest.training.engine.start import backbone_from, start_from
+    from medtest.training.engine.trainer import Training
     from medtest.training.run import train_compact
     from medtest.training.segmentation.augment import Augmentation
     from medtest.training.segmentation.data import PairBatches
-    from medtest.training.start import backbone_from, start_from
-    from medtest.training.trainer import Training
 
     if options.network not in networks.SEGMENTATION:
         known = ", ".join(networks.SEGMENTATION)
@@ -180,7 +180,7 @@ def _loss(options: SegmentationOptions) -> Loss:
     """Return the loss of a batch: the family's, of what the network answers."""
     import torch
 
-    from medtest.training.precision import autocast, in_float32
+    from medtest.training.engine.precision import autocast, in_float32
     from medtest.training.segmentation.steps import loss_of
 
     compare = loss_of(options.network, auxiliary=options.auxiliary)
@@ -202,8 +202,8 @@ def _evaluation(options: SegmentationOptions, validation: Mapping[str, Pairs]) -
 
     from medtest.systems.checkpoints.inputs import INPUTS
     from medtest.systems.segmentation.networks.answers import answer_of
+    from medtest.training.engine.trainer import Evaluation
     from medtest.training.scores import dice_of
-    from medtest.training.trainer import Evaluation
 
     def evaluate(network: nn.Module) -> Evaluation:
         def forward(images: Tensor, truth: Tensor) -> tuple[Tensor, float]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from medtest.cli.run.launch import main
-from medtest.files.masks import decode_mask, lesion_values
+from medtest.core.files.masks import decode_mask, lesion_values
 from medtest.suite.commandline.short_keys import cuda_devices
 
 SUITE = 'name: mine\nversion: "1"\nseed: 1\nseeds: {folder: {source: image_mask_folders}}\nrelations: {blur: {}}\n'

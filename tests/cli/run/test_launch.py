@@ -13,9 +13,9 @@ import pytest
 from medtest.cli.bootstrap import DEFECT, opencv_advice
 from medtest.cli.run.jobs import gravest
 from medtest.cli.run.launch import main
-from medtest.paths import suites_folder
+from medtest.core.files.paths import suites_folder
 from medtest.suite.commandline.command import job_tokens, typed_command
-from medtest.suite.library import suite_names
+from medtest.suite.reading.library import suite_names
 
 ROOT = Path(__file__).parents[3]
 HEAVY = (
@@ -404,7 +404,7 @@ def test_a_missing_system_library_is_told_and_not_thrown(tmp_path: Path) -> None
 def test_a_defect_of_ours_is_told_as_one_and_is_no_gate(command: list[str], tmp_path: Path) -> None:
     """Python ends with 1 for an error that nobody caught, and 1 says that a gate was not held."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import medtest.paths\ndef broken():\n    raise LookupError('a bug')\nmedtest.paths.suites_folder = broken\n"
+        "import medtest.core.files.paths\ndef broken():\n    raise LookupError('a bug')\nmedtest.core.files.paths.suites_folder = broken\n"
     )
     done = subprocess.run(
         [sys.executable, "-m", "medtest", *command],

@@ -9,9 +9,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from medtest.cli.results.tables import remake_tables
 from medtest.cli.run.launch import main
-from medtest.cli.tables import remake_tables
-from medtest.report.material import read_run
+from medtest.report.pages.material import read_run
 
 SUITE = """\
 name: tiny

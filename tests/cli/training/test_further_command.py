@@ -16,7 +16,7 @@ from further_parts import small_pairs, write_start
 
 from medtest.cli.app import run_app
 from medtest.cli.training.tokens import command_of, parse
-from medtest.errors import MedtestError, UserMistakes
+from medtest.core.errors import MedtestError, UserMistakes
 
 SMALL = [
     "prepare.size=96",

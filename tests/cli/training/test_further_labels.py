@@ -10,7 +10,7 @@ import pytest
 
 from medtest.cli.app import run_app
 from medtest.cli.training.tokens import parse
-from medtest.errors import MedtestError, UserMistakes
+from medtest.core.errors import MedtestError, UserMistakes
 from medtest.runner.units.parts import Parts
 from medtest.suite.compose import load
 from medtest.training.classification.material import drawn, prepare_material, training_suite

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from medtest.cli.training.commands import app
 from medtest.cli.training.tokens import from_scratch, parse_scratch
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.evaluate import folder_images, phantom_images
-from medtest.training.options import SegmentationOptions
+from medtest.training.settings.options import SegmentationOptions
 
 
 def _folder(root: Path, count: int = 6) -> Path:

@@ -13,15 +13,15 @@ import pytest
 
 from medtest.api.faulty.faults import Faults
 from medtest.api.faulty.server import serving
-from medtest.cases import image_sha256
-from medtest.errors import MedtestError
+from medtest.core.cases import image_sha256
+from medtest.core.errors import MedtestError
+from medtest.core.scenes import Entity, Pool, Scene, SeenEntity, Triple, dumped, pool_of
+from medtest.language.questions.answers.parse import parse
+from medtest.language.questions.values import Kind
 from medtest.readers.pictures.ask import AskReaderSettings, PictureAsker
 from medtest.readers.pictures.base import PictureContent
 from medtest.readers.pictures.labelled import LabelledPicture, LabelledPictures, make_card
 from medtest.readers.pictures.pool_questions import following, presence, questions_of, scene_of
-from medtest.scenes import Entity, Pool, Scene, SeenEntity, Triple, dumped, pool_of
-from medtest.vqa.answers.parse import parse
-from medtest.vqa.values import Kind
 
 POOL = pool_of(
     [

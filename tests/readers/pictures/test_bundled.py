@@ -9,12 +9,12 @@ import cv2
 import numpy as np
 import pytest
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import part
+from medtest.core.scenes import Scene
 from medtest.phantoms.scenes import ASPECTS, CLASSES, COLOURS, Placed, draw_scene
-from medtest.plugins import part
-from medtest.readers.pictures.bundled import Bundled, BundledSettings
+from medtest.readers.pictures.bundled.reader import Bundled, BundledSettings
 from medtest.readers.pictures.spatial import PREDICATES
-from medtest.scenes import Scene
 from medtest.training.scenes.layouts import pair_layout, random_layout
 from medtest.training.scenes.scores import DetectionTally
 

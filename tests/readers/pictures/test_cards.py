@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.cases import Image, image_sha256
-from medtest.errors import UserMistakes
-from medtest.files.by_content import PictureFiles
+from medtest.core.cases import Image, image_sha256
+from medtest.core.errors import UserMistakes
+from medtest.core.files.by_content import PictureFiles
+from medtest.core.records import PICTURES
+from medtest.core.scenes import Scene, SeenEntity, Tells, Triple
 from medtest.readers.pictures.base import PictureContent, PictureReader, PictureSettings
 from medtest.readers.pictures.card import BadCard, Card, CardCounts, CardRow
-from medtest.records import PICTURES
-from medtest.scenes import Scene, SeenEntity, Tells, Triple
 
 
 def _scene(*names: str, triples: Sequence[tuple[int, str, int]] = (), **attributes: tuple[str, ...]) -> Scene:

@@ -13,15 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from picture_graphs import SIDE, save_graph
 
-from medtest.cases import Image
-from medtest.errors import BadOutput, MedtestError
-from medtest.files.images import read_rgb
-from medtest.plugins import parts
+from medtest.core.cases import Image
+from medtest.core.errors import BadOutput, MedtestError
+from medtest.core.files.images import read_rgb
+from medtest.core.plugins import parts
+from medtest.core.scenes import Scene
 from medtest.readers.pictures.base import PictureContent
-from medtest.readers.pictures.boxes import Detections, above_score, fractions, letterboxed, suppressed, yolox_boxes
-from medtest.readers.pictures.coco import COCO_80, pool_class, read_names
-from medtest.readers.pictures.detector import Detector, DetectorSettings
-from medtest.scenes import Scene
+from medtest.readers.pictures.detectors.boxes import (
+    Detections,
+    above_score,
+    fractions,
+    letterboxed,
+    suppressed,
+    yolox_boxes,
+)
+from medtest.readers.pictures.detectors.coco import COCO_80, pool_class, read_names
+from medtest.readers.pictures.detectors.detector import Detector, DetectorSettings
 
 SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[3].parent / "shared")) / "data"
 PHOTOS, YOLOX = SHARED / "photos", SHARED / "detector" / "yolox_nano.onnx"

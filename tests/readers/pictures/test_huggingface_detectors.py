@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from tiny_detectors import save_detr, save_grounding_dino, save_owlv2, save_rt_detr
 
-from medtest.errors import MedtestError
-from medtest.plugins import parts
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import parts
+from medtest.core.scenes import Entity, dumped, pool_of
 from medtest.readers.pictures.base import PictureContent
-from medtest.readers.pictures.huggingface import ClassDetector, DetectorFolderSettings
-from medtest.readers.pictures.word_detectors import WordDetector, WordSettings
-from medtest.scenes import Entity, dumped, pool_of
+from medtest.readers.pictures.detectors.huggingface import ClassDetector, DetectorFolderSettings
+from medtest.readers.pictures.detectors.word_detectors import WordDetector, WordSettings
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (80, 120, 3), np.uint8)
 SAVED: dict[str, Callable[[Path], Path]] = {

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from picture_graphs import SIDE, save_graph
 
-from medtest.captions.vocabulary import vg150
-from medtest.errors import BadOutput, MedtestError
-from medtest.plugins import parts
+from medtest.core.errors import BadOutput, MedtestError
+from medtest.core.plugins import parts
+from medtest.language.captions.vocabulary import vg150
 from medtest.readers.pictures.base import PictureContent
 from medtest.readers.pictures.scene_graph import SceneGraph, SceneGraphSettings
 from medtest.readers.pictures.spatial import PREDICATES

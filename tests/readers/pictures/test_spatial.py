@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from medtest.core.scenes import Box, SeenEntity
 from medtest.readers.pictures.spatial import (
     MOST_RELATED,
     PREDICATES,
@@ -14,7 +15,6 @@ from medtest.readers.pictures.spatial import (
     relative_positions,
     triples_of,
 )
-from medtest.scenes import Box, SeenEntity
 
 SQUARE = (0.4, 0.4, 0.6, 0.6)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from medtest.captions.render import Unsayable, render
-from medtest.captions.vocabulary import vg150
-from medtest.cases import PreparedSeed, Prompt, Seed, SeedRef
+from medtest.core.cases import PreparedSeed, Prompt, Seed, SeedRef
+from medtest.core.scenes import Entity, Pool, alphabetical, pool_of
+from medtest.language.captions.render import Unsayable, render
+from medtest.language.captions.vocabulary import vg150
 from medtest.preparation.prepare import prepare
-from medtest.scenes import Entity, Pool, alphabetical, pool_of
 
 NAMES = vg150().names
 PREDICATES = [one for one in vg150().relations if one not in ("and", "says")]

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from prompt_pools import pools, seed_of
 from relation_files import assert_every_key_is_documented
 
-from medtest.captions.render import render
-from medtest.captions.vocabulary import vg150
-from medtest.cases import FollowUp, PreparedSeed
-from medtest.errors import NotApplicable, UserMistakes
-from medtest.plugins import parts
+from medtest.core.cases import FollowUp, PreparedSeed
+from medtest.core.errors import NotApplicable, UserMistakes
+from medtest.core.plugins import parts
+from medtest.core.scenes import Entity, Pool, difference, pool_of
+from medtest.language.captions.render import render
+from medtest.language.captions.vocabulary import vg150
 from medtest.relations.base import Relation
 from medtest.relations.prompts.worlds import related, world_of
-from medtest.scenes import Entity, Pool, difference, pool_of
 from medtest.testing import check_relation, load_relation, synthetic_prompt, synthetic_seed
 
 NAMES = sorted(name for name, info in parts("relations").items() if info.load().group == "prompts")

@@ -10,7 +10,7 @@ import yaml
 
 import medtest.results.attacks as attacks
 import medtest.tasks.classify.tables as labels
-from medtest.records import CRAFTING_COLUMNS
+from medtest.core.records import CRAFTING_COLUMNS
 from medtest.results.attacks import found
 from medtest.results.columns import columns_in
 

@@ -9,13 +9,13 @@ import pytest
 from attack_records import attack_records
 from label_records import CHEST, label_row, make_label_records
 
-from medtest.cases import Classes
 from medtest.cli.training.defences import roles_of
+from medtest.core.cases import Classes
+from medtest.core.tasks.base import task_of
 from medtest.results.attacks.defence_words import markdown
 from medtest.results.attacks.defences import COLUMNS, DefendedWeights, WeightsRun, defence_table
 from medtest.results.cube.intervals import wilson_ends
 from medtest.results.records.records_io import Records
-from medtest.tasks.base import task_of
 
 LABELS = task_of("label")
 ROLES = {"pgd": {"pgd": 4}, "strongest": {"strongest": None}, "transfer": {"pgd_transfer": 4}}

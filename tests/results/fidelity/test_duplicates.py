@@ -9,7 +9,7 @@ from depicted_records import picture
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.embeddings.hashes import perceptual_hash
+from medtest.readers.embeddings.hashes import perceptual_hash
 from medtest.results.fidelity.duplicates.index import MOST_BITS, HashIndex, cosine_of, representatives
 from medtest.results.fidelity.features import ArrayFeatures
 

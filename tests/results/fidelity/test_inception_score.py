@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.results.fidelity.features import ArrayFeatures, Chosen
-from medtest.results.fidelity.inception_score import fit_temperature, inception_score, negative_log_likelihood
+from medtest.results.fidelity.measures.inception_score import fit_temperature, inception_score, negative_log_likelihood
 
 
 def _drawn(temperature: float, count: int = 4000) -> tuple[np.ndarray, np.ndarray]:

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from depicted_records import needs_weights, picture, pool, records, row, run, scene_of
 
-from medtest.cases import Image
-from medtest.records import PICTURES
+from medtest.core.cases import Image
+from medtest.core.records import PICTURES
+from medtest.core.scenes import Entity, dumped, pool_of
 from medtest.results.fidelity.settings import FigureSettings
 from medtest.results.fidelity.tables import NAMES, PictureTables, picture_tables
 from medtest.results.records.records_io import Records
-from medtest.scenes import Entity, dumped, pool_of
 
 NONE = FigureSettings(pictures="none")
 

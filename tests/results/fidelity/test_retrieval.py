@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from medtest.core.scenes import Entity, Scene, SeenEntity, Tells, dumped, pool_of
 from medtest.results.fidelity.features import ArrayFeatures
-from medtest.results.fidelity.retrieval import cosine, r_precision
+from medtest.results.fidelity.measures.retrieval import cosine, r_precision
 from medtest.results.fidelity.structure import StructuralFit, pool_terms
-from medtest.scenes import Entity, Scene, SeenEntity, Tells, dumped, pool_of
 
 
 def _unit(count: int) -> ArrayFeatures:

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from medtest.results.fidelity.features import ArrayFeatures
-from medtest.results.fidelity.frechet import FrechetReference, frechet, frechet_distance
-from medtest.results.fidelity.inception_score import inception_score
-from medtest.results.fidelity.kernel_distance import kernel_distance
-from medtest.results.fidelity.moments import Moments
+from medtest.results.fidelity.measures.frechet import FrechetReference, frechet, frechet_distance
+from medtest.results.fidelity.measures.inception_score import inception_score
+from medtest.results.fidelity.measures.kernel_distance import kernel_distance
+from medtest.results.fidelity.measures.moments import Moments
 
 FOLDER = Path(__file__).parents[2] / "data" / "fidelity"
 _SPEC = importlib.util.spec_from_file_location("make_reference", FOLDER / "make_reference.py")

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from medtest.plugins import part
+from medtest.core.plugins import part
 from medtest.seeds.captions.base import PromptSource
-from medtest.suite.library import deep_merge
+from medtest.suite.reading.library import deep_merge
 
 CAPTIONS = {
     "139": ["A woman stands in a room.", "A dog sitting on a red couch near a table."],

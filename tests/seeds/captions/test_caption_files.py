@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from prompt_sources import CAPTIONS, as_coco, source
 
-from medtest.captions.density import level
-from medtest.captions.parsers import PARSERS, CaptionParser, parser_of
-from medtest.captions.render import render
-from medtest.errors import UserMistakes
-from medtest.scenes import Pool
+from medtest.core.errors import UserMistakes
+from medtest.core.scenes import Pool
+from medtest.language.captions.density import level
+from medtest.language.captions.parsers import PARSERS, CaptionParser, parser_of
+from medtest.language.captions.render import render
 from medtest.seeds.captions.base import PromptSource
 
 

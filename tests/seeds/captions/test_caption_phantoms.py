@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prompt_sources import source
 
-from medtest.captions.parsers import parser_of
-from medtest.captions.render import render
+from medtest.language.captions.parsers import parser_of
+from medtest.language.captions.render import render
 from medtest.phantoms.prompts import MOST_OF_ONE, RELATIONS, make
 from medtest.phantoms.scenes import CLASSES, COLOURS
 

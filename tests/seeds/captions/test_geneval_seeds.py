@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from prompt_sources import source
 
-from medtest.errors import UserMistakes
-from medtest.scenes import Entity, pool_of
+from medtest.core.errors import UserMistakes
+from medtest.core.scenes import Entity, pool_of
 
 ROWS: list[dict[str, Any]] = [
     {"tag": "single_object", "include": [{"class": "bench", "count": 1}], "prompt": "a photo of a bench"},

@@ -30,12 +30,12 @@ from layout_files import (
 from PIL import Image as Pillow
 
 from medtest.cli.app import run_app
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.seeds.datasets.inspect import inspect_path
 from medtest.seeds.datasets.tree import tree_of_archive
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Invocation
-from medtest.suite.outline import outline
+from medtest.suite.reading.outline import outline
 
 SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[3].parent / "shared"))
 REAL = SHARED / "data" / "polyp" / "kvasir_seg"

@@ -19,7 +19,7 @@ from layout_files import (
     source,
 )
 
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.seeds.datasets.base import Found, Recogniser, recognise
 from medtest.seeds.datasets.facts import known, suites
 from medtest.seeds.datasets.known import coverage, known_datasets

@@ -10,7 +10,7 @@ from layout_files import picture
 from question_layouts import clef, kvasir_vqa, plain_csv, table, vqa_rad, write
 
 from medtest.cli.app import run_app
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.seeds.datasets.base import recognise
 from medtest.seeds.datasets.inspect import inspect_path
 from medtest.seeds.datasets.tree import tree_of_archive

@@ -10,8 +10,8 @@ from pair_files import assert_pairs_are_right, mask, pairs, picture
 from PIL import Image as Pillow
 from pydantic import ValidationError
 
-from medtest.errors import UserMistakes
-from medtest.plugins import part
+from medtest.core.errors import UserMistakes
+from medtest.core.plugins import part
 from medtest.seeds.folders.image_masks import ImageMaskFolders, ImageMaskFoldersSettings
 
 

@@ -19,8 +19,8 @@ from layout_files import source
 from pair_files import assert_pairs_are_right, mask, number_of, pairs, picture
 from PIL import Image as Pillow
 
-from medtest.cases import ID_PATTERN
-from medtest.errors import UserMistakes
+from medtest.core.cases import ID_PATTERN
+from medtest.core.errors import UserMistakes
 from medtest.seeds.folders.files import distinct_ids
 from medtest.seeds.folders.image_masks import name_parts
 from medtest.seeds.folders.layout import Pair, dataset_id, natural_key

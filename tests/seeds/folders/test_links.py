@@ -16,9 +16,9 @@ from layout_files import source
 from pair_files import assert_pairs_are_right, mask, pairs, picture
 
 from medtest.cli.app import run_app
-from medtest.errors import ExitCode, UserMistakes
-from medtest.files.walk import HERE, files_below, named_below, walk
-from medtest.plugins import part
+from medtest.core.errors import ExitCode, UserMistakes
+from medtest.core.files.walk import HERE, files_below, named_below, walk
+from medtest.core.plugins import part
 from medtest.seeds.datasets.tree import tree_of_folder
 from medtest.seeds.folders.pairing import list_files
 
@@ -310,7 +310,7 @@ def test_series_films_and_volumes_are_read_through_links(tmp_path):
 
 
 def test_a_series_with_a_broken_slice_is_refused_and_not_read_without_it(tmp_path):
-    from medtest.files.images import BadFileError
+    from medtest.core.files.images import BadFileError
     from medtest.volumes.dicom_series import slices_of
 
     for number in range(3):
@@ -323,7 +323,7 @@ def test_a_series_with_a_broken_slice_is_refused_and_not_read_without_it(tmp_pat
 
 
 def test_finished_answers_are_read_through_links(tmp_path):
-    from medtest.cases import Address
+    from medtest.core.cases import Address
     from medtest.systems.adapters.folders.predictions import file_of
     from medtest.systems.files import folder_sha256
 

@@ -15,13 +15,13 @@ from pair_files import mask, pairs, picture
 from question_layouts import CLEF_IDS, clef
 
 from medtest.cli.app import run_app
-from medtest.errors import ExitCode, UserMistakes
-from medtest.plugins import part
+from medtest.core.errors import ExitCode, UserMistakes
+from medtest.core.plugins import part
 from medtest.runner.prepared import prepare_run
 from medtest.seeds.needed import check_needed, first_places
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Invocation, Selection
-from medtest.suite.outline import outline
+from medtest.suite.reading.outline import outline
 
 
 def seeds_of(name: str, root: Path, **given):

@@ -6,7 +6,7 @@ import pytest
 from label_files import class_folders, labels_of, source, table
 from layout_files import mask, mistakes_of
 
-from medtest.cases import Classes
+from medtest.core.cases import Classes
 
 
 def test_one_column_of_names(tmp_path):

@@ -12,9 +12,9 @@ from label_files import class_folders, labels_of, source
 from layout_files import junk, mask, mistakes_of, number_of, picture
 from pydantic import ValidationError
 
-from medtest.cases import Classes
-from medtest.errors import UserMistakes
-from medtest.plugins import part
+from medtest.core.cases import Classes
+from medtest.core.errors import UserMistakes
+from medtest.core.plugins import part
 from medtest.seeds.labels.folder import LabelFolder, LabelFolderSettings
 
 CAPSULE = ["normal", "vascular", "inflammatory"]

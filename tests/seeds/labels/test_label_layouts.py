@@ -29,7 +29,7 @@ from label_files import (
 )
 from layout_files import mask, mistakes_of, number_of, picture
 
-from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
+from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.seeds.datasets.facts import known
 
 DATA = Path(__file__).parents[2] / "data"

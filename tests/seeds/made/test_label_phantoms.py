@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
-from medtest.plugins import part
+from medtest.core.plugins import part
+from medtest.core.records import LABEL_FACTORS
+from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.preparation import prepare, seed_factors
-from medtest.records import LABEL_FACTORS
 from medtest.seeds.base import SeedSource
 
 
@@ -64,7 +64,7 @@ def test_light_sharpness_and_what_stands_out() -> None:
     """Factors against hand computation: a field of one level with a square, blurred and not."""
     import cv2
 
-    from medtest.cases import Seed, SeedRef
+    from medtest.core.cases import Seed, SeedRef
 
     image = np.full((128, 128, 3), 60, np.uint8)
     image[40:60, 40:60] = 160

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from medtest.cases import image_sha256
-from medtest.plugins import part
+from medtest.core.cases import image_sha256
+from medtest.core.plugins import part
 from medtest.seeds.made.phantoms import Phantoms, PhantomSettings
 
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from medtest.cases import Address
-from medtest.errors import UserMistakes
+from medtest.core.cases import Address
+from medtest.core.errors import UserMistakes
+from medtest.core.plugins import part
+from medtest.language.questions.questions import by_name, in_slide_order, kept
 from medtest.phantoms.questions import make
-from medtest.plugins import part
 from medtest.preparation import prepare
 from medtest.seeds.base import SeedSource
 from medtest.suite.compose import load_suite
-from medtest.vqa.questions import by_name, in_slide_order, kept
 
 NINE = [
     *("saturation", "contrast", "white_balance", "specularity", "blur"),

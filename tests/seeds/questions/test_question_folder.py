@@ -28,12 +28,12 @@ from question_layouts import (
     write,
 )
 
-from medtest.errors import UserMistakes
-from medtest.plugins import part
+from medtest.core.errors import UserMistakes
+from medtest.core.plugins import part
+from medtest.language.questions.question_files import QuestionRow, to_development
+from medtest.language.questions.questions import in_slide_order, kept, official, question_of
 from medtest.preparation import prepare
 from medtest.seeds.questions.folder import QuestionFolder, QuestionFolderSettings
-from medtest.vqa.question_files import QuestionRow, to_development
-from medtest.vqa.questions import in_slide_order, kept, official, question_of
 
 
 def source(root: Path | None, **chosen: Any) -> QuestionFolder:

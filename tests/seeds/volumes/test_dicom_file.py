@@ -11,8 +11,8 @@ from layout_files import source
 from PIL import Image as Pillow
 from volume_parts import CANARY, volume, write_nifti
 
-from medtest.errors import UserMistakes
-from medtest.files.images import BadFileError
+from medtest.core.errors import UserMistakes
+from medtest.core.files.images import BadFileError
 from medtest.seeds.volumes.dicom_file import dicom_info, dicom_mask, dicom_rgb
 
 pydicom = pytest.importorskip("pydicom")

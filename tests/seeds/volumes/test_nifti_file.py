@@ -9,7 +9,7 @@ import pytest
 from layout_files import source
 from volume_parts import volume, write_nifti
 
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 
 pydicom = pytest.importorskip("pydicom")
 nibabel = pytest.importorskip("nibabel")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.files.images import BadFileError
+from medtest.core.files.images import BadFileError
 from medtest.seeds.volumes import npz_file
 from medtest.seeds.volumes.npz_file import Items, item_digests, items_of, npz_members, read_whole
 

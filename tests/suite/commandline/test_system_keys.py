@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from suite_parts import BASE, add, refused
 
-from medtest.plugins import parts
+from medtest.core.plugins import parts
 from medtest.suite.commandline.overrides import prepare
 from medtest.suite.compose import load_suite
 
 SYSTEM = """\
 from pydantic import Field
-from medtest.plugins import TRUSTED, typed_as
+from medtest.core.plugins import TRUSTED, typed_as
 from medtest.systems.base import System, SystemSettings
 
 class SharpSettings(SystemSettings):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from tiny_talkers import TEMPLATE, save_talker
 
-from medtest.cases import Address, AnswerOutput, Ask
-from medtest.errors import MedtestError
+from medtest.core.cases import Address, AnswerOutput, Ask
+from medtest.core.errors import MedtestError
+from medtest.systems.answering.asking import Asking
 from medtest.systems.answering.local_chat import LocalChat, LocalChatSettings
-from medtest.systems.asking import Asking
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (48, 64, 3), dtype=np.uint8)
 DARK = np.zeros((48, 64, 3), np.uint8)

@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from medtest.api.wire.body import request_body
-from medtest.cases import Address, Ask
-from medtest.plugins import parts
+from medtest.core.cases import Address, Ask
+from medtest.core.plugins import parts
+from medtest.systems.answering.asking import Asking
 from medtest.systems.answering.openai_compatible import OpenAICompatible
-from medtest.systems.asking import Asking
 
 PRESETS = sorted(
     name

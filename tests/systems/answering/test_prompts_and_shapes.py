@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from medtest.api.request import CallState, Outcome, Source, schema_of
+from medtest.api.calls.request import CallState, Outcome, Source, schema_of
 from medtest.api.wire.answers import parse_structured
-from medtest.cases import Ask, Json
+from medtest.core.cases import Ask, Json
+from medtest.language.questions.questions import official, question_of_ask
+from medtest.language.questions.values import Kind
 from medtest.systems.answering.outputs import words_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
 from medtest.systems.answering.shapes import field_names, said, shape_of, shape_of_all
-from medtest.vqa.questions import official, question_of_ask
-from medtest.vqa.values import Kind
 
 ASKS = tuple(Ask(item=one.name, text=one.text, kind=one.kind.value, id=one.id) for one in official())
 
@@ -138,9 +138,9 @@ def test_a_text_for_all_is_cut_up_and_what_belongs_to_none_is_malformed() -> Non
 
 
 def test_shares_add_up_and_kept_answers_take_no_time() -> None:
-    from medtest.cases import Address
+    from medtest.core.cases import Address
+    from medtest.systems.answering.asking import Asking
     from medtest.systems.answering.outputs import asked_of
-    from medtest.systems.asking import Asking
 
     addresses = tuple(Address(dataset="d", seed_id="s", item=ask.item) for ask in ASKS)
     import numpy as np

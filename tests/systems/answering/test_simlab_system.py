@@ -16,18 +16,18 @@ import numpy as np
 import psutil
 import pytest
 
-from medtest.api.ledger import Ledger
-from medtest.cases import UNCHANGED, Address, AnswerOutput, Ask, image_sha256
-from medtest.errors import MedtestError
-from medtest.plugins import part
-from medtest.records import is_simulated
+from medtest.api.store.ledger import Ledger
+from medtest.core.cases import UNCHANGED, Address, AnswerOutput, Ask, image_sha256
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import part
+from medtest.core.records import is_simulated
+from medtest.language.questions.questions import official
 from medtest.runner.units.asker import answer_seed
-from medtest.systems import api_system
+from medtest.systems.answering import api_system
+from medtest.systems.answering.asking import Asking, BudgetLimits
 from medtest.systems.answering.openai_compatible import LEDGER
 from medtest.systems.answering.simlab import Simlab
-from medtest.systems.asking import Asking, BudgetLimits
-from medtest.systems.simulated import KEY_VARIABLE
-from medtest.vqa.questions import official
+from medtest.systems.answering.simulated import KEY_VARIABLE
 
 ASKS = tuple(Ask(item=one.name, text=one.text, kind=one.kind.value, id=one.id, truth=("Yes",)) for one in official())
 CLEAN = {"defects": {}}

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from medtest.errors import MedtestError
-from medtest.systems import networks
+from medtest.core.errors import MedtestError
 from medtest.systems.checkpoints.checkpoint import (
     CheckpointMismatch,
     load_published,
@@ -17,6 +16,7 @@ from medtest.systems.checkpoints.checkpoint import (
     looks_like,
     read_state,
 )
+from medtest.systems.pytorch import networks
 
 State = dict[str, torch.Tensor]
 

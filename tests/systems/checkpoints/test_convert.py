@@ -10,8 +10,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from medtest.cli.weights import app
-from medtest.errors import MedtestError, UserMistakes
+from medtest.cli.models.weights import app
+from medtest.core.errors import MedtestError, UserMistakes
 from medtest.systems.checkpoints.checkpoint import NeedsTrust, read_state
 from medtest.systems.checkpoints.convert import convert
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from medtest.systems import networks
 from medtest.systems.checkpoints.fuse import fuse_norms
+from medtest.systems.pytorch import networks
 
 
 def _filled(network: nn.Module) -> nn.Module:

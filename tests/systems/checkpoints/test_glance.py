@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from medtest.errors import MedtestError
-from medtest.systems import networks
+from medtest.core.errors import MedtestError
 from medtest.systems.checkpoints.glance import names_in
+from medtest.systems.pytorch import networks
 
 STATE = {
     "a.weight": torch.ones(2, 3),
@@ -94,7 +94,7 @@ def test_the_parent_tells_s_from_l_without_torch(name: str, tmp_path: Path) -> N
     torch.save({"state_dict": {f"module.{key}": torch.zeros(1) for key in keys}}, tmp_path / "c.pth")
     code = (
         "import sys\n"
-        "from medtest.plugins import part\n"
+        "from medtest.core.plugins import part\n"
         "info = part('systems', 'ssformer')\n"
         "kind = info.load()\n"
         "made = kind('ssformer', kind.Settings(**{**info.defaults, 'checkpoint': sys.argv[1]}))\n"

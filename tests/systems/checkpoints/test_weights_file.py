@@ -11,10 +11,10 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from medtest.errors import MedtestError
-from medtest.files.tensors import HEADER
-from medtest.systems import networks
+from medtest.core.errors import MedtestError
+from medtest.core.files.tensors import HEADER
 from medtest.systems.checkpoints.weights import FORMAT, is_ours, load_network, read_info
+from medtest.systems.pytorch import networks
 
 COMPACT = networks.COMPACT["pranet"]
 

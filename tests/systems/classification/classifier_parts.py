@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from medtest.cases import Address
-from medtest.plugins import part
-from medtest.systems import build_network, networks
+from medtest.core.cases import Address
+from medtest.core.plugins import part
+from medtest.systems import build_network
 from medtest.systems.base import System
 from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
+from medtest.systems.pytorch import networks
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import parity_rule

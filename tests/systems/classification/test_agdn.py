@@ -11,14 +11,15 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from medtest.classes import CAPSULE
-from medtest.errors import MedtestError
-from medtest.systems import build_network, networks
+from medtest.core.errors import MedtestError
+from medtest.phantoms.classes import CAPSULE
+from medtest.systems import build_network
 from medtest.systems.checkpoints import tensorflow
 from medtest.systems.checkpoints.checkpoint import CheckpointMismatch, looks_like, read_state
 from medtest.systems.checkpoints.fuse import fuse_norms
 from medtest.systems.classification.networks import agdn as network_of
 from medtest.systems.classification.networks.aggregation import SpectralConv
+from medtest.systems.pytorch import networks
 
 sys.path.insert(0, str(Path(__file__).parent))
 import agdn_numpy

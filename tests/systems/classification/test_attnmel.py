@@ -9,12 +9,13 @@ import torch
 from PIL import Image as Pillow
 from scipy.special import expit, softmax
 
-from medtest.classes import DERMOSCOPY
-from medtest.errors import MedtestError
-from medtest.plugins import part
-from medtest.systems import build_network, networks
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import part
+from medtest.phantoms.classes import DERMOSCOPY
+from medtest.systems import build_network
 from medtest.systems.checkpoints.weights import load_network
 from medtest.systems.classification.networks.attnmel import AttentionModule, AttnMel, AttnMelConfig
+from medtest.systems.pytorch import networks
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (

@@ -9,10 +9,11 @@ import pytest
 import torch
 from PIL import Image as Pillow
 
-from medtest.classes import CHEST
-from medtest.systems import build_network, networks
+from medtest.phantoms.classes import CHEST
+from medtest.systems import build_network
 from medtest.systems.checkpoints.checkpoint import CheckpointMismatch, read_state
 from medtest.systems.checkpoints.glance import names_in
+from medtest.systems.pytorch import networks
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (

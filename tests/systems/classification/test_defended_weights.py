@@ -7,11 +7,11 @@ import hashlib
 import numpy as np
 import pytest
 
-from medtest import paths
 from medtest.cli.training.defences import known_weights
-from medtest.plugins import part
+from medtest.core.files import paths
+from medtest.core.plugins import part
 from medtest.systems.checkpoints.weights import WeightsInfo, load_network, read_info, save_weights
-from medtest.systems.networks import COMPACT, describe, make
+from medtest.systems.pytorch.networks import COMPACT, describe, make
 
 SHIPPED = sorted((paths.package_folder() / "weights").glob("*-compact-*.safetensors"))
 

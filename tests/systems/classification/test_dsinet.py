@@ -9,10 +9,9 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 
-from medtest.cases import Classes
-from medtest.classes import CAPSULE
-from medtest.errors import MedtestError
-from medtest.systems import networks
+from medtest.core.cases import Classes
+from medtest.core.errors import MedtestError
+from medtest.phantoms.classes import CAPSULE
 from medtest.systems.base import LabelAnswer
 from medtest.systems.checkpoints.checkpoint import looks_like
 from medtest.systems.checkpoints.fuse import fuse_norms
@@ -24,6 +23,7 @@ from medtest.systems.classification.networks.synergy import (
     gumbel_gate,
 )
 from medtest.systems.classification.networks.xception import SeparableConv, XceptionBlock
+from medtest.systems.pytorch import networks
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (

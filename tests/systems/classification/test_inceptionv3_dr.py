@@ -8,10 +8,11 @@ import pytest
 import torch
 from PIL import Image as Pillow
 
-from medtest.classes import FUNDUS
-from medtest.systems import build_network, networks
+from medtest.phantoms.classes import FUNDUS
+from medtest.systems import build_network
 from medtest.systems.checkpoints.checkpoint import CheckpointMismatch, load_strictly, looks_like
 from medtest.systems.classification.networks.inception import InceptionConfig, InceptionDR
+from medtest.systems.pytorch import networks
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from medtest.cases import NO_IMAGE, Address, Image, image_sha256
-from medtest.files.by_content import encode
-from medtest.scenes import Prompt
-from medtest.systems.api_system import ApiSystem
-from medtest.systems.asking import Asked, Asking, AskingSystem, BudgetLimits
+from medtest.core.cases import NO_IMAGE, Address, Image, image_sha256
+from medtest.core.files.by_content import encode
+from medtest.core.scenes import Prompt
+from medtest.systems.answering.api_system import ApiSystem
+from medtest.systems.answering.asking import Asked, Asking, AskingSystem, BudgetLimits
 
 DATA = Path(__file__).parents[2] / "data" / "services"
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from exchanges import asked, call, output
 
-from medtest.errors import MedtestError
-from medtest.files.by_content import PictureFiles
-from medtest.records import PICTURES
+from medtest.core.errors import MedtestError
+from medtest.core.files.by_content import PictureFiles
+from medtest.core.records import PICTURES
 from medtest.systems.pictures.diffusers import Diffusers, to_pixels
 
 pytest.importorskip("diffusers")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from exchanges import BLANK, PNG, SHA256, asked, call, drawn, output
 
-from medtest.cases import Address, image_sha256
-from medtest.files.by_content import PictureFiles, encode
-from medtest.records import PICTURES
+from medtest.core.cases import Address, image_sha256
+from medtest.core.files.by_content import PictureFiles, encode
+from medtest.core.records import PICTURES
 from medtest.systems.pictures.finished import FinishedPictures
 
 

@@ -13,11 +13,11 @@ import pytest
 from exchanges import BLANK, PIXELS, PNG, SHA256, asked, call, drawn, exchanges, made, opened, output, playing
 
 from medtest.api.budget import BudgetReached
-from medtest.cases import image_sha256
-from medtest.files.by_content import PictureFiles, encode
-from medtest.plugins import parts
-from medtest.records import PICTURES
-from medtest.systems.asking import BudgetLimits
+from medtest.core.cases import image_sha256
+from medtest.core.files.by_content import PictureFiles, encode
+from medtest.core.plugins import parts
+from medtest.core.records import PICTURES
+from medtest.systems.answering.asking import BudgetLimits
 from medtest.systems.pictures.openai_images import OpenAIImages
 
 KEY = "canary-key-4711x"
@@ -170,7 +170,7 @@ def test_the_cache_gives_a_picture_to_another_run_while_it_is_whole(tmp_path: Pa
 def test_what_is_asked_anew_is_drawn_anew(tmp_path: Path) -> None:
     from dataclasses import replace
 
-    from medtest.cases import Address
+    from medtest.core.cases import Address
 
     with playing(one({"b64_json": "{PNG}"})) as vendor:
         repeats = [

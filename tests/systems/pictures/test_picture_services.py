@@ -9,7 +9,7 @@ import pytest
 from exchanges import SHA256, Vendor, asked, call, exchanges, made, output, playing
 
 from medtest.api.drawn import fetching
-from medtest.plugins import parts
+from medtest.core.plugins import parts
 from medtest.systems.pictures.chat_images import ChatImages
 from medtest.systems.pictures.dashscope import DashScope
 from medtest.systems.pictures.deepai import DeepAI

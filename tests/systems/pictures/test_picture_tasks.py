@@ -17,8 +17,8 @@ from exchanges import PNG, SHA256, Vendor, asked, call, made, opened, output
 from forked_program import Program, command
 
 from medtest.api.budget import BudgetReached
-from medtest.api.ledger import Ledger
-from medtest.systems.asking import BudgetLimits
+from medtest.api.store.ledger import Ledger
+from medtest.systems.answering.asking import BudgetLimits
 from medtest.systems.pictures.dashscope import DashScope
 
 CHILD = Path(__file__).with_name("drawing_child.py")

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from exchanges import asked, output
 
-from medtest.cases import NO_IMAGE, Address
-from medtest.files.by_content import PictureFiles
-from medtest.plugins import part
-from medtest.records import PICTURES, is_simulated
-from medtest.scenes import Prompt
+from medtest.core.cases import NO_IMAGE, Address
+from medtest.core.files.by_content import PictureFiles
+from medtest.core.plugins import part
+from medtest.core.records import PICTURES, is_simulated
+from medtest.core.scenes import Prompt
 from medtest.simlab.drawing.artist import Artist
 from medtest.simlab.drawing.defects import RATES, DrawingDefects
-from medtest.systems.asking import Asked, Asking
+from medtest.systems.answering.asking import Asked, Asking
 from medtest.systems.pictures.simlab_images import DrawingDefectSettings, SimlabImages
 
 SOURCE, AFTER = "A red dog is on a table. There is a cat.", "A red dog is on a table."

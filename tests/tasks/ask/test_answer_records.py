@@ -12,6 +12,7 @@ from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
+from medtest.language.questions.questions import in_slide_order
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.oracle import Answers
 from medtest.tasks.ask.tables.accuracy import AVERAGE_18, accuracy_table
@@ -21,7 +22,6 @@ from medtest.tasks.ask.tables.records import answer_rows, has_answers
 from medtest.tasks.ask.tables.results import FLIPS, answer_tables
 from medtest.tasks.ask.tables.states import COST_COLUMNS, STATE_COLUMNS, cost_table, state_table
 from medtest.tasks.ask.tables.worst import worst_images
-from medtest.vqa.questions import in_slide_order
 
 NAN = float("nan")
 

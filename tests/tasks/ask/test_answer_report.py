@@ -18,17 +18,17 @@ from answer_parts import TRUTHS, Haze, Instrument, Tint, answer_suite
 from runner_helpers import assert_equal_records, go, records
 from runner_parts import Dim
 
-from medtest.cases import Address
-from medtest.errors import ExitCode, UserMistakes
+from medtest.core.cases import Address
+from medtest.core.errors import ExitCode, UserMistakes
 from medtest.report.console import on_sources
 from medtest.report.finish import Finished, finish
 from medtest.report.mlflow.headline import headline_of
 from medtest.report.mlflow.metrics import metrics, tags
-from medtest.report.page import report_page
+from medtest.report.pages.page import report_page
 from medtest.report.views import remake
 from medtest.results.records.recorded import recorded
 from medtest.runner import Limits, RunOutcome
-from medtest.runner.replay import replay_case
+from medtest.runner.replaying.replay import replay_case
 from medtest.suite.model import Gate, Invocation, Privacy, Suite
 from medtest.tasks.ask.report.accuracy import hidden_words
 from medtest.tasks.ask.report.illustration import illustration

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from shipped_relations import effects_of
 
+from medtest.language.questions.matrix import default_matrix
+from medtest.language.questions.questions import by_name, in_slide_order
 from medtest.results.cube.intervals import newcombe
 from medtest.results.published.published_answers import averages, published
 from medtest.tasks.ask.tables.accuracy import (
@@ -19,8 +21,6 @@ from medtest.tasks.ask.tables.accuracy import (
 )
 from medtest.tasks.ask.tables.flips import ALL, COLUMNS, OVERALL, direction_table, flip_table
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED, frame_of, judged_row
-from medtest.vqa.matrix import default_matrix
-from medtest.vqa.questions import by_name, in_slide_order
 
 
 def test_the_slides_averages_are_rebuilt() -> None:

@@ -11,7 +11,8 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.cases import SOURCE, Address, AnswerOutput, Effect
+from medtest.core.cases import SOURCE, Address, AnswerOutput, Effect
+from medtest.language.questions.answers.values.answer import State
 from medtest.readers.base import Readings
 from medtest.readers.meaning import NEEDS, Reading, Unread, columns_of, unread_of
 from medtest.results.records.records_io import Records
@@ -21,7 +22,6 @@ from medtest.tasks.ask.oracle import Answers
 from medtest.tasks.ask.tables.readings import judged_table
 from medtest.tasks.ask.tables.results import answer_tables
 from medtest.tasks.ask.tables.states import state_table
-from medtest.vqa.answers.answer import State
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracles"))
 

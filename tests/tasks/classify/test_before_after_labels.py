@@ -9,12 +9,13 @@ import pytest
 from label_records import CHEST, make_label_records
 from records_maker import make_records
 
-from medtest.errors import OutputProblem
-from medtest.report.before_after import Page, before_after_html
-from medtest.results import before_after, before_after_words
-from medtest.results.before_after import compare
+from medtest.core.errors import OutputProblem
+from medtest.core.tasks.base import task_of
+from medtest.report.pages.before_after import Page, before_after_html
+from medtest.results.before_after import change as before_after
+from medtest.results.before_after import words as before_after_words
+from medtest.results.before_after.change import compare
 from medtest.results.records.records_io import Records
-from medtest.tasks.base import task_of
 from medtest.tasks.classify.tables.before_after import pair, table_of
 
 metrics = pytest.importorskip("sklearn.metrics")

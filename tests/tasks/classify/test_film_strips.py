@@ -15,14 +15,14 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "runner"))
 from label_parts import Colours, Fade, label_suite
 from runner_helpers import go
 
-from medtest.cases import image_sha256
-from medtest.errors import MedtestError, UserMistakes
-from medtest.report.material import sample_index
+from medtest.core.cases import image_sha256
+from medtest.core.errors import MedtestError, UserMistakes
+from medtest.report.pages.material import sample_index
 from medtest.report.replayed import write_pictures
 from medtest.results.records.records_io import Records
 from medtest.runner.pictures import films
 from medtest.runner.pictures.films import PANEL, FilmFrame, draw_film
-from medtest.runner.replay import replay_sequence
+from medtest.runner.replaying.replay import replay_sequence
 from medtest.suite.model import Invocation, Privacy
 from medtest.tasks.classify.report import film_strips
 from medtest.tasks.classify.report.film_strips import FILMS, film_pictures

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from label_records import CHEST, TYPES, label_row, make_label_records
 
-from medtest.cases import Classes
+from medtest.core.cases import Classes
 from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables.class_tables import class_table
 from medtest.tasks.classify.tables.decisions import classes_of

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from label_records import CAPSULE, make_label_records
 
-from medtest.classes import CHEST
+from medtest.phantoms.classes import CHEST
 from medtest.report.charts.figures import confusion_panel
-from medtest.report.material import SampleStrip
-from medtest.report.page import render
-from medtest.report.words import p_words, with_interval
+from medtest.report.pages.material import SampleStrip
+from medtest.report.pages.page import render
+from medtest.report.pages.words import p_words, with_interval
 from medtest.results.records.records_io import Records
 from medtest.tasks.classify.report.heat import severity_heat
 from medtest.tasks.classify.report.page import label_page

@@ -11,16 +11,16 @@ import pandas as pd
 import pytest
 from depict_records import drawn, oracle, records, right, rows, source_pool, without_last
 
-from medtest.cases import NO_IMAGE, AnswerOutput, Effect, PreparedSeed, SeedRef, Verdict
-from medtest.errors import BadOutput
-from medtest.oracles import criteria
+from medtest.core.cases import NO_IMAGE, AnswerOutput, Effect, PreparedSeed, SeedRef, Verdict
+from medtest.core.errors import BadOutput
+from medtest.core.oracles import criteria
+from medtest.core.scenes import Pool, Scene, Tells, dumped
+from medtest.core.tasks.base import Case, CaseAnswer, SystemInput, task_of
 from medtest.readers.readings import Readings, content_key
 from medtest.results.records.records_io import Records
 from medtest.results.records.rejudging import rejudged_records
 from medtest.results.records.status import status
-from medtest.runner.hidden_words import HiddenWords
-from medtest.scenes import Pool, Scene, Tells, dumped
-from medtest.tasks.base import Case, CaseAnswer, SystemInput, task_of
+from medtest.runner.privacy.hidden_words import HiddenWords
 from medtest.tasks.depict.oracle import NOT_TOLD, SOURCE_WITHHELD, Scenes
 from medtest.tasks.depict.views import SceneLook, look_of
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.scenes import Entity, Pool, Scene, SeenEntity, Tells, Triple, difference, pool_of
+from medtest.core.scenes import Entity, Pool, Scene, SeenEntity, Tells, Triple, difference, pool_of
 from medtest.tasks.depict.rules import (
     KINDS,
     PAPER,

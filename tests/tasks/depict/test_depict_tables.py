@@ -20,10 +20,10 @@ from depict_records import NAMES, PREDICATES, drawn, failing, operators, records
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
-from medtest import records as contract
+from medtest.core import records as contract
+from medtest.core.scenes import Pool, Scene, SeenEntity, Tells
 from medtest.readers.pictures.card import Card, CardRow
 from medtest.results.records.records_io import Records
-from medtest.scenes import Pool, Scene, SeenEntity, Tells
 from medtest.tasks.depict.oracle import Scenes
 from medtest.tasks.depict.results import DepictResults
 from medtest.tasks.depict.tables.cases import cases_of

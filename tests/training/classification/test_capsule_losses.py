@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import special
 
-from medtest.systems import networks
 from medtest.systems.classification.networks.agdn import AGDNOutputs, inputs_of
-from medtest.training.classification.losses_agdn import (
+from medtest.systems.pytorch import networks
+from medtest.training.classification.losses.agdn import (
     DEFORMATION,
     agdn_loss,
     classifier_losses,
     consistency_losses,
 )
-from medtest.training.classification.losses_dsinet import dice_losses, dsinet_loss, interaction_loss
+from medtest.training.classification.losses.dsinet import dice_losses, dsinet_loss, interaction_loss
 
 Array = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, log_softmax
 
-from medtest.training.classification.losses_attnmel import attention_dice_loss, attnmel_loss, focal_loss
-from medtest.training.classification.losses_chexnet import findings_loss, positive_shares
-from medtest.training.classification.losses_inception import inception_loss, l1_norm
+from medtest.training.classification.losses.attnmel import attention_dice_loss, attnmel_loss, focal_loss
+from medtest.training.classification.losses.chexnet import findings_loss, positive_shares
+from medtest.training.classification.losses.inception import inception_loss, l1_norm
 
 # --- AttnMel ---------------------------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.cases import Classes
-from medtest.errors import MedtestError, UserMistakes
+from medtest.core.cases import Classes
+from medtest.core.errors import MedtestError, UserMistakes
 from medtest.training.classification.batches import LabelledBatches
 from medtest.training.classification.cases import LabelledCase, held_out, keep, squared, squared_mask
 from medtest.training.classification.changes import centred, changed
@@ -18,7 +18,7 @@ from medtest.training.classification.options import ClassificationOptions
 from medtest.training.classification.recipe import Changes, load_recipe, recipe_names
 from medtest.training.classification.scores import accuracy, areas, mean_area
 from medtest.training.classification.train import train_classification
-from medtest.training.recipe_files import typed_changes
+from medtest.training.settings.recipe_files import typed_changes
 
 TWO = Classes(names=("benign", "melanoma"))
 
@@ -213,7 +213,7 @@ def test_stopped_and_resumed_gives_the_same_weights(tmp_path):
 
 
 def test_trained_weights_answer_as_a_system(tmp_path):
-    from medtest.plugins import part
+    from medtest.core.plugins import part
 
     trained = train_classification(options(), tmp_path / "out")
     kind = part("systems", "attnmel").load()

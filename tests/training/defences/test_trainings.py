@@ -10,7 +10,7 @@ from rich.console import Console
 
 from medtest.cli.training.compare import remake_tables
 from medtest.cli.training.tokens import parse
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.systems.checkpoints.weights import read_info
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.classification.recipe import load_recipe

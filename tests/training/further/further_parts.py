@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 import cv2
 import numpy as np
 
-from medtest.systems import networks
 from medtest.systems.checkpoints.weights import WeightsInfo, save_weights
+from medtest.systems.pytorch import networks
+from medtest.training.engine.initial import initialise
 from medtest.training.further.material import PairMaterial
-from medtest.training.initial import initialise
 from medtest.training.segmentation.data import Pairs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.cases import SeedRef
-from medtest.errors import MedtestError
+from medtest.core.cases import SeedRef
+from medtest.core.errors import MedtestError
 from medtest.suite.plan import Step
 from medtest.training.further.draw import draw_slots, split
 

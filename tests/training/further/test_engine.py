@@ -17,15 +17,15 @@ from forked_program import Program
 sys.path.insert(0, str(Path(__file__).parent))
 from further_parts import small_material, write_start
 
-from medtest.errors import Interrupted, MedtestError
+from medtest.core.errors import Interrupted, MedtestError
 from medtest.systems.checkpoints.weights import load_network, read_info
+from medtest.training.engine.precision import precision_of
+from medtest.training.engine.trainer import Evaluation, Trainer, TrainingStep
 from medtest.training.further.batches import RecipeBatches
 from medtest.training.further.networks import open_start
 from medtest.training.further.recipe import SegmentationRecipe, load_recipe
 from medtest.training.further.task import further_training
 from medtest.training.further.train import check_state, train_further, writer
-from medtest.training.precision import precision_of
-from medtest.training.trainer import Evaluation, Trainer, TrainingStep
 
 STEPS = 8
 

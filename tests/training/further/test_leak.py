@@ -12,8 +12,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from further_parts import write_folder
 
-from medtest.cases import SeedRef
-from medtest.errors import UserMistakes
+from medtest.core.cases import SeedRef
+from medtest.core.errors import UserMistakes
 from medtest.runner.units.parts import Parts
 from medtest.suite.compose import load
 from medtest.training.further.leak import SHOWN, print_of, prints_of, refuse_shared, shared_images

@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from further_parts import write_folder
 
-from medtest.followups import FollowUpStore
+from medtest.runner.followups import FollowUpStore
 from medtest.runner.units.parts import Parts
 from medtest.suite.compose import load
 from medtest.training.further.material import DATASET, prepare_material, training_prints, training_suite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
 from medtest.training.further.recipe import load_recipe, recipe_names
 
 

@@ -14,11 +14,11 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[2] / "generators"))
 from generator_parts import DIGEST, ONE, SEVERAL, SIDE, SmallProbe, picture
 
-from medtest.cases import Classes
-from medtest.errors import MedtestError, UserMistakes
-from medtest.generators.files import FILE, GeneratorInfo, GeneratorSettings, load_generator
-from medtest.generators.goals import decisions, losses, reached, wanted
-from medtest.generators.network import GeneratorShape
+from medtest.core.cases import Classes
+from medtest.core.errors import MedtestError, UserMistakes
+from medtest.relations.generators.files import FILE, GeneratorInfo, GeneratorSettings, load_generator
+from medtest.relations.generators.goals import decisions, losses, reached, wanted
+from medtest.relations.generators.network import GeneratorShape
 from medtest.training.classification.cases import LabelledCase, LabelledSet, keep
 from medtest.training.generators.recipe import GeneratorRecipe, load_recipe, recipe_names
 from medtest.training.generators.task import GeneratorObjective, fooled
@@ -176,7 +176,7 @@ def test_the_command_writes_where_the_relation_looks(tmp_path: Path, monkeypatch
     from rich.console import Console
 
     from medtest.cli.training.gap import attacked, load_of, parse_gap, train_gap
-    from medtest.suite.misfits.crafting import missing_mistakes
+    from medtest.suite.checking.misfits.crafting import missing_mistakes
 
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
     words = ["suite=adversarial_gap", "model=attnmel", "phantoms=8", "linf=7", "universal=true"]

@@ -11,9 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.errors import MedtestError, UserMistakes
+from medtest.core.errors import MedtestError, UserMistakes
+from medtest.core.scenes import SeenEntity, Triple
 from medtest.phantoms.scenes import CLASSES, COLOURS, Placed
-from medtest.readers.pictures.bundled_network import (
+from medtest.readers.pictures.bundled.network import (
     LARGE_FROM,
     SIDE,
     SMALL_TO,
@@ -22,8 +23,7 @@ from medtest.readers.pictures.bundled_network import (
     load_scene_net,
     read_scene_info,
 )
-from medtest.readers.pictures.bundled_peaks import overlap, things
-from medtest.scenes import SeenEntity, Triple
+from medtest.readers.pictures.bundled.peaks import overlap, things
 from medtest.training.scenes.layouts import MOST_FILLED, MOST_HIDDEN, pair_layout, random_layout
 from medtest.training.scenes.losses import scene_loss
 from medtest.training.scenes.options import SceneOptions
@@ -165,7 +165,7 @@ def test_a_training_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 
 def test_weights_of_something_else_are_refused(tmp_path: Path) -> None:
-    from medtest.files.tensors import write_tensors
+    from medtest.core.files.tensors import write_tensors
 
     file = tmp_path / "other.safetensors"
     write_tensors(file, {"a": torch.zeros(2)}, {"format": "medtest-network-1"})

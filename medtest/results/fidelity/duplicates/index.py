@@ -1,9 +1,9 @@
 """Pictures that are nearly the same: answers to different prompts among themselves, or answers and training pictures.
 
-A picture has a perceptual hash of 256 bits (:mod:`medtest.embeddings.hashes`). Two whose hashes differ in few bits are
-compared by a second measure, features of a network; where both agree they are near-duplicates. Hashes that differ in at
-most 15 bits share one of 16 bands of 16 bits, so that no picture is compared with every other, and nothing but hashes
-is in memory.
+A picture has a perceptual hash of 256 bits (:mod:`medtest.readers.embeddings.hashes`). Two whose hashes differ in few
+bits are compared by a second measure, features of a network; where both agree they are near-duplicates. Hashes that
+differ in at most 15 bits share one of 16 bands of 16 bits, so that no picture is compared with every other, and nothing
+but hashes is in memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from medtest.embeddings.hashes import BITS
+from medtest.readers.embeddings.hashes import BITS
 from medtest.results.fidelity.features import PictureFeatures
 
 MOST_BITS: Final = 15

@@ -21,7 +21,7 @@ from medtest.results.cube.rates import decimals
 from medtest.results.fidelity.cases import PICTURE, DrawnCases
 from medtest.results.fidelity.duplicates.index import Alike, HashIndex, Near, cosine_of, representatives
 from medtest.results.fidelity.embedded import EmbeddedRun
-from medtest.results.fidelity.shares import shares_of
+from medtest.results.fidelity.measures.shares import shares_of
 
 if TYPE_CHECKING:
     import pandas as pd

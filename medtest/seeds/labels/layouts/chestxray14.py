@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from medtest.classes import CHEST
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
+from medtest.phantoms.classes import CHEST
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.files import table_below

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from medtest.classes import CAPSULE
+from medtest.phantoms.classes import CAPSULE
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.facts import known
 from medtest.seeds.folders.formats import is_ignored

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias, TypeVar
 
-from medtest.errors import nearest_name
-from medtest.files.images import BadFileError
+from medtest.core.errors import nearest_name
+from medtest.core.files.images import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.formats import without_suffix

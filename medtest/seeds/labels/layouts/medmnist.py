@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Image
-from medtest.files.images import BadFileError
+from medtest.core.cases import Image
+from medtest.core.files.images import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.datasets.facts import known

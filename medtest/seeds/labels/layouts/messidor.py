@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from medtest.classes import FUNDUS
-from medtest.errors import UserMistakes
+from medtest.core.errors import UserMistakes
+from medtest.phantoms.classes import FUNDUS
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
 from medtest.seeds.folders.files import table_below

@@ -13,8 +13,8 @@ from typing import IO, Any
 
 import yaml
 
-from medtest.errors import MedtestError
-from medtest.systems.archives import check_archive
+from medtest.core.errors import MedtestError
+from medtest.systems.checkpoints.archives import check_archive
 from medtest.systems.files import cached_sha256
 
 CONFIGS = ("configs/inference.json", "configs/inference.yaml", "configs/inference.yml")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.systems.adapters.bundles.bundle_config import TARGET, NotPlain, plain, raw
 from medtest.systems.adapters.bundles.bundle_files import CONFIGS, METADATA, SCRIPT, STATE, BundleFiles
 from medtest.systems.adapters.bundles.bundle_parts import LOADER, base_name, check_network, listed_transforms

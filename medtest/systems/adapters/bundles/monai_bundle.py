@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import Image, Json
-from medtest.errors import BadOutput, MedtestError, Mistake
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Image, Json
+from medtest.core.errors import BadOutput, MedtestError, Mistake
+from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.bundles.bundle_config import NotPlain
 from medtest.systems.adapters.bundles.bundle_files import CONFIGS, METADATA, MOST_WEIGHTS, BundleFiles
 from medtest.systems.adapters.bundles.bundle_parts import make_inferer, make_network, make_transform
@@ -22,7 +22,7 @@ from medtest.systems.adapters.libraries.torch_network import TorchNetwork
 from medtest.systems.adapters.libraries.weights import fill, pointer_mistakes
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.adapters.torchscript import load_script
-from medtest.systems.archives import check_archive
+from medtest.systems.checkpoints.archives import check_archive
 from medtest.systems.checkpoints.checkpoint import load_strictly, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import file_mistakes, user_path
@@ -261,7 +261,7 @@ class MonaiBundle(TorchNetwork):
         """
         import torch
 
-        from medtest.systems.pixels import logits_of, resized_map
+        from medtest.systems.pytorch.pixels import logits_of, resized_map
 
         if self._before is None:
             return super().lesion_logits(pixels, shape)
@@ -274,7 +274,7 @@ class MonaiBundle(TorchNetwork):
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels as medtest's own preprocessing fits them, grey ones three times where the network takes one."""
-        from medtest.systems.pixels import grey, resized
+        from medtest.systems.pytorch.pixels import grey, resized
 
         pixels = grey(pixels) if self._plan is not None and self._plan.channels == 1 else pixels
         size = None if self._before is not None else self.settings.size

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from medtest.errors import BadOutput, MedtestError
+from medtest.core.errors import BadOutput, MedtestError
 from medtest.systems.base import Missing, RawAnswer
 
 SUFFIXES = (".npy", ".json", ".txt")

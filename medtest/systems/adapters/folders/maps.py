@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 
-from medtest.errors import BadOutput
-from medtest.files.images import MAX_BYTES_A_PIXEL, SPARE_BYTES, BadFileError, opened_picture, read_bytes
+from medtest.core.errors import BadOutput
+from medtest.core.files.images import MAX_BYTES_A_PIXEL, SPARE_BYTES, BadFileError, opened_picture, read_bytes
 
 
 def read_map(path: Path, *, max_pixels: int, labels: bool) -> NDArray[Any]:
-    """Return a picture or ``.npy`` file as a map that :func:`medtest.systems.border.check_mask` takes.
+    """Return a picture or ``.npy`` file as a map that :func:`medtest.core.tasks.border.check_mask` takes.
 
     Args:
         path: The file.

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from medtest.cases import Address, Image, Json
-from medtest.errors import Mistake
-from medtest.files.walk import files_below, named_below
-from medtest.plugins import TRUSTED
-from medtest.probes import Need
+from medtest.core.cases import Address, Image, Json
+from medtest.core.errors import Mistake
+from medtest.core.files.walk import files_below, named_below
+from medtest.core.plugins import TRUSTED
+from medtest.core.probes import Need
 from medtest.systems.adapters.folders import label_files
 from medtest.systems.adapters.folders.label_files import LabelsFile, read_case, table_problem, tables_in
 from medtest.systems.adapters.folders.maps import read_map
@@ -46,7 +46,7 @@ class Predictions(System):
     A source's map is ``<dataset>/<seed_id>.png``, a follow-up's
     ``<dataset>/<seed_id>/<relation>_s<severity>_f<frame>_r<repeat>.png``, the names under which ``medtest export``
     writes the images; a single data set may leave its folder out. Pictures hold a probability from 0 to 255; ``.npy``
-    files hold any array that :mod:`medtest.systems.border` takes. A map that is not there makes its case SKIP.
+    files hold any array that :mod:`medtest.core.tasks.border` takes. A map that is not there makes its case SKIP.
 
     Where labels are asked for, tables in the folder and files under the same names hold what
     :mod:`medtest.systems.adapters.folders.label_files` says.

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from medtest.cases import Address, Image, ImageSpec, Json
-from medtest.errors import Mistake
-from medtest.files.walk import files_below
-from medtest.plugins import TRUSTED
-from medtest.probes import Need
+from medtest.core.cases import Address, Image, ImageSpec, Json
+from medtest.core.errors import Mistake
+from medtest.core.files.walk import files_below
+from medtest.core.plugins import TRUSTED
+from medtest.core.probes import Need
 from medtest.systems.adapters.folders.predictions import NO_PREDICTION, file_of
 from medtest.systems.adapters.image_files import READABLE, read_image
 from medtest.systems.base import Missing, RawAnswer, System, SystemSettings

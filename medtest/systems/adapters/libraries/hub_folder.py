@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 CONFIG = "config.json"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from medtest.cases import Image, Json
-from medtest.errors import BadOutput, MedtestError, Mistake
+from medtest.core.cases import Image, Json
+from medtest.core.errors import BadOutput, MedtestError, Mistake
 from medtest.systems.adapters.libraries.huggingface_folder import (
     PROCESSORS,
     config_of,
@@ -33,9 +33,9 @@ from medtest.systems.adapters.libraries.weights import pointer_mistakes
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.inputs import InputKind
-from medtest.systems.field import CroppingSystem, Input
 from medtest.systems.files import cached_sha256, folder_mistakes, user_path
-from medtest.systems.torch_system import tensor_of
+from medtest.systems.pytorch.field import CroppingSystem, Input
+from medtest.systems.pytorch.torch_system import tensor_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -61,7 +61,7 @@ class HuggingFaceSettings(NetworkSettings, LabelSettings):
 
     Attributes:
         input: Of labels: ``official`` leaves images to the folder's image processor; ``as_is`` resizes them to its size
-            where they have another, and crops nothing; ``auto`` is as :mod:`medtest.systems.field` says.
+            where they have another, and crops nothing; ``auto`` is as :mod:`medtest.systems.pytorch.field` says.
     """
 
     input: Input = "auto"
@@ -282,7 +282,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels at the size to which the image processor, or medtest in its place, brings them, not padded."""
-        from medtest.systems.pixels import resized
+        from medtest.systems.pytorch.pixels import resized
 
         labels = self.task.labels
         size, changes = self._told()
@@ -352,7 +352,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
     def to_logits(self, scores: Tensor) -> Tensor:
         """Return logits of the lesion's probability."""
-        from medtest.systems.pixels import log_odds, logits_of
+        from medtest.systems.pytorch.pixels import log_odds, logits_of
 
         if self._family not in QUERIES:
             return super().to_logits(scores)

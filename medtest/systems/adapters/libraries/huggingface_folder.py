@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.systems.adapters.libraries.hub_folder import read_json
 
 WEIGHTS = (

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.cases import Image
-from medtest.errors import MedtestError, Mistake
+from medtest.core.cases import Image
+from medtest.core.errors import MedtestError, Mistake
 from medtest.systems.adapters.libraries.hub_folder import read_json
 from medtest.systems.adapters.libraries.huggingface_folder import PROCESSORS, config_of
 from medtest.systems.adapters.libraries.label_names import naming_mistakes, real_names

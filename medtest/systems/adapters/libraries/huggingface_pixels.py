@@ -26,7 +26,7 @@ def sized(pixels: Tensor, processor: Any, changes: Mapping[str, Any]) -> Tensor:
         processor: The image processor.
         changes: What it is told beside its own file.
     """
-    from medtest.systems.pixels import whole
+    from medtest.systems.pytorch.pixels import whole
 
     given: Tensor = _made(pixels, processor, changes, NUMBERS)["pixel_values"]
     return (given if given.shape == pixels.shape else whole(given)) / WHITE

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from medtest.cases import Image
-from medtest.errors import MedtestError, Mistake
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Image
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.libraries.label_names import LabelSettings, NamedSystem, naming_mistakes
 from medtest.systems.adapters.libraries.weights import pointer_mistakes
 from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.classification.crops import Interpolation, middle, shorter_side, stretched
-from medtest.systems.field import CroppingSystem, Input
 from medtest.systems.files import file_mistakes, user_path
-from medtest.systems.torch_system import TorchSystem, tensor_of
+from medtest.systems.pytorch.field import CroppingSystem, Input
+from medtest.systems.pytorch.torch_system import TorchSystem, tensor_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -37,7 +37,7 @@ class ImageClassifierSettings(LabelSettings):
         gives: Whether its scores are ``logits`` or ``probabilities``.
         input: ``official`` resizes and crops as the network's own configuration says; ``as_is`` takes the image as it
             comes, resized only where it has another size than the network's; ``auto`` chooses
-            (:mod:`medtest.systems.field`).
+            (:mod:`medtest.systems.pytorch.field`).
         size: Side in pixels that the network takes; null for its own configuration's.
         resize: Pixels of the shorter side before the middle is cut; null for its own configuration's.
         interpolation: Filter of that; null for its own configuration's.
@@ -118,7 +118,7 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
         return found or pointer_mistakes(user_path(given), where=where, key="checkpoint")
 
     def load(self) -> nn.Module:
-        """Return the network; see :class:`medtest.systems.torch_system.TorchSystem`.
+        """Return the network; see :class:`medtest.systems.pytorch.torch_system.TorchSystem`.
 
         Raises:
             MedtestError: The library or the file has no such network, or it has another number of classes than names.
@@ -167,7 +167,7 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels at the size at which the network gets them."""
-        from medtest.systems.pixels import middle, resized, shorter_side
+        from medtest.systems.pytorch.pixels import middle, resized, shorter_side
 
         recipe = self.recipe
         if self.input == "as_is":

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Classes
-from medtest.errors import BadOutput, MedtestError, Mistake, nearest_name
+from medtest.core.cases import Classes
+from medtest.core.errors import BadOutput, MedtestError, Mistake, nearest_name
 from medtest.systems.base import RawAnswer, System, SystemSettings
 
 if TYPE_CHECKING:
@@ -133,8 +133,8 @@ class NamedSystem(System):
         Raises:
             BadOutput: They have another number of classes.
         """
-        from medtest.systems.pixels import logits_of, merged
-        from medtest.systems.torch_system import exactly
+        from medtest.systems.pytorch.pixels import logits_of, merged
+        from medtest.systems.pytorch.torch_system import exactly
 
         if self._groups is None:
             found = self.naming

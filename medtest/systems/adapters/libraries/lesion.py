@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.errors import BadOutput, MedtestError, did_you_mean
-from medtest.plugins import TRUSTED
+from medtest.core.errors import BadOutput, MedtestError, did_you_mean
+from medtest.core.plugins import TRUSTED
+from medtest.core.tasks.border import CUT
 from medtest.systems.base import SystemSettings
-from medtest.systems.border import CUT
-from medtest.systems.torch_system import exactly, tensor_of
+from medtest.systems.pytorch.torch_system import exactly, tensor_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -150,7 +150,7 @@ def lesion_logits(scores: Tensor, classes: Sequence[int], activation: Activation
     """Return logits of what :func:`lesion_map` gives, B×h×w, exact where that is saturated."""
     import torch
 
-    from medtest.systems.pixels import logits_of
+    from medtest.systems.pytorch.pixels import logits_of
 
     chosen = scores[:, list(classes)]
     if activation in ("sigmoid", "none"):

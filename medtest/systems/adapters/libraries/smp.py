@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from medtest.cases import Image, Json
-from medtest.errors import MedtestError, Mistake, did_you_mean
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Image, Json
+from medtest.core.errors import MedtestError, Mistake, did_you_mean
+from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.libraries.hub_folder import CONFIG, WEIGHTS, description, weights_in
 from medtest.systems.adapters.libraries.lesion import NetworkSettings, plain_names
 from medtest.systems.adapters.libraries.torch_network import TorchNetwork
@@ -162,7 +162,7 @@ class Smp(TorchNetwork):
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels at the size at which the network gets them."""
-        from medtest.systems.pixels import resized
+        from medtest.systems.pytorch.pixels import resized
 
         return resized(pixels, self._fitting(int(pixels.shape[2]), int(pixels.shape[3])), "area")
 

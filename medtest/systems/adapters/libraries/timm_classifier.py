@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from medtest.cases import Json
-from medtest.errors import MedtestError, Mistake, did_you_mean
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Json
+from medtest.core.errors import MedtestError, Mistake, did_you_mean
+from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.libraries.hub_folder import CONFIG, WEIGHTS, description, weights_in
 from medtest.systems.adapters.libraries.image_classifier import (
     ImageClassifier,

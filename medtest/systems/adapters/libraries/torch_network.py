@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from medtest.cases import Image
+from medtest.core.cases import Image
+from medtest.core.tasks.border import CUT
 from medtest.systems.adapters.libraries.lesion import (
     Activation,
     NetworkSettings,
@@ -18,15 +19,14 @@ from medtest.systems.adapters.libraries.lesion import (
     resolved_activation,
 )
 from medtest.systems.base import RawAnswer
-from medtest.systems.border import CUT
-from medtest.systems.torch_system import TorchSystem
+from medtest.systems.pytorch.torch_system import TorchSystem
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 class TorchNetwork(TorchSystem):
-    """A segmentation network described by files of its own; see :class:`medtest.systems.torch_system.TorchSystem`.
+    """A segmentation network described by files of its own; see :class:`TorchSystem`.
 
     Its :meth:`load` calls :meth:`has_classes` if its files name them.
     """
@@ -69,14 +69,14 @@ class TorchNetwork(TorchSystem):
 
     def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
         """Return logits whose sigmoid is the lesion's probability at the images' size; see the base class."""
-        from medtest.systems.pixels import resized_map
+        from medtest.systems.pytorch.pixels import resized_map
 
         scores = checked_scores(self.scores(self.forward(self.normalised(pixels))), len(pixels), None)
         return resized_map(self.map_logits(scores), shape)
 
     def map_logits(self, scores: Tensor) -> Tensor:
         """Return logits of what :meth:`probability` gives, B×h×w."""
-        from medtest.systems.pixels import at_half as logits_at_half
+        from medtest.systems.pytorch.pixels import at_half as logits_at_half
 
         return logits_at_half(self.to_logits(self._of_known_classes(scores)), self.threshold)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from medtest.cases import Json
-from medtest.errors import MedtestError, Mistake, did_you_mean
+from medtest.core.cases import Json
+from medtest.core.errors import MedtestError, Mistake, did_you_mean
 from medtest.systems.adapters.libraries.image_classifier import (
     ImageClassifier,
     ImageClassifierSettings,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtest.errors import MedtestError, Mistake
+from medtest.core.errors import MedtestError, Mistake
 from medtest.systems.checkpoints.checkpoint import fitting_state, load_strictly, what_instead
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.cases import Address, Image, Json
-from medtest.errors import BadOutput, MedtestError, Mistake, UserMistakes
-from medtest.plugins import TRUSTED
+from medtest.core.cases import Address, Image, Json
+from medtest.core.errors import BadOutput, MedtestError, Mistake, UserMistakes
+from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.graph import ExportedGraph
 from medtest.systems.adapters.registry.version import ModelVersion, version_of
 from medtest.systems.adapters.tensors import TensorSettings, answers_of, encode, resized

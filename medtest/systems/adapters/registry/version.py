@@ -19,8 +19,8 @@ import yaml
 from filelock import FileLock
 
 from medtest.api.redact import redact
-from medtest.errors import Mistake
-from medtest.paths import TYPED_STORE, home, store_uri
+from medtest.core.errors import Mistake
+from medtest.core.files.paths import TYPED_STORE, home, store_uri
 
 ALLOWED = "models:/NAME/VERSION, or models:/NAME@ALIAS"
 _URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>\d+)|@(?P<alias>[^/@]+))")

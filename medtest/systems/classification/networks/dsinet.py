@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medtest.errors import MedtestError
+from medtest.core.errors import MedtestError
 from medtest.systems.classification.networks.synergy import CategoryGuidance, GlobalPrototypes, LesionMining
 from medtest.systems.classification.networks.xception import Xception, XceptionConfig
-from medtest.systems.layers import enlarged
+from medtest.systems.pytorch.layers import enlarged
 
 MAPS = 2
 """Channels of a segmentation: background and lesion."""

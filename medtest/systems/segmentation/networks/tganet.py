@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medtest.errors import MedtestError
-from medtest.systems.layers import enlarged
+from medtest.core.errors import MedtestError
+from medtest.systems.pytorch.layers import enlarged
 from medtest.systems.segmentation.networks.res2net import Res2NetConfig, res2net_stages
 from medtest.systems.segmentation.networks.resnet import ResNetConfig, resnet_stages
 
@@ -295,7 +295,7 @@ class TGANet(nn.Module):
         self.ag = LevelAggregation(channels)
         self.y1 = OutputBlock(channels)
         if config.own_words:
-            # Only a constant that tells the five words apart is needed; see medtest.training.initial.
+            # Only a constant that tells the five words apart is needed; see medtest.training.engine.initial.
             self.register_buffer("words", torch.zeros(len(WORDS), config.word_size))
 
     def forward(self, image: Tensor, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field as Setting
 
-from medtest.cases import Image, ImageSpec
-from medtest.errors import BadOutput
+from medtest.core.cases import Image, ImageSpec
+from medtest.core.errors import BadOutput
 from medtest.systems.base import SystemSettings
 from medtest.systems.segmentation.segmenter import Segmenter
 from medtest.systems.segmentation.volumes.regions import bounding_box, with_rim

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field as Setting
 
-from medtest.cases import Image, ImageSpec, Json
-from medtest.errors import BadOutput
+from medtest.core.cases import Image, ImageSpec, Json
+from medtest.core.errors import BadOutput
 from medtest.phantoms.abdomen.cohort import MEASURE, shape_mask, training_coefficients
 from medtest.phantoms.abdomen.generator import REVISION as PHANTOMS
 from medtest.systems.base import SystemSettings

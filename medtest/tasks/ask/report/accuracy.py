@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from medtest.report.words import counted, question_words, with_interval
+from medtest.report.pages.words import counted, question_words, with_interval
 from medtest.results.published.published_answers import SOURCE as PUBLISHED
 from medtest.tasks.ask.tables.accuracy import AVERAGE_14, AVERAGE_18
 from medtest.tasks.ask.tables.hidden import Hidden

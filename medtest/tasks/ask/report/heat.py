@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medtest.report.charts.heat import blank, filled, heat_map, rows_of
-from medtest.report.words import question_words
+from medtest.report.pages.words import question_words
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.tasks.ask.tables.results import AnswerTables
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from medtest.report.words import question_words
+from medtest.language.questions.wording import plain_value
+from medtest.report.pages.words import question_words
 from medtest.tasks.ask.tables.worst import GivenAnswer, Illustration
-from medtest.vqa.wording import plain_value
 
 _MOST_WORDS = 90
 _STATES = {"not_relevant": "not relevant", "refusal": "refused", "unparsed": "not read"}

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest.language.questions.wording import plain_value
 from medtest.report.charts.heat import percent, rows_of
-from medtest.report.words import counted, p_words, question_words
+from medtest.report.pages.words import counted, p_words, question_words
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.tasks.ask.report.accuracy import accuracy_rows, hidden_words, published_words
 from medtest.tasks.ask.report.heat import flip_heat
@@ -16,7 +17,6 @@ from medtest.tasks.ask.report.sheets import sheets
 from medtest.tasks.ask.tables.results import AnswerTables
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
 from medtest.tasks.ask.tables.states import COUNTS
-from medtest.vqa.wording import plain_value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medtest.report.material import picture_of, sample_index
+from medtest.report.pages.material import picture_of, sample_index
 from medtest.report.replayed import PictureKind, ReplayedPicture
 from medtest.runner.folder import writing
 from medtest.tasks.ask.tables.worst import Illustration

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.language.questions.questions import by_name, in_slide_order
+from medtest.language.questions.wording import NOT_RELEVANT
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Floats
 from medtest.results.cube.intervals import FEW_CLUSTERS, joined, percentile_interval, wilson, wilson_of_rate
@@ -27,8 +29,6 @@ from medtest.results.cube.rates import decimals
 from medtest.results.published.published_answers import IMAGES, PublishedAccuracy, published
 from medtest.tasks.ask.tables.cells import Questions, in_order
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
-from medtest.vqa.questions import by_name, in_slide_order
-from medtest.vqa.wording import NOT_RELEVANT
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from medtest.language.questions.questions import in_slide_order
 from medtest.results.cube.axes import ALL, OVERALL, Floats, Places
 from medtest.results.cube.rates import CASES, Rates, decimals, margins, rates, table
 from medtest.results.cube.resampling import Resampler
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
-from medtest.vqa.questions import in_slide_order
 
 if TYPE_CHECKING:
     import pandas as pd

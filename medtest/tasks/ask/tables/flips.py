@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.language.questions.questions import by_name
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, OVERALL, Floats
 from medtest.results.cube.intervals import FEW_CLUSTERS, joined, percentile_ends, wilson_of_rate
@@ -34,7 +35,6 @@ from medtest.results.cube.rates import BOOTSTRAP
 from medtest.results.cube.resampling import Resampler
 from medtest.tasks.ask.tables.cells import Questions
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
-from medtest.vqa.questions import by_name
 
 if TYPE_CHECKING:
     import pandas as pd

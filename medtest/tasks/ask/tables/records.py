@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtest.cases import Verdict
+from medtest.core.cases import Verdict
 from medtest.readers.base import JUDGE, READ_BY
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.tables.rows import COLUMNS

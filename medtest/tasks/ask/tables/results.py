@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from medtest.records import is_simulated
+from medtest.core.records import is_simulated
 from medtest.results.columns import seeds_of
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.tables.accuracy import accuracy_table, relation_table

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
+from medtest.language.questions.answers.values.answer import Answer
+from medtest.language.questions.expectations import Inserted
+from medtest.language.questions.judging import judge, said
+from medtest.language.questions.matrix import Matrix, expectation
+from medtest.language.questions.questions import Question
 from medtest.results.columns import columns_in
-from medtest.vqa.answers.answer import Answer
-from medtest.vqa.expectations import Inserted
-from medtest.vqa.judging import judge, said
-from medtest.vqa.matrix import Matrix, expectation
-from medtest.vqa.questions import Question
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Verdict
+from medtest.core.cases import Verdict
 from medtest.readers.base import JUDGE, READ_BY
 from medtest.results.columns import columns_in
-from medtest.results.costs import cost_rows
 from medtest.results.cube.rates import decimals
+from medtest.results.rates.costs import cost_rows
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.tables.cells import Questions
 from medtest.tasks.ask.tables.records import RULES, SCHEMA, STATE, answered, independent, read_by

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from medtest.address import address_text
+from medtest.core.address import address_text
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.tables.records import answered
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
@@ -68,7 +68,7 @@ class Illustration:
         judged: Answers that were judged.
         pictures: The source and its follow-ups, ``unchanged`` left out.
         questions: Names and wordings of the questions, those with most flips first.
-        kinds: The types of their answers (:class:`medtest.vqa.values.Kind`).
+        kinds: The types of their answers (:class:`medtest.language.questions.values.Kind`).
         truths: The true answers by question, "" where none is known.
         said: By question and number of the picture.
     """

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from medtest.cases import Image
+from medtest.core.cases import Image
 from medtest.report.replayed import PictureKind, ReplayedPicture
 from medtest.runner.pictures.films import FilmFrame, draw_film
 from medtest.runner.pictures.panels import save

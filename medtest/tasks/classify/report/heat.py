@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medtest.report.charts.heat import blank, filled, heat_map, rows_of
-from medtest.results.efr import ALL, OVERALL
+from medtest.results.rates.efr import ALL, OVERALL
 from medtest.tasks.classify.tables.flips import AUTO
 from medtest.tasks.classify.tables.results import LabelTables
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medtest.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
+from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.report.charts import figures
 from medtest.report.charts.heat import WARN, percent, rows_of
-from medtest.report.material import SampleStrip, sample_index, strips
-from medtest.report.words import p_words, with_interval
+from medtest.report.pages.material import SampleStrip, sample_index, strips
+from medtest.report.pages.words import p_words, with_interval
 from medtest.results.attacks.checks import Warn
-from medtest.results.efr import ALL, OVERALL
 from medtest.results.published import published_labels
 from medtest.results.published.retraining import ORIGINAL, WITHOUT
+from medtest.results.rates.efr import ALL, OVERALL
 from medtest.tasks.classify.report.attack_labels import attack_labels
 from medtest.tasks.classify.report.film_strips import FILMS
 from medtest.tasks.classify.report.heat import severity_heat
@@ -43,7 +43,7 @@ def label_page(
     Args:
         found: Its tables.
         relations: Relation ids with the name of their part, for published figures.
-        films: Film strips, as :func:`medtest.report.material.strips` gives them.
+        films: Film strips, as :func:`medtest.report.pages.material.strips` gives them.
         warn: Gives the checks that an attack fails at a severity.
     """
     return {

@@ -1,4 +1,4 @@
-"""What further training changed of a classifier: the table of :mod:`medtest.results.before_after` with its measures.
+"""What further training changed of a classifier: the table of :mod:`change` with its measures.
 
 Accuracy, Cohen's κ and weighted F1 (several labels an image: all labels right, share of right decisions, weighted F1,
 mean AUROC) before and after, on the same follow-ups, paired by case; intervals of the differences resample clusters. As
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtest.cases import Classes
-from medtest.errors import OutputProblem
-from medtest.results import before_after
-from medtest.results.before_after import SharedPlaces, Sides, difference_rows, joined, placed, unanswered
+from medtest.core.cases import Classes
+from medtest.core.errors import OutputProblem
+from medtest.results.before_after import change as before_after
+from medtest.results.before_after.change import SharedPlaces, Sides, difference_rows, joined, placed, unanswered
 from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables import auroc
 from medtest.tasks.classify.tables.decisions import (
@@ -102,7 +102,7 @@ def _side(both: pd.DataFrame, when: str) -> pd.DataFrame:
 
 
 def table_of(paired: PairedLabels, family: str = "") -> pd.DataFrame:
-    """Return the long table, with the columns of :data:`medtest.results.before_after.COLUMNS`.
+    """Return the long table, with the columns of :data:`medtest.results.before_after.change.COLUMNS`.
 
     Args:
         paired: The cases.

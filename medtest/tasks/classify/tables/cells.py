@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from medtest.cases import SOURCE, Classes, Verdict
+from medtest.core.cases import SOURCE, Classes, Verdict
 from medtest.results.cube.axes import ALL, Axes, Integers, Places, with_all
 from medtest.results.cube.resampling import Resampler
 from medtest.results.published.retraining import ORIGINAL

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtest.cases import UNCHANGED
+from medtest.core.cases import UNCHANGED
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import OVERALL, Axes, axes
 from medtest.results.published.retraining import ORIGINAL

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import Classes, Verdict
+from medtest.core.cases import Classes, Verdict
 from medtest.results.records.records_io import Records
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from medtest.address import address_text
+from medtest.core.address import address_text
 from medtest.results.cube.axes import Axes
 from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables.decisions import EXPECTED, LABEL, Bools, Floats, probabilities_of

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from medtest.cases import Classes, Verdict
+from medtest.core.cases import Classes, Verdict
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, OVERALL, Axes, axes, with_all
 from medtest.results.cube.rates import MEAN, margins, rates, table

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtest.core.tasks.results import Graded
 from medtest.results.cube.axes import ALL, Axes
 from medtest.results.published.retraining import ORIGINAL
 from medtest.results.records.records_io import Records
@@ -26,7 +27,6 @@ from medtest.tasks.classify.tables.decisions import (
     decisions_of,
     has_labels,
 )
-from medtest.tasks.results import Graded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +109,7 @@ def _areas_of(pool: CellPool) -> list[tuple[object, ...]]:
 
 
 def decided(records: Records, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return how right each of some records is; see :meth:`medtest.tasks.base.Task.decided`."""
+    """Return how right each of some records is; see :meth:`medtest.core.tasks.base.Task.decided`."""
     import pandas as pd
 
     found = decisions_of(frame, classes_of(records), records.classes)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from medtest.cases import Classes
+from medtest.core.cases import Classes
 from medtest.results.columns import seeds_of
 from medtest.results.cube.axes import Axes, axes
 from medtest.results.records.records_io import Records

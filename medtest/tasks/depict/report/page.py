@@ -11,7 +11,7 @@ from markupsafe import Markup
 from medtest.report.charts.bars import GroupBar, bar_panel
 from medtest.report.charts.figures import BLUE, GREEN, ORANGE, PURPLE, SERIES, VERMILION
 from medtest.report.charts.heat import percent, rows_of
-from medtest.report.words import p_words
+from medtest.report.pages.words import p_words
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.published import published_actesting as published
 from medtest.tasks.depict.oracle import WHOLE

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import SOURCE, UNCHANGED, Verdict
+from medtest.core.cases import SOURCE, UNCHANGED, Verdict
+from medtest.core.scenes import Tells
 from medtest.results.cube.axes import Floats, Integers, Places
 from medtest.results.cube.resampling import Resampler
 from medtest.results.records.records_io import Records
-from medtest.scenes import Tells
 from medtest.tasks.depict.oracle import ANSWERED, WHOLE, WITHHELD
 from medtest.tasks.depict.rules import KINDS, RULES, STRICT, JudgedPair, against_source, against_truth, missed
 from medtest.tasks.depict.views import SHAPES, PoolChange, Said, SceneLook, change_of, look_of, said_of

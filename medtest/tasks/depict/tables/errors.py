@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtest.cases import SOURCE
+from medtest.core.cases import SOURCE
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import OVERALL, Floats
 from medtest.results.cube.rates import CASES, Rates, decimals, rates

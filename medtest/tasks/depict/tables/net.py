@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.cases import UNCHANGED
+from medtest.core.cases import UNCHANGED
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Floats, Integers
 from medtest.results.cube.intervals import FEW_CLUSTERS, joined, paired_score, percentile_ends, wilson_of_rate

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from medtest.core.records import is_simulated
 from medtest.readers.pictures.card import Card
-from medtest.records import is_simulated
 from medtest.results.columns import columns_in, seeds_of
-from medtest.results.costs import cost_rows
+from medtest.results.rates.costs import cost_rows
 from medtest.results.records.records_io import Records
 from medtest.tasks.depict.tables.cases import DepictedCases, cases_of, has_depictions
 from medtest.tasks.depict.tables.classes import class_table

@@ -1,0 +1,1 @@
+"""Single calls to models: requests, transport, retries."""

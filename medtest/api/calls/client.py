@@ -1,0 +1,298 @@
+"""One call to an endpoint that ends in a :class:`Reply` whatever happens.
+
+What differs between endpoints is :mod:`medtest.api.wire`'s. Plain HTTP is for loopback alone; pictures leave this
+machine only with ``send_images``, prompts to draw only with ``send_prompts``. A picture that a service gives as an
+address is fetched at once (:mod:`medtest.api.drawn.fetching`), a task is asked after until it is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from medtest.api.calls.endpoint import Endpoint
+from medtest.api.calls.request import CallState, Parameters, Request
+from medtest.api.calls.retry import AGAIN, Reply, Trouble
+from medtest.api.calls.transport import MOST_SHOWN, Http, NotSent, TooLong, unsent
+from medtest.api.drawn.fetching import Fetcher, NotFetched
+from medtest.api.redact import guard, guard_logs, reason_of, redact, redacted
+from medtest.api.wire import WIRES
+from medtest.api.wire.answers import NotAnAnswer, ReplyContent, TaskEnded
+from medtest.api.wire.base import Received
+from medtest.core.errors import Mistake, UserMistakes
+
+__all__ = ["Caller", "Endpoint"]
+
+_BROKE = 3
+"""Statuses 500 to calls with a schema, before any answer to one, after which a server is asked in words."""
+_SCHEMA_WORDS = ("response_format", "json_schema", "structured", "text.format", "schema")
+_NO_CREDIT_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "arrearage"})
+"""OpenAI's codes, and Alibaba Cloud's for an account that is behind with payment."""
+_MOST_READ = 20_000
+"""Characters of an error that are looked at."""
+_POLL_GROWTH, _POLL_MOST = 1.5, 5.0
+"""By how much each pause between two questions after a task is longer, and how many times the first it may be."""
+_NO_TASK = frozenset({404, 410})
+
+Begun = Callable[[str], None]
+"""Is told of a task's id before it is asked after."""
+
+
+class Caller:
+    """Sends requests to one endpoint; use it inside one event loop and close it.
+
+    Args:
+        endpoint: Where to.
+        parameters: The model and its parameters.
+        max_in_flight: Connections kept open.
+        call_seconds: Longest duration of a call.
+        pictures: Whether requests will have pictures.
+        where: Place that a mistake's message names.
+        poll_seconds: First pause between two questions after a task.
+
+    Raises:
+        UserMistakes: The endpoint is not usable.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        parameters: Parameters,
+        *,
+        max_in_flight: int = 32,
+        call_seconds: float = 120.0,
+        pictures: bool = True,
+        where: str = "configuration",
+        poll_seconds: float = 3.0,
+    ) -> None:
+        wire = WIRES.get(parameters.api)
+        draws = wire is not None and wire.draws
+        mistakes = endpoint.mistakes(where, pictures=pictures and not draws, prompts=draws)
+        if wire is None:
+            mistakes.append(Mistake(where=where, key="api", found=repr(parameters.api), allowed=", ".join(WIRES)))
+        if mistakes or wire is None:
+            raise UserMistakes(mistakes)
+        guard(endpoint.key_variable)
+        guard_logs()
+        self.endpoint, self.parameters, self.wire = endpoint, parameters, wire
+        self.call_seconds, self.poll_seconds = call_seconds, poll_seconds
+        self.takes_schema = True
+        self._schema_answered, self._schema_broke = False, 0
+        self._http = Http(endpoint, wire, connections=max_in_flight, call_seconds=call_seconds)
+        self._fetcher = Fetcher(loopback=endpoint.loopback, connections=max_in_flight)
+
+    def __repr__(self) -> str:
+        return f"Caller({redact(self.endpoint.base_url)}, {self.parameters.model})"
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.close()
+        await self._fetcher.close()
+
+    async def call(self, request: Request, *, task: str = "", begun: Begun | None = None) -> Reply:
+        """Send a request once.
+
+        Args:
+            request: What is asked.
+            task: Id of a task that an earlier call began: it is asked after, and nothing is begun.
+            begun: Told of the id of a task that this call begins.
+
+        Returns:
+            What came of it. Of what is raised there is cancellation, and what ``begun`` raises.
+        """
+        if request.pictures and not (self.endpoint.loopback or self.endpoint.send_images):
+            return Reply(trouble=Trouble.REJECTED, reason="pictures may not leave this machine: send_images is false")
+        if self.wire.draws and not (self.endpoint.loopback or self.endpoint.send_prompts):
+            return Reply(trouble=Trouble.REJECTED, reason="prompts may not leave this machine: send_prompts is false")
+        plain = request.answer_model is not None and not self.takes_schema
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        known = [task]
+        try:
+            sending = self.wire.polling(task) if task else self.wire.sending(request, self.parameters, plain=plain)
+            made = self._http.request(sending)
+        except Exception as error:  # noqa: BLE001 - whatever a library does is a reply, not a crash
+            return _not_made(error, clock() - began)
+        began = clock()  # what it takes to make a body is no time of the server's
+        try:
+            async with asyncio.timeout(self.call_seconds):
+                if task:
+                    return await self._followed(request, task, began)
+                received = await self._http.send(made)
+                reply, found = self._read(request, received, plain, clock() - began)
+                if found is None:
+                    return reply
+                if found.task:
+                    known = [found.task]
+                    if begun is not None:
+                        begun(found.task)
+                    return await self._followed(request, found.task, began)
+                return await self._delivered(request, reply, found, began)
+        except (TimeoutError, NotSent, TooLong) as error:
+            cause = error.__cause__ if isinstance(error, NotSent) and error.__cause__ is not None else error
+            seconds = clock() - began
+            if isinstance(error, TooLong):
+                return Reply(trouble=Trouble.BROKEN, seconds=seconds, reason=str(error), maybe_billed=True)
+            return replace(unsent(cause, seconds, allowed=self.call_seconds), task=known[0])
+
+    # ---------------------------------------------------------------------------------------------- what a reply says
+
+    def _read(
+        self, request: Request, received: Received, plain: bool, seconds: float
+    ) -> tuple[Reply, ReplyContent | None]:
+        """Return the reply, and what it says where it is one of success."""
+        if not 200 <= received.status < 300:
+            return self._status(received, request, plain, seconds), None
+        headers = received.headers
+        try:
+            found = self.wire.read(received, request, self.parameters, plain=plain)
+            if self.wire.draws and found.state == CallState.ANSWERED and not (found.drawn or found.url or found.task):
+                found = replace(found, state=CallState.CONTENT_FILTER, reason="the service answered with no picture")
+        except TaskEnded as error:
+            why = self._without_prompt(reason_of(error), request)
+            return replace(self._broken(received, why, seconds), trouble=Trouble.STATUS), None
+        except (ValueError, NotAnAnswer, RecursionError) as error:
+            kind = headers.get("content-type", "no content type")
+            why = reason_of(error) if isinstance(error, NotAnAnswer) else f"the body is cut short or no JSON ({kind})"
+            return self._broken(received, self._without_prompt(why, request), seconds), None
+        self._schema_answered = self._schema_answered or (request.answer_model is not None and not plain)
+        reply = Reply(
+            status=received.status,
+            headers=headers,
+            state=found.state,
+            # A server may repeat what it was sent; the ledger, the cache and the records keep what it says.
+            text=redact(found.text),
+            parsed=redacted(found.parsed),
+            plain=plain,
+            model=redact(found.model)[:MOST_SHOWN],
+            prompt_tokens=found.prompt_tokens,
+            completion_tokens=found.completion_tokens,
+            seconds=seconds,
+            reason=self._without_prompt(redact(found.reason), request),
+            maybe_billed=True,
+            drawn=found.drawn,
+            pictures=int(bool(found.drawn or found.url)),
+            revised_prompt=redact(found.revised_prompt),
+        )
+        return reply, found
+
+    @staticmethod
+    def _broken(received: Received, why: str, seconds: float) -> Reply:
+        return Reply(
+            trouble=Trouble.BROKEN,
+            status=received.status,
+            headers=received.headers,
+            seconds=seconds,
+            reason=redact(why),
+            maybe_billed=True,
+        )
+
+    def _without_prompt(self, text: str, request: Request) -> str:
+        """Return words about a request to draw without its prompt, which a service may repeat."""
+        return text.replace(request.prompt, "[prompt]") if self.wire.draws and request.prompt else text
+
+    # ------------------------------------------------------------------------------------------- pictures and tasks
+
+    async def _delivered(self, request: Request, reply: Reply, found: ReplyContent, began: float) -> Reply:
+        """Return the reply with its picture, fetched where only its address came."""
+        if not found.url:
+            return reply
+        clock = asyncio.get_running_loop().time
+        try:
+            drawn = await self._fetcher.fetch(found.url)
+        except NotFetched as error:
+            trouble = Trouble.REJECTED if error.final else Trouble.BROKEN
+            why = f"the picture cannot be fetched: {reason_of(error)}"
+            return replace(reply, state=None, trouble=trouble, reason=why, seconds=clock() - began, pictures=0)
+        return replace(reply, drawn=drawn, seconds=clock() - began)
+
+    async def _followed(self, request: Request, task: str, began: float) -> Reply:
+        """Ask after a task until it is done; what breaks on the way ends nothing, for the task goes on."""
+        clock = asyncio.get_running_loop().time
+        pause = self.poll_seconds
+        sending = self.wire.polling(task)
+        while True:
+            try:
+                received = await self._http.send(self._http.request(sending))
+            except NotSent:
+                received = None
+            if received is not None and received.status in _NO_TASK:
+                return Reply(
+                    trouble=Trouble.STATUS,
+                    status=received.status,
+                    seconds=clock() - began,
+                    reason=f"the service knows the task no longer (HTTP {received.status})",
+                    maybe_billed=True,
+                )
+            if received is not None and received.status not in AGAIN:
+                reply, found = self._read(request, received, False, clock() - began)
+                if found is not None and not found.task:
+                    done = await self._delivered(request, reply, found, began)
+                    return replace(done, task=task) if done.trouble == Trouble.BROKEN else done
+                if found is None and (reply.state is not None or received.status < 300):
+                    if reply.trouble != Trouble.BROKEN:  # it has ended; a body that was cut short is asked for again
+                        return reply
+                elif found is None:  # what is refused is the question, and not the task
+                    return replace(reply, task=task, maybe_billed=True)
+            await asyncio.sleep(pause)
+            pause = min(pause * _POLL_GROWTH, _POLL_MOST * self.poll_seconds)
+
+    # -------------------------------------------------------------------------------------------------- what went wrong
+
+    def _breaks_on_schemas(self, status: int) -> bool:
+        """Say whether a server that has answered nothing by schema seems to break on it, without a word of why.
+
+        A lone 500 may be an accident, and is tried again as it is.
+        """
+        self._schema_broke += status == 500
+        return status in (400, 415, 422, 501) or self._schema_broke >= _BROKE
+
+    def _status(self, received: Received, request: Request, plain: bool, seconds: float) -> Reply:
+        status, headers = received.status, received.headers
+        try:
+            code, message = self.wire.error(received)
+        except (ValueError, RecursionError):
+            code, message = "", ""
+        message = self._without_prompt(message, request)
+        words = f"{code} {message}".lower()
+        shown = " ".join(redact((message or code)[:_MOST_READ]).split())[:MOST_SHOWN]
+        reason = f"HTTP {status}" + (f": {shown}" if shown else "")
+        common: dict[str, Any] = {"status": status, "headers": headers, "seconds": seconds, "reason": reason}
+        if _without_credit(status, code.lower(), words):
+            return Reply(trouble=Trouble.NO_CREDIT, **common)
+        if status == 429:
+            return Reply(trouble=Trouble.THROTTLED, **common)
+        if self.wire.filtered(status, code.lower(), words):
+            return Reply(state=CallState.CONTENT_FILTER, text="", **common)
+        structured = request.answer_model is not None and not plain
+        if structured and request.words_do and not self._schema_answered and self._breaks_on_schemas(status):
+            self.takes_schema = False
+            return Reply(trouble=Trouble.NO_SCHEMA, **common)
+        if status in AGAIN:
+            return Reply(trouble=Trouble.STATUS, **common)
+        if structured and status in (400, 404, 415, 422, 501) and any(word in words for word in _SCHEMA_WORDS):
+            self.takes_schema = False
+            return Reply(trouble=Trouble.NO_SCHEMA, **common)
+        if plain and request.words_do and not self._schema_answered:
+            self.takes_schema = True  # it was not the schema
+        return Reply(trouble=Trouble.REJECTED, **common)
+
+
+def _not_made(error: Exception, seconds: float) -> Reply:
+    return Reply(
+        trouble=Trouble.REJECTED,
+        seconds=seconds,
+        reason=f"the request cannot be made ({type(error).__name__}: {reason_of(error, MOST_SHOWN)})",
+    )
+
+
+def _without_credit(status: int, code: str, words: str) -> bool:
+    """Whether a server says that nobody pays: an empty account is mended neither by waiting nor by another question."""
+    if status == 402:  # RFC 9110 section 15.5.3, Payment Required
+        return True
+    if status == 429 and "insufficient_quota" in words:
+        return True
+    # Of other statuses the code alone: what a message says may be the question's own words.
+    return status in (400, 403, 429) and code in _NO_CREDIT_CODES

@@ -1,0 +1,136 @@
+"""Where requests go, and what must not leave this machine without the user's word."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from medtest.api.redact import names_variable, redact
+from medtest.core.errors import Mistake
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where requests go.
+
+    Attributes:
+        base_url: ``https://host/v1``; ``http`` only to loopback.
+        key_variable: Name of the environment variable that holds the key; "" for servers without one.
+        send_images: The user's word that pictures may leave this machine.
+        send_prompts: The same of prompts that pictures are to be drawn of.
+        name: What stands for the address in content keys, where the address is a new one each time (a server that
+            medtest starts itself); "" for the address.
+    """
+
+    base_url: str
+    key_variable: str = ""
+    send_images: bool = False
+    send_prompts: bool = False
+    name: str = ""
+
+    @property
+    def provider(self) -> str:
+        """What content keys call it."""
+        return self.name or self.base_url
+
+    @property
+    def limited_as(self) -> str:
+        """What a server's limits go by: scheme, host, port and the key's variable. Not for showing."""
+        parts = urlsplit(self.base_url)
+        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
+        return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port} {self.key_variable}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the host is this machine, by its name or address alone (no name is looked up)."""
+        try:
+            host = urlsplit(self.base_url).hostname or ""
+        except ValueError:
+            return False
+        if host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+    def mistakes(self, where: str = "configuration", *, pictures: bool = True, prompts: bool = False) -> list[Mistake]:
+        """Return what is wrong with it, for requests with or without pictures, or with prompts to draw.
+
+        The key's variable must be set; its value is not looked at.
+        """
+        found: list[Mistake] = []
+        shown = redact(self.base_url)
+        if set("@?#") & set(self.base_url):
+            shown = "an address with user name, password or query (not shown)"
+        try:
+            parts = urlsplit(self.base_url)
+            port_is_one = parts.port != 0
+        except ValueError:  # brackets without an address, a port that is no number or too large
+            parts, port_is_one = urlsplit(""), False
+        usable = parts.scheme in ("http", "https") and parts.hostname and port_is_one
+        if (
+            not usable
+            or "@" in parts.netloc
+            or parts.query
+            or parts.fragment
+            or any(sign.isspace() for sign in self.base_url)
+        ):
+            found.append(
+                Mistake(where=where, key="base_url", found=shown, allowed="https://host/v1, without user or query")
+            )
+            return found + self._key_mistakes(where)
+        if parts.scheme == "http" and not self.loopback:
+            found.append(
+                Mistake(
+                    where=where,
+                    key="base_url",
+                    found=shown,
+                    allowed="https, or http to 127.0.0.1 or localhost",
+                    fix="plain http would show the key and the pictures to everyone on the way",
+                )
+            )
+        if pictures and not self.loopback and not self.send_images:
+            found.append(
+                Mistake(
+                    where=where,
+                    key="send_images",
+                    found="false",
+                    fix=f"say send_images=true if the pictures may be sent to {parts.hostname}: they may be patients'",
+                    needed="send_images=true",
+                )
+            )
+        if prompts and not self.loopback and not self.send_prompts:
+            found.append(
+                Mistake(
+                    where=where,
+                    key="send_prompts",
+                    found="false",
+                    fix=f"say send_prompts=true if the prompts may be sent to {parts.hostname}: they may be clinical",
+                    needed="send_prompts=true",
+                )
+            )
+        found += self._key_mistakes(where)
+        return found
+
+    def _key_mistakes(self, where: str) -> list[Mistake]:
+        if not self.key_variable:
+            return []
+        allowed = "the name of an environment variable that holds the key"
+        if not _VARIABLE.fullmatch(self.key_variable):
+            # What stands there may be the key itself: it is not repeated.
+            return [Mistake(where=where, key="key_variable", found="something else (not shown)", allowed=allowed)]
+        if os.environ.get(self.key_variable, "").strip():
+            return []
+        if not names_variable(self.key_variable):
+            # Nor is what could be a key by its letters; names of variables are in capitals by custom.
+            found = "a variable that is not set (not shown: it could be the key itself)"
+            return [Mistake(where=where, key="key_variable", found=found, allowed=allowed)]
+        name = self.key_variable
+        unset = f"{name} is not set"
+        return [Mistake(where=where, key="key_variable", found=unset, fix=f"export {name}=…", needed=name)]

@@ -1,0 +1,175 @@
+"""Which answers are asked for again, how often, and after how long."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from medtest.api.calls.request import CallState, Outcome
+
+AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+"""Statuses after which a call is sent again; every other status of 400 and above is final."""
+
+
+class Trouble(StrEnum):
+    """What was wrong with one call."""
+
+    NONE = "none"
+    THROTTLED = "throttled"
+    STATUS = "status"
+    REJECTED = "rejected"
+    """The server will not take this request, however often it is sent."""
+    NO_CREDIT = "no_credit"
+    """The account that pays is empty; no request of its will be taken until it is not."""
+    CONNECTION = "connection"
+    TIMEOUT = "timeout"
+    BROKEN = "broken"
+    """A success by its status whose body is cut short or no JSON."""
+    NO_SCHEMA = "no_schema"
+    """The server takes no structured output; it is asked in words."""
+
+
+_FINAL = frozenset({Trouble.REJECTED, Trouble.NO_CREDIT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What one call brought.
+
+    Attributes:
+        trouble: What was wrong with it.
+        status: HTTP status; None where none came.
+        headers: Names in lower case.
+        state: What the answer is; None where there is trouble.
+        text: Its words.
+        parsed: The structured answer.
+        plain: Whether it was asked for in words.
+        model: The model as the server named it.
+        prompt_tokens: As the server counted.
+        completion_tokens: As the server counted.
+        seconds: From sending to the last byte.
+        reason: One redacted line.
+        maybe_billed: Whether the server may charge for it: it answered, or it was cut off on the way.
+        unreached: Nobody was there to take it: the connection was refused, the host not found, or neither came in time.
+        drawn: The file of a picture as it came; never shown, and kept nowhere in this form.
+        picture: SHA-256 of the pixels once they are kept.
+        pictures: Pictures that the service charges for.
+        revised_prompt: What it says that it drew instead of the prompt.
+        task: Id of a task that goes on at the service: the next call asks after it and begins none.
+    """
+
+    trouble: Trouble = Trouble.NONE
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    state: CallState | None = None
+    text: str = ""
+    parsed: Any = None
+    plain: bool = False
+    model: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    seconds: float = 0.0
+    reason: str = ""
+    maybe_billed: bool = False
+    unreached: bool = False
+    drawn: bytes = field(default=b"", repr=False)
+    picture: str = ""
+    pictures: int = 0
+    revised_prompt: str = ""
+    task: str = ""
+
+
+def outcome_of(
+    reply: Reply, state: CallState, *, address: str, key: str, cost_usd: float | None, attempts: int
+) -> Outcome:
+    """Return what came of a request by the reply that ended it."""
+    return Outcome(
+        address=address,
+        key=key,
+        state=state,
+        text=reply.text,
+        parsed=reply.parsed,
+        plain=reply.plain,
+        reason=reply.reason,
+        model=reply.model,
+        prompt_tokens=reply.prompt_tokens,
+        completion_tokens=reply.completion_tokens,
+        cost_usd=cost_usd,
+        seconds=reply.seconds,
+        attempts=attempts,
+        picture=reply.picture,
+        revised_prompt=reply.revised_prompt,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retries:
+    """How often and how long.
+
+    Attributes:
+        attempts: Most calls for one request, refusals for too many (429) not counted.
+        throttled: Most such refusals for one request; the limiter's waiting makes them rare.
+        first_pause: Seconds before the second call; doubles with each further one.
+        longest_pause: Seconds; no pause of ours is longer.
+        call_seconds: Longest duration of one call, first byte to last.
+        total_seconds: Longest time for one request from its first sending on, retries and pauses included, but not its
+            waiting for other calls of ours to end: no further call is begun after it. A call that has left then ends as
+            usual, within its own limit.
+    """
+
+    attempts: int = 6
+    throttled: int = 20
+    first_pause: float = 0.5
+    longest_pause: float = 20.0
+    call_seconds: float = 120.0
+    total_seconds: float = 900.0
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or self.throttled < 0:
+            raise ValueError("attempts must be at least 1 and throttled at least 0")
+        if min(self.first_pause, self.longest_pause) < 0 or min(self.call_seconds, self.total_seconds) <= 0:
+            raise ValueError("pauses and time limits must be positive")
+
+    def pause(self, failures: int, draw: random.Random) -> float:
+        """Return seconds before the next call after so many failures (1 and more): doubling, half of it random."""
+        longest = min(self.longest_pause, self.first_pause * 2.0 ** (failures - 1))
+        return longest * (0.5 + 0.5 * draw.random())
+
+
+@dataclass(slots=True)
+class Tally:
+    """The calls of one request so far."""
+
+    sent: int = 0
+    failures: int = 0
+    throttled: int = 0
+    began: float = 0.0
+    queued: float = 0.0
+
+    def left(self, rules: Retries, now: float) -> float:
+        """Return how many seconds another call may still be begun in; all before the first."""
+        return rules.total_seconds - (now - self.began - self.queued if self.sent else 0.0)
+
+    def again(self, reply: Reply, rules: Retries, now: float) -> bool:
+        """Count a reply with trouble and say whether another call may follow."""
+        if reply.trouble in _FINAL:
+            return False
+        if reply.trouble == Trouble.THROTTLED:
+            self.throttled += 1
+            within = self.throttled <= rules.throttled
+        elif reply.trouble == Trouble.NO_SCHEMA:
+            within = self.sent < rules.attempts + rules.throttled
+        else:
+            self.failures += 1
+            within = self.failures < rules.attempts
+        return within and self.left(rules, now) > 0
+
+    def why(self, reply: Reply, rules: Retries, now: float) -> str:
+        """Return why there is no answer, one line."""
+        calls = "1 call" if self.sent == 1 else f"{self.sent} calls"
+        if self.left(rules, now) <= 0:
+            return f"no answer within {rules.total_seconds:g} s ({calls}); the last: {reply.reason}"
+        return reply.reason if reply.trouble in _FINAL else f"no answer after {calls}; the last: {reply.reason}"

@@ -1,0 +1,1 @@
+"""Stored answers and the ledger of calls."""

@@ -1,0 +1,254 @@
+"""``medtest data``: what lies in a folder or an archive, and how to run on it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from medtest.cli.terminal import GroupedCommands
+from medtest.core.errors import ExitCode
+from medtest.seeds.folders.layout import shown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from medtest.cli.proof import Proof
+    from medtest.seeds.datasets.inspect import Inspection
+    from medtest.seeds.datasets.looked import Looked, SuiteLine
+
+app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_MOST_LINES = 12
+_BAR = 24
+_MOST_CLASSES = 20
+
+
+@app.callback()
+def data() -> None:
+    """Look at data sets: what is there, is it whole, and how to run on it."""
+
+
+@app.command("inspect")
+def inspect(
+    path: Annotated[Path, typer.Argument(help="A folder, or an archive (.zip, .tar, .tar.gz), which is not unpacked.")],
+) -> None:
+    """Say which data sets are there, beside what is published; exit code 2 if none is or files cannot be used."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from medtest.seeds.datasets.inspect import PIXEL_SECONDS, inspect_path
+    from medtest.seeds.folders.check import kept_looks
+
+    console = Console(highlight=False, markup=False)
+    with kept_looks(PIXEL_SECONDS):  # commands are proven on what was looked at
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+            task = bar.add_task("looking at files", total=None)
+            found = inspect_path(
+                path.expanduser(), progress=lambda done, total: bar.update(task, completed=done, total=total)
+            )
+        _tell(console, str(path), found)
+    if found.empty or not found.usable:
+        raise typer.Exit(int(ExitCode.MISTAKE))
+
+
+@app.command("questions")
+def questions(
+    tokens: Annotated[list[str], typer.Argument(help="suite=NAME to=DIR, then data=PATH, limit=N, settings of seeds.")],
+) -> None:
+    """Write images, questions and true answers as MEDVQA-GI does: medtest data questions suite=medvqa to=DIR."""
+    from rich.console import Console
+
+    from medtest.cli.data.questions import write_development
+
+    write_development(tokens, console=Console(highlight=False, markup=False))
+
+
+@app.command("submission")
+def submission(
+    run: Annotated[Path, typer.Argument(help="The folder of a run on the 18 questions.")],
+    out: Annotated[Path, typer.Option(help="JSON file to write.")] = Path("submission.json"),
+) -> None:
+    """Write a model's answers to the source images as a submission to MEDVQA-GI, from the records of a run."""
+    from rich.console import Console
+
+    from medtest.cli.data.questions import write_submission
+
+    write_submission(run, out, console=Console(highlight=False, markup=False))
+
+
+@app.command("answers")
+def answers(
+    file: Annotated[Path, typer.Argument(help="CSV with the columns question, answer and, where known, expected.")],
+    out: Annotated[Path, typer.Option(help="CSV file to write.")] = Path("read.csv"),
+) -> None:
+    """Read answers given elsewhere as a run reads them: value, state and stage of each, and how many are right."""
+    from rich.console import Console
+
+    from medtest.cli.data.questions import write_readings
+
+    write_readings(file, out, console=Console(highlight=False, markup=False))
+
+
+@app.command("known")
+def list_known() -> None:
+    """List the data sets that are recognised: images published, sizes, where they are to be had."""
+    from rich.console import Console
+
+    from medtest.seeds.datasets.facts import known
+
+    console = Console(highlight=False, markup=False)
+    for facts in known().values():
+        sizes = ", ".join(facts.sizes) or (f"{facts.smallest} to {facts.largest}" if facts.largest else "")
+        console.print(f"{facts.key}", style="bold", end="")
+        pairs = f"{facts.pairs:,} pairs of question and answer" if facts.pairs else ""
+        what = ", ".join(text for text in (f"{facts.images:,} images", pairs, sizes) if text)
+        console.print(f"  {facts.title}: {what}", soft_wrap=True)
+        unconfirmed = f"not confirmed: {facts.unconfirmed}" if facts.unconfirmed else ""
+        for text in (facts.source, facts.paper, facts.licence, unconfirmed):
+            if text:
+                console.print(f"  {text}", soft_wrap=True)
+
+
+def _tell(console: Console, typed: str, found: Inspection) -> None:
+    proofs: list[Proof] = []
+    for looked in found.looked:
+        _tell_set(console, looked)
+        if looked.line is not None:
+            without = " (without the refused files)" if looked.problems else ""
+            proofs.append(_tell_line(console, looked.line, typed, f"run{without}:"))
+        for what, line in looked.also:
+            proofs.append(_tell_line(console, line, typed, "or:", f"({what})"))
+        console.print()
+    for name, inside in (found.archives or {}).items():
+        _tell_archive(console, typed, name, inside)
+    for line, counts in found.suites:
+        _tell_suite(console, typed, line, counts)
+    if found.together is not None:
+        sets = found.together.sets
+        console.print(f"{len(sets)} data sets in one run: {', '.join(sets)}", style="bold", soft_wrap=True)
+        proofs.insert(0, _tell_line(console, found.together, typed, "run:"))
+        console.print()
+    if found.rest:
+        console.print("No data set takes these files, and no run reads them:")
+        for rest in found.rest:
+            console.print(f"  {rest}", soft_wrap=True)
+    if found.ignored:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.ignored.items()))
+        console.print(shown(f"Passed over: {kinds}."), soft_wrap=True)
+    for note in found.notes:
+        console.print(f"Note: {note}.", soft_wrap=True)
+    if found.empty:
+        formats = "PNG, JPEG, BMP, TIFF, WebP, DICOM, NIfTI"
+        console.print(f"No images were found that medtest can read ({formats}).", soft_wrap=True)
+    started = next((proof for proof in proofs if proof.tokens), None)
+    if started is not None:
+        console.print(f"Looked at as a run does, this starts:\n  {started.command}", soft_wrap=True)
+
+
+def _tell_line(console: Console, line: SuiteLine, typed: str, label: str, what: str = "") -> Proof:
+    """Print a line that was proven to start, or why there is none, and return the proof."""
+    from medtest.cli.proof import prove
+
+    proof = prove(line, typed)
+    if proof.tokens:
+        notes = "  ".join(text for text in (what, f"({proof.note})" if proof.note else "") if text)
+        console.print(f"  {label:<8} {proof.command}" + (f"  {notes}" if notes else ""), soft_wrap=True)
+    else:
+        console.print(shown(f"  note:    no command for suite={line.suite}: {proof.note}"), soft_wrap=True)
+    return proof
+
+
+def _tell_set(console: Console, looked: Looked) -> None:
+    found, facts = looked.found, looked.found.facts
+    name = facts.title if facts is not None else found.title or "images"
+    part = f", {found.part}" if found.part else ""
+    where = "" if str(found.where) == "." else f"  in {found.where}/"
+    console.print(shown(f"{name}{part}{where}"), style="bold", soft_wrap=True)
+    images = f"{found.count:,}" + (f" of {facts.images:,} published" if facts is not None else "")
+    what = {
+        "masks": "image files",
+        "images": "image files, no masks",
+        "labels": "image files with labels",
+        "questions": "image files with questions",
+        "maps": "prediction maps",
+    }[found.holds]
+    console.print(shown(f"  images:  {images} ({what}; {found.layout})"), soft_wrap=True)
+    if looked.pairs is not None and found.holds == "masks":
+        rule = f", masks are named {looked.rule}" if looked.rule else ""
+        console.print(f"  pairs:   {looked.pairs:,} with a mask{rule}")
+    if looked.classes:
+        console.print("  classes: " + "\n           ".join(_class_lines(looked)), soft_wrap=True)
+    if looked.questions:
+        console.print(shown("  asked:   " + "; ".join(looked.questions)), soft_wrap=True)
+    if looked.sizes:
+        console.print("  sizes:   " + "\n           ".join(_histogram(looked.sizes)), soft_wrap=True)
+    for note in looked.notes:
+        console.print(shown(f"  note:    {note}"), soft_wrap=True)
+    if looked.problems:
+        files = len({problem.file for problem in looked.problems})
+        console.print(f"  problem: {files:,} file{'' if files == 1 else 's'} that a run would refuse", style="red")
+        for problem in looked.problems[:_MOST_LINES]:
+            console.print(f"           {problem.file}: {problem.reason}", soft_wrap=True)
+        if len(looked.problems) > _MOST_LINES:
+            console.print(f"           and {len(looked.problems) - _MOST_LINES:,} more")
+
+
+def _class_lines(looked: Looked) -> list[str]:
+    width = max(len(name) for name, _, _ in looked.classes[:_MOST_CLASSES])
+    lines = [
+        shown(f"{name:<{width}} {count:>7,}" + (f"  of {published:,} published" if published else ""))
+        for name, count, published in looked.classes[:_MOST_CLASSES]
+    ]
+    if len(looked.classes) > _MOST_CLASSES:
+        lines.append(f"and {len(looked.classes) - _MOST_CLASSES:,} more")
+    return lines
+
+
+def _histogram(sizes: tuple[tuple[str, int], ...]) -> list[str]:
+    most = sizes[0][1]
+    lines = []
+    for size, count in sizes[:6]:
+        bar = "█" * max(1, round(_BAR * count / most))
+        lines.append(f"{size:>10} {count:>6,}  {bar}")
+    if len(sizes) > 6:
+        rest = sum(count for _, count in sizes[6:])
+        lines.append(f"{'others':>10} {rest:>6,}  of {len(sizes) - 6:,} sizes")
+    return lines
+
+
+def _tell_archive(console: Console, typed: str, name: str, inside: tuple[Looked, ...]) -> None:
+    path = typed if name == "." else f"{typed.rstrip('/')}/{name}"
+    console.print(shown(f"Archive {path}"), style="bold", soft_wrap=True)
+    if not inside:
+        console.print("  holds no images that medtest can read\n")
+        return
+    for looked in inside:
+        facts = looked.found.facts
+        title = facts.title if facts is not None else looked.found.title
+        of = f" of {facts.images:,} published" if facts is not None else ""
+        part = f", {looked.found.part}" if looked.found.part else ""
+        text = f"  {title}{part}: {looked.found.count:,} images{of} ({looked.found.layout})"
+        console.print(shown(text), soft_wrap=True)
+        for note in looked.notes:
+            console.print(shown(f"    note: {note}"), soft_wrap=True)
+    folder = str(Path(path).with_suffix("")).removesuffix(".tar")
+    if path.lower().endswith(".zip"):
+        unpack = shlex.join(["unzip", "-q", path, "-d", folder])
+    else:
+        unpack = f"mkdir -p {shlex.quote(folder)} && {shlex.join(['tar', '-xf', path, '-C', folder])}"
+    console.print(shown(f"  unpack:  {unpack}"), soft_wrap=True)
+    console.print(shown(f"  then:    medtest data inspect {shlex.quote(folder)}"), end="\n\n", soft_wrap=True)
+
+
+def _tell_suite(console: Console, typed: str, line: SuiteLine, counts: dict[str, int] | object) -> None:
+    from medtest.seeds.datasets.known import coverage
+
+    console.print(f"{line.suite}: the tables of the paper, on {len(line.sets)} of its data sets", style="bold")
+    if isinstance(counts, dict):
+        for text in coverage(list(counts), counts):
+            console.print(f"  {text}", soft_wrap=True)
+    _tell_line(console, line, typed, "run:")
+    console.print()

@@ -1,0 +1,158 @@
+"""``medtest simlab``: the simulated product's server by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from rich.console import Console
+
+from medtest.api.faulty.faults import SHARES, Faults
+from medtest.cli.terminal import say
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.simlab.config import MODEL, Config, engine_of
+from medtest.simlab.defects import Defects
+from medtest.simlab.drawing.defects import RATES, DrawingDefects
+
+WHERE = "medtest simlab"
+_KEY = "key"
+DRAWS = "drawing."
+"""How the names of defects begin that pictures have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimlabOptions:
+    """What was typed; ``defects`` and ``faults`` are texts NAME=VALUE."""
+
+    port: int = 0
+    seed: int = 0
+    defects: Sequence[str] = ()
+    faults: Sequence[str] = ()
+    key_variable: str = ""
+    ocr: str = "edges"
+
+
+def config_of(options: SimlabOptions) -> Config:
+    """Return the configuration that options mean.
+
+    Raises:
+        UserMistakes: A name is not known, or a value is out of its bounds.
+    """
+    mistakes: list[Mistake] = []
+    drawing = {f"{DRAWS}{name}": rate for name, rate in asdict(DrawingDefects()).items() if not isinstance(rate, tuple)}
+    said: dict[str, Any] = _read(options.defects, asdict(Defects()) | drawing, "--defect", mistakes)
+    defects = {name: value for name, value in said.items() if name not in drawing}
+    drawn = {name.removeprefix(DRAWS): value for name, value in said.items() if name in drawing}
+    known = {name: value for name, value in asdict(Faults()).items() if name != _KEY}
+    faults: dict[str, Any] = _read(options.faults, known, "--fault", mistakes)
+    if options.ocr not in ("edges", "rapidocr", "auto"):
+        mistakes.append(Mistake(where=WHERE, key="--ocr", found=options.ocr, allowed="edges, rapidocr, auto"))
+    elif options.ocr == "rapidocr" and engine_of("auto") != "rapidocr":
+        fix = "pip install 'medtest[ocr]'"
+        mistakes.append(Mistake(where=WHERE, key="--ocr", found="rapidocr, which is not installed", fix=fix))
+    key = os.environ.get(options.key_variable, "") if options.key_variable else ""
+    if options.key_variable and not key:
+        # What was typed may be the key itself: it is not repeated.
+        mistakes.append(Mistake(where=WHERE, key="--key-variable", found="a variable that is not set"))
+    if mistakes:
+        raise UserMistakes(mistakes)
+    return Config(
+        seed=options.seed,
+        defects=replace(Defects(), **defects),
+        drawing=replace(DrawingDefects(), **drawn),
+        faults=replace(Faults(), **faults, key=key),
+        ocr=engine_of(options.ocr),
+        port=options.port,
+    )
+
+
+def _read(given: Sequence[str], known: dict[str, Any], option: str, mistakes: list[Mistake]) -> dict[str, Any]:
+    """Return values by name; what is wrong is added to the mistakes."""
+    found: dict[str, Any] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if name not in known:
+            nearest = nearest_name(name, list(known))
+            mistakes.append(
+                Mistake(where=WHERE, key=option, found=text[:80], allowed=", ".join(known), nearest=nearest)
+            )
+            continue
+        read = _value(name, value, known[name])
+        if read is None:
+            mistakes.append(
+                Mistake(
+                    where=WHERE,
+                    key=f"{option} {name}",
+                    found=value[:80] or "nothing",
+                    allowed=_allowed(name, known[name]),
+                )
+            )
+        else:
+            found[name] = read
+    return found
+
+
+def _is_share(name: str) -> bool:
+    if name.startswith(DRAWS):
+        return name.removeprefix(DRAWS) in RATES
+    return name in SHARES or (name in {field.name for field in fields(Defects)} and name != "cap")
+
+
+def _value(name: str, text: str, default: object) -> bool | int | float | str | None:
+    if isinstance(default, bool):
+        return {"true": True, "false": False}.get(text.lower())
+    if isinstance(default, str):
+        return text if text in ("seconds", "date", "none") else None
+    try:
+        number = int(text) if isinstance(default, int) else float(text)
+    except ValueError:
+        return None
+    if not 0 <= number < 1e6 or (_is_share(name) and number > 1) or (name in ("rate", "burst") and number == 0):
+        return None
+    return number
+
+
+def _allowed(name: str, default: object) -> str:
+    if isinstance(default, bool):
+        return "true, false"
+    if isinstance(default, str):
+        return "seconds, date, none"
+    return "a number from 0 to 1" if _is_share(name) else "a whole number" if isinstance(default, int) else "a number"
+
+
+def serve_simlab(options: SimlabOptions, *, console: Console) -> None:
+    """Serve until Ctrl-C.
+
+    Raises:
+        UserMistakes: The options do not fit, or the port is taken.
+    """
+    config = config_of(options)
+    from medtest.simlab.serve import server_of
+
+    async def live() -> None:
+        server = server_of(config)
+        try:
+            await server.start()
+        except OSError as error:
+            found = f"{options.port}, which cannot be used ({error.strerror})"
+            raise Mistake(where=WHERE, key="--port", found=found, fix="take --port 0").as_error() from error
+        try:
+            console.print("SIMULATED: a program of medtest's; its answers say nothing about any real product.")
+            say(console, f"{server.base_url}  model {MODEL}")
+            console.print(
+                f"GET or PUT http://127.0.0.1:{server.port}/faults: what it counted, and faults anew. Ctrl-C ends."
+            )
+            await asyncio.Event().wait()
+        finally:
+            await server.stop()
+
+    # Also where the shell that started it in the background told its children to ignore Ctrl-C.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(live())

@@ -1,0 +1,214 @@
+"""``medtest alpha-sigma``: (α,σ) of files of qualities, as the paper's program, and of the records of runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.results.series.robustness import Robustness, agreement, irregular, ranked, robustness_of
+from medtest.results.series.series import SeriesSet
+from medtest.results.series.series_file import read_series_file
+
+RECORDS = ".parquet"
+EXPERIMENT = "alpha-sigma"
+_UNSAFE = re.compile(r"[^\w.-]+")
+_NO_METRIC = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What was asked.
+
+    Attributes:
+        out: Where files go; None is the working directory.
+        lower_is_better: Whether the numbers are errors.
+        min_step: Neighbouring scales nearer than this are merged; None is 0, and the suite's own for records.
+        score: Score column of records; None is the suite's own.
+        csv: Whether to write ``alpha_sigma.csv`` and ``agreement.csv``.
+        svg: Whether to write ``fig_rob.svg``.
+        track: Whether to log to MLflow.
+    """
+
+    out: Path | None = None
+    lower_is_better: bool = False
+    min_step: float | None = None
+    score: str | None = None
+    csv: bool = False
+    svg: bool = False
+    track: bool = False
+
+
+def run_alpha_sigma(files: Sequence[Path], options: Options, *, console: Console) -> None:
+    """Read every file, print its table and write ``tab_rob.tex`` and ``fig_rob.pdf``.
+
+    One table goes to the folder itself, several each to a folder of its own below.
+
+    Raises:
+        UserMistakes: A file cannot be read; nothing is written then.
+        OutputProblem: A file cannot be written.
+    """
+    sets = _read(files, options)
+    folder = options.out or Path()
+    taken: set[str] = set()
+    for found in sets:
+        target = folder if len(sets) == 1 else folder / _free_name(found.title, taken)
+        measured = [robustness_of(one, lower_is_better=found.lower_is_better) for one in found.series]
+        written = write_files(found, measured, target, csv=options.csv, svg=options.svg)
+        _show(found, measured, written, console)
+        if options.track:
+            _track(found, measured, written, console)
+
+
+def _read(files: Sequence[Path], options: Options) -> list[SeriesSet]:
+    mistakes: list[Mistake] = []
+    sets: list[SeriesSet] = []
+    for path in files:
+        if path.suffix == RECORDS or path.is_dir():
+            continue
+        try:
+            found = read_series_file(path, lower_is_better=options.lower_is_better)
+            merged = found.merged(options.min_step or 0.0)
+            _check_scales(merged, path)
+            sets.append(merged)
+        except UserMistakes as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise UserMistakes(mistakes)
+    records = [path for path in files if path.suffix == RECORDS or path.is_dir()]
+    if records:
+        from medtest.cli.results.alpha_sigma.records import sets_of_records
+
+        sets += sets_of_records(
+            records, score=options.score, min_step=options.min_step, lower_is_better=options.lower_is_better
+        )
+    return sets
+
+
+def _check_scales(found: SeriesSet, path: Path) -> None:
+    if any(one.scales.size < 2 for one in found.series):
+        raise Mistake(
+            where=path.name,
+            key="min_step",
+            found="one scale is left after merging",
+            allowed="two scales or more",
+            fix="choose a smaller --min-step",
+        ).as_error()
+
+
+def _free_name(title: str, taken: set[str]) -> str:
+    """Return a folder's name that is safe everywhere and not taken yet."""
+    name = _UNSAFE.sub("_", title).strip("._") or "series"
+    base, number = name[:100], 2
+    name = base
+    while name.lower() in taken:
+        name, number = f"{base}-{number}", number + 1
+    taken.add(name.lower())
+    return name
+
+
+def write_files(
+    found: SeriesSet, measured: Sequence[Robustness], folder: Path, *, csv: bool, svg: bool
+) -> tuple[Path, ...]:
+    """Write ``tab_rob.tex`` and ``fig_rob.pdf``, and what else was asked for.
+
+    Raises:
+        UserMistakes: A file of that name is there that medtest did not write.
+        OutputProblem: A file cannot be written.
+    """
+    from medtest.core.files.written import WrittenFiles, check_out
+    from medtest.report.alpha_sigma.figure import FILE as FIGURE
+    from medtest.report.alpha_sigma.figure import draw_figure
+    from medtest.report.alpha_sigma.latex import FILE as TABLE
+    from medtest.report.alpha_sigma.latex import latex_table
+    from medtest.runner.folder import output_problems
+
+    contents: dict[str, bytes] = {
+        TABLE: latex_table(measured).encode(),
+        f"{FIGURE}.pdf": draw_figure(found, measured),
+    }
+    if svg:
+        contents[f"{FIGURE}.svg"] = draw_figure(found, measured, form="svg")
+    if csv:
+        contents |= _csv(found, measured)
+    paths = [folder / name for name in contents]
+    check_out(paths, "--out")
+    with output_problems(paths[0]):
+        return tuple(WrittenFiles(folder).write(contents))
+
+
+def _csv(found: SeriesSet, measured: Sequence[Robustness]) -> dict[str, bytes]:
+    from medtest.results.series.paired import paired_table
+    from medtest.results.series.robustness import robustness_table
+
+    tables = {
+        "alpha_sigma.csv": robustness_table(found),
+        "agreement.csv": agreement(measured, lower_is_better=found.lower_is_better),
+        "paired.csv": paired_table(found),
+    }
+    return {
+        name: table.to_csv(index=False, lineterminator="\n").encode()
+        for name, table in tables.items()
+        if not table.empty
+    }
+
+
+# --- the terminal -------------------------------------------------------------------------------------------------
+
+
+def _show(found: SeriesSet, measured: Sequence[Robustness], written: Sequence[Path], console: Console) -> None:
+    console.print(Text(f"{found.title}: {found.quality} over {found.scale}", style="bold"))
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("algorithm", no_wrap=True)
+    uncertain = any(one.intervals for one in measured)
+    last = "α, 95 %" if uncertain else "p (α)"
+    for name in ("α", "σ", "mean", "area", "falls", "worst loss", last):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in ranked(measured):
+        low, high = one.intervals.get("alpha", (0.0, 0.0))
+        end = f"{low:z.3g} to {high:z.3g}" if one.intervals else "" if one.p is None else f"{one.p:.2g}"
+        numbers = (one.mean_quality, one.area, one.sum_of_falls, one.worst_loss)
+        cells = [f"{one.alpha:z.3f}", one.sigma_label, *(f"{value:z.4g}" for value in numbers), end]
+        table.add_row(Text(one.name), *(Text(cell) for cell in cells))
+    console.print(table)
+    for note in _notes(found, measured):
+        console.print(Text(note), soft_wrap=True)
+    console.print(Text("wrote " + ", ".join(str(path) for path in written)), soft_wrap=True)
+
+
+def _notes(found: SeriesSet, measured: Sequence[Robustness]) -> list[str]:
+    notes = list(found.notes)
+    rising = [one.name for one in measured if one.note]
+    if rising:
+        note = next(one.note for one in measured if one.note)
+        notes.append(f"{', '.join(rising)}: {note}, so that α is not above 0")
+    if any(irregular(one.scales) for one in found.series) and not any(one.clustered for one in found.series):
+        merging = "" if any("nearer than" in note for note in notes) else "--min-step merges them; "
+        notes.append(
+            f"the scales are irregular: between close ones α is mostly noise ({merging}p says how often chance gives "
+            "an α as large)"
+        )
+    return notes
+
+
+def _track(found: SeriesSet, measured: Sequence[Robustness], written: Sequence[Path], console: Console) -> None:
+    from medtest.core.files.paths import home
+    from medtest.report.tracking import Child, Tracker
+
+    metrics = {
+        f"{name}/{_NO_METRIC.sub('_', one.name)}": getattr(one, name)
+        for one in measured
+        for name in ("alpha", "sigma", "mean_quality", "area", "sum_of_falls", "worst_loss")
+    }
+    tracker = Tracker(home())
+    parents = tracker.parent(EXPERIMENT, found.title, {"quality": found.quality, "scale": found.scale})
+    child = Child(name=found.title, metrics=metrics, artifacts=[(path, "") for path in written])
+    run_id = tracker.child(EXPERIMENT, parents, child)
+    tracker.close(parents)
+    console.print(Text(f"MLflow run {run_id} in the experiment {EXPERIMENT}"))

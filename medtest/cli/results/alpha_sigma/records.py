@@ -1,0 +1,92 @@
+"""The records of runs as sets of curves for ``medtest alpha-sigma``: one set a relation, an algorithm a system."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from medtest.core.errors import Mistake, OutputProblem, UserMistakes, nearest_name
+from medtest.core.oracles import criteria
+from medtest.results.records.records_io import RECORDS, Records
+from medtest.results.records.revisions import check_alike
+from medtest.results.records.wanted import Wanted
+from medtest.results.series.series import SeriesSet
+from medtest.results.series.series_records import CurveSettings, series_sets
+
+
+def sets_of_records(
+    paths: Sequence[Path], *, score: str | None, min_step: float | None, lower_is_better: bool
+) -> list[SeriesSet]:
+    """Return the curves of every relation of the runs that are named.
+
+    Args:
+        paths: ``records.parquet`` files, or folders above some.
+        score: Score column; None takes the suite's primary score.
+        min_step: Neighbouring scales nearer than this are merged; None takes the suite's own.
+        lower_is_better: Whether the score is an error.
+
+    Raises:
+        UserMistakes: There are no records, no such score, or no relation with two scales.
+    """
+    suites: dict[str, dict[str, tuple[Records, Wanted | None]]] = {}
+    for folder in _folders(paths):
+        records, wanted = _read(folder)
+        name = str(records.followups["suite"].iloc[0]) if not records.followups.empty else folder.name
+        system = str(records.followups["system"].iloc[0]) if not records.followups.empty else folder.parent.name
+        systems = suites.setdefault(name, {})
+        while system in systems:  # the same system under other settings
+            system += "'"
+        systems[system] = (records, wanted)
+    found: list[SeriesSet] = []
+    for name, systems in suites.items():
+        of_suite = {system: records for system, (records, _) in systems.items()}
+        check_alike([*of_suite.values()])
+        wanted = next((w for _, w in systems.values() if w is not None), None)
+        column = _score(score, wanted, of_suite)
+        shape = CurveSettings(
+            include_source=wanted is not None and wanted.include_source,
+            min_step=min_step if min_step is not None else (0.0 if wanted is None else wanted.min_step),
+        )
+        sets = series_sets(of_suite, column, title=name, shape=shape)
+        found += [replace(one, lower_is_better=lower_is_better) for one in sets]
+    if not found:
+        raise _wrong("records without a relation over two scales", "runs of a suite with levels or a measured property")
+    return found
+
+
+def _folders(paths: Sequence[Path]) -> list[Path]:
+    folders: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            below = [file.parent for file in path.rglob(RECORDS) if file.is_file()]
+            folders += sorted(f for f in below if ".old-" not in f.as_posix() and "views" not in f.parts)
+        elif path.is_file():
+            folders.append(path.parent)
+        else:
+            raise _wrong(f"{path} (no such file)", f"{RECORDS} of a run, or a folder above")
+    if not folders:
+        raise _wrong(
+            f"no {RECORDS} below {', '.join(str(path) for path in paths)}", "the folder of a run, or one above"
+        )
+    return list(dict.fromkeys(folders))
+
+
+def _read(folder: Path) -> tuple[Records, Wanted | None]:
+    try:
+        wanted = Wanted.from_folder(folder)
+    except OutputProblem:  # records may have been sent without the rest of their folder
+        wanted = None
+    return Records.read(folder), wanted
+
+
+def _score(given: str | None, wanted: Wanted | None, records: dict[str, Records]) -> str:
+    names = list(dict.fromkeys(name for one in records.values() for name in one.scores))
+    chosen = given or (criteria.components(wanted.primary.score)[0] if wanted is not None else names[0])
+    if chosen not in names:
+        raise _wrong(f"the score {chosen}", ", ".join(names), nearest=nearest_name(chosen, names))
+    return chosen
+
+
+def _wrong(found: str, allowed: str, nearest: str | None = None) -> UserMistakes:
+    return Mistake(where="command line", found=found, allowed=allowed, nearest=nearest).as_error()

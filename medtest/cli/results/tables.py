@@ -1,0 +1,172 @@
+"""``medtest tables``: scores, tables, reports and comparisons again from records, without inference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from medtest.cli.terminal import say
+from medtest.core.errors import ExitCode, Mistake, UserMistakes
+from medtest.core.files.paths import home, path_from_here
+from medtest.report.console import efr_view, gates_view
+from medtest.report.pages.comparison import write_comparison
+from medtest.report.pages.material import Material
+from medtest.report.views import remake, views_of
+from medtest.results.gating import gate_log
+from medtest.results.records.damage import damaged
+from medtest.results.records.records_io import RECORDS, SHARDS
+from medtest.results.records.wanted import RUN_FILE
+from medtest.runner.folder import OUTPUTS, SHARD_FOLDERS, VIEWS, write_manifest
+
+
+def remake_tables(folder: Path, *, console: Console, reference: Path | None = None, junit: str = "") -> ExitCode:
+    """Make the tables and reports of every run's folder at or below ``folder`` anew, with their views, and print them.
+
+    Where ``folder`` holds a whole suite (``outputs/<suite>`` or above), the page that sets its systems side by side is
+    made anew too, of each system's newest run, and for series the curves and tables of ``alpha_sigma/``.
+
+    Args:
+        folder: A run's folder or one above some.
+        console: Where they are printed.
+        reference: Folder of one run, of the system that classifiers' flips are relative to; None for each run's own.
+        junit: ``cells`` or ``cases``: what a test case of each run's ``junit.xml`` is; "" writes none.
+
+    Returns:
+        ``GATE_NOT_HELD`` when a gate of any run is not held, else ``OK``.
+
+    Raises:
+        UserMistakes: There is no run's folder, files of one are damaged, or ``reference`` is not that of one run.
+        OutputProblem: A folder cannot be written.
+    """
+    folder = typed_folder(folder)
+    folders = some_runs_below(folder, command="medtest tables")
+    _check(folders)
+    beside = None if reference is None else _one_run(reference)
+    materials: list[Material] = []
+    views: list[Material] = []
+    for run in folders:
+        materials.append(remake(run, reference=beside, junit=junit))
+        known, lost = views_of(run)
+        views += [remake(run, view=view, reference=beside, junit=junit) for view in known]
+        write_manifest(run)
+        if words := gate_log.lost(run):
+            say(console, words)
+        for made in (materials[-1], *(one for one in views if one.folder == run)):
+            say(console, f"{made.target}/report.html")
+        for view in lost:
+            said = (
+                f"view {view[:12]} stays as it is: its judge's readings were not kept; the same command makes it anew."
+            )
+            say(console, f"{run}: {said}")
+    for page in _compare(folder, materials, views):
+        say(console, f"{page}")
+    for begun in _begun(folder):
+        said = "was interrupted before its first tables and is in none of these; its own command goes on from there."
+        say(console, f"{begun} {said}")
+    for shown in (efr_view(materials), gates_view(materials)):
+        if shown is not None:
+            console.print(shown)
+    held = all(result.held for material in materials for result in material.tables.gates)
+    return ExitCode.OK if held else ExitCode.GATE_NOT_HELD
+
+
+def _check(folders: Sequence[Path]) -> None:
+    """Make nothing of what is damaged, and write nothing over it; one message names every such file.
+
+    Raises:
+        UserMistakes: There is any.
+    """
+    bad = [mistake for folder in folders for mistake in damaged(folder)]
+    if bad:
+        raise UserMistakes(bad)
+
+
+def _one_run(reference: Path) -> Path:
+    runs = runs_below(reference)
+    if len(runs) == 1:
+        return runs[0]
+    allowed = "the folder of one run" + (f", as {runs[0]}" if runs else f", with {RUN_FILE} and records")
+    raise Mistake(where="command line", key="--reference", found=str(reference), allowed=allowed).as_error()
+
+
+def _compare(folder: Path, materials: Sequence[Material], views: Sequence[Material]) -> list[Path]:
+    """Make the comparisons of every suite at or below ``folder``, one for each view; return the pages."""
+    suites: dict[Path, list[Material]] = {}
+    above = folder.resolve()
+    for material in materials:
+        suite = material.folder.resolve().parent.parent
+        if suite.is_relative_to(above) and suite.name == material.wanted.suite and suite.parent.name == OUTPUTS:
+            suites.setdefault(suite, []).append(material)
+    pages = []
+    for suite, found in suites.items():
+        newest = _newest(found)
+        runs = {material.folder for material in newest}
+        by_view: dict[str, list[Material]] = {"": newest}
+        for material in views:
+            if material.folder in runs:
+                by_view.setdefault(material.view, []).append(material)
+        for view, shown in by_view.items():
+            ordered = _newest(shown)
+            compared = write_comparison(ordered, [one.target for one in ordered], suite.parent.parent, view)
+            pages += [] if compared.page is None else [compared.page]
+    return pages
+
+
+def _newest(materials: Sequence[Material]) -> list[Material]:
+    """Return the run of each system that was finished last, in the order in which the suite names its systems."""
+    by_system: dict[str, Material] = {}
+    for material in sorted(materials, key=lambda one: str(one.run.get("finished_at", ""))):
+        by_system[material.system] = material
+    named = max((material.wanted.systems for material in by_system.values()), key=len)
+    place = {name: number for number, name in enumerate(named)}
+    return sorted(by_system.values(), key=lambda one: place.get(str(one.run.get("system_id")), len(place)))
+
+
+def _begun(folder: Path) -> list[Path]:
+    """Return folders with records of a run that never came to its tables."""
+    found = {path.parent.parent for path in folder.rglob(f"{SHARDS}/shard-*.parquet")}
+    own = (path for path in found if SHARD_FOLDERS not in path.relative_to(folder).parts)
+    return sorted(path for path in own if not (path / RUN_FILE).is_file() and ".old-" not in path.name)
+
+
+def typed_folder(folder: Path) -> Path:
+    """Return a folder that was typed; where no run lies there, the one below ``MEDTEST_HOME`` in which some do."""
+    below = home() / folder
+    return below if not runs_below(folder) and runs_below(below) else folder
+
+
+def some_runs_below(folder: Path, *, command: str) -> list[Path]:
+    """As :func:`runs_below`, of a folder that was typed.
+
+    Args:
+        folder: The folder.
+        command: The command that it was typed for.
+
+    Raises:
+        UserMistakes: There is no run.
+    """
+    if found := runs_below(typed_folder(folder)):
+        return found
+    outputs = home() / OUTPUTS
+    mended = f"{command} {path_from_here(outputs)}" if runs_below(outputs) else "medtest run suite=polyp_seg makes one"
+    raise Mistake(
+        where="command line",
+        key="FOLDER",
+        found=f"{folder}, which {'holds no run' if folder.is_dir() else 'is no folder'}",
+        allowed=f"a folder with {RUN_FILE} and records, or one above such folders",
+        fix=mended,
+    ).as_error()
+
+
+def runs_below(folder: Path) -> list[Path]:
+    """Return run folders; views, MLflow's copies and folders moved aside by ``fresh=true`` are left out."""
+    found = [path.parent for path in folder.rglob(RUN_FILE)] if folder.is_dir() else []
+    return sorted(
+        path
+        for path in found
+        if not {VIEWS, SHARD_FOLDERS, "mlruns"} & set(path.relative_to(folder).parts)
+        and ".old-" not in path.name
+        and ((path / RECORDS).is_file() or any((path / SHARDS).glob("shard-*.parquet")))
+    )

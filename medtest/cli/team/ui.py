@@ -1,0 +1,119 @@
+"""``medtest ui``: the MLflow UI on this folder's results, on loopback unless the user says otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import time
+
+from rich.console import Console
+
+from medtest.cli.bootstrap import quiet_libraries
+from medtest.cli.terminal import say
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.files.paths import home
+
+VIEWER = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+"""MLflow's server would start a dozen processes for jobs; looking at runs needs none."""
+_START_SECONDS = 600.0
+_ASK_SECONDS = 0.5
+
+
+def serve_ui(*, host: str, port: int, console: Console) -> int:
+    """Serve until Ctrl-C and return the server's exit code; links are printed when it answers.
+
+    Where runs go to a server, that is where they are seen: its links are printed, and nothing is started.
+
+    Raises:
+        UserMistakes: The port is taken.
+        NotTracked: The store cannot be made or reached.
+        MedtestError: The server does not answer in ten minutes.
+    """
+    from medtest.report.tracking import ensure_store, experiments, is_remote, store_uri, where
+
+    quiet_libraries()
+    uri = store_uri()
+    if is_remote(uri):
+        _tell(console, where(home(), uri), experiments(uri))
+        return 0
+    check_free(host, port)
+    ensure_store(uri)
+    found = experiments(uri)
+    say(console, "MLflow's server starts …")
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
+    command += ["--artifacts-destination", str(home() / "mlruns"), "--host", host, "--port", str(port)]
+    command += ["--uvicorn-opts", "--log-level warning"]  # else its log stands before our links, and a line a request
+    if host in ("127.0.0.1", "localhost"):
+        command += ["--workers", "1"]
+    process = subprocess.Popen(command, env={**os.environ, **VIEWER})  # noqa: S603 - our own interpreter
+    try:
+        if wait_for(process, host, port):
+            _tell(console, f"http://{_reached_at(host)}:{port}", found, "  (Ctrl-C stops it)")
+        return process.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=20)
+
+
+def _tell(console: Console, base: str, found: list[tuple[str, str]], how_to_stop: str = "") -> None:
+    """Print the page of all systems, then each suite's alone."""
+    from medtest.report.tracking.runs_page import link
+
+    if not found:
+        say(console, f"MLflow UI: {base}{how_to_stop}; no run yet.")
+        return
+    every = link(base, [number for number, _ in found])
+    say(console, f"MLflow, every system's run: {every}{how_to_stop}")
+    for number, name in found if len(found) > 1 else []:
+        say(console, f"  {name}: {link(base, [number])}")
+
+
+def _reached_at(host: str) -> str:
+    """Return where this machine reaches a server that listens on ``host``."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not listened on
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def check_free(host: str, port: int, command: str = "medtest ui") -> None:
+    """Refuse a port on which somebody listens.
+
+    Raises:
+        UserMistakes: Somebody does.
+    """
+    try:
+        with socket.create_connection((_reached_at(host).strip("[]"), port), timeout=2):
+            pass
+    except OSError:
+        return  # nobody listens
+    raise Mistake(
+        where="command line",
+        key="--port",
+        found=f"{port}, where a server listens already",
+        allowed="a free port",
+        fix=f"stop that server, or type {command} --port {port + 1 if port < 65535 else port - 1}",
+    ).as_error()
+
+
+def wait_for(process: subprocess.Popen[bytes], host: str, port: int) -> bool:
+    """Wait until the server answers; False when it ended before."""
+    end = time.monotonic() + _START_SECONDS
+    while process.poll() is None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            connection = http.client.HTTPConnection(_reached_at(host).strip("[]"), port, timeout=5)
+            with contextlib.closing(connection):
+                connection.request("GET", "/health")
+                if connection.getresponse().status == http.client.OK:
+                    return True
+        if time.monotonic() > end:
+            raise MedtestError(f"MLflow's server does not answer on port {port} after {_START_SECONDS:.0f} s.")
+        time.sleep(_ASK_SECONDS)
+    return False

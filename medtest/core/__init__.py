@@ -1,0 +1,1 @@
+"""Vocabulary of the whole package: cases, outputs, records, errors, files, and the bases of tasks and oracles."""

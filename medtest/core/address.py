@@ -1,0 +1,103 @@
+"""Where a case lives, by what an image is known, and names of the house's own; part of :mod:`medtest.core.cases`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SOURCE = "source"
+UNCHANGED = "unchanged"
+ID_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+"""Names of suites, systems, relations and data sets, and their ids."""
+
+
+def stem_text(relation: str, severity: int, frame: int, repeat: int) -> str:
+    """Return what tells the cases of one image apart: ``<relation>_s<severity>_f<frame>_r<repeat>``."""
+    return f"{relation}_s{severity}_f{frame}_r{repeat}"
+
+
+def address_text(
+    dataset: str, seed_id: str, relation: str, severity: int, frame: int, repeat: int, item: str = ""
+) -> str:
+    """Return an address as records, reports and ``medtest replay`` write it, a question's name behind its image's.
+
+    Args:
+        dataset: Data set id; this and the following in the order of :data:`medtest.core.records.KEY_COLUMNS`.
+        seed_id: Id of the source case, the hashed one where it is to be shown so.
+        relation: The relation's id.
+        severity: 1–5, or 0.
+        frame: Index in a sequence.
+        repeat: Number of the draw.
+        item: A question, "" where there is none.
+    """
+    text = f"{dataset}/{seed_id}/{stem_text(relation, severity, frame, repeat)}"
+    return f"{text}/{item}" if item else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Address:
+    """Where a case lives; its random numbers come from here and from the suite's seed alone.
+
+    Attributes:
+        dataset: Data set id.
+        seed_id: Id of the source case within the data set (the plain one, never the hashed one).
+        relation: The relation's id in the suite; ``"source"`` for the source case itself.
+        severity: 1–5, or 0 for sources and for relations that draw from published ranges.
+        frame: Index in a sequence, from 0.
+        repeat: Number of the draw, from 0.
+        item: A question, where one image has several; all items share one follow-up.
+    """
+
+    dataset: str
+    seed_id: str
+    relation: str = SOURCE
+    severity: int = 0
+    frame: int = 0
+    repeat: int = 0
+    item: str = ""
+
+    def generator(self, suite_seed: int) -> np.random.Generator:
+        """Return the case's own generator: PCG64 seeded by SHA-256 of the suite's seed and the address without item."""
+        key = json.dumps(
+            [int(suite_seed), self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat],
+            ensure_ascii=True,
+            separators=(",", ":"),
+        )
+        return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
+
+    def sequence_generator(self, suite_seed: int) -> np.random.Generator:
+        """Return the generator that all frames of a sequence share: as :meth:`generator`, with -1 for the frame."""
+        return replace(self, frame=-1).generator(suite_seed)
+
+    def source(self) -> Address:
+        """Return the address of the source case that this follow-up was made from."""
+        return replace(self, relation=SOURCE, severity=0, frame=0, repeat=0)
+
+    @property
+    def is_source(self) -> bool:
+        """Whether this is the source case itself."""
+        return self.relation == SOURCE
+
+    @property
+    def stem(self) -> str:
+        """File name of an exported follow-up, without suffix: ``<relation>_s<severity>_f<frame>_r<repeat>``."""
+        return stem_text(self.relation, self.severity, self.frame, self.repeat)
+
+    def __str__(self) -> str:
+        return address_text(
+            self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat, self.item
+        )
+
+
+def image_sha256(image: NDArray[Any]) -> str:
+    """Return the SHA-256 of an image's shape, dtype and bytes, in hexadecimal."""
+    head = f"{image.dtype.str}{image.shape}".encode()
+    digest = hashlib.sha256(head)
+    digest.update(np.ascontiguousarray(image).data)
+    return digest.hexdigest()

@@ -1,0 +1,103 @@
+"""Arrays as few bytes, exactly: what tasks keep of answers (:meth:`medtest.core.tasks.base.Task.keep`).
+
+Booleans are stored as bits. Integers of 8 and 16 bits are stored as differences from the row above, of which most are
+small. Everything is compressed by Zstandard at its fastest level: a mask of 512 × 512 takes 0.07 ms and 0.6 kB.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from medtest.core.errors import MedtestError
+
+_CODEC = "zstd"
+_LEVEL = 1
+_HEAD_END = b"\n"
+_KINDS = "biuf"
+
+
+class DamagedArrays(MedtestError):
+    """Bytes that :func:`packed` did not write."""
+
+
+def packed(arrays: Mapping[str, NDArray[Any]], words: Mapping[str, Any] | None = None) -> bytes:
+    """Return arrays, and JSON values beside them, as bytes from which :func:`unpacked` makes the same again.
+
+    Args:
+        arrays: Boolean, integer or float arrays of any shape by name.
+        words: JSON values.
+
+    Raises:
+        ValueError: An array is of another type.
+    """
+    heads, blobs = [], []
+    for name, array in arrays.items():
+        if array.dtype.kind not in _KINDS:
+            raise ValueError(f"{name} is an array of {array.dtype}; booleans, integers and floats are kept")
+        blob = _compressed(_plain(array))
+        heads.append([name, array.dtype.str, list(array.shape), len(blob)])
+        blobs.append(blob)
+    head = json.dumps([heads, dict(words or {})], separators=(",", ":"), ensure_ascii=True)
+    return b"".join((head.encode("ascii"), _HEAD_END, *blobs))
+
+
+def unpacked(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Return the arrays and the JSON values of :func:`packed`.
+
+    Raises:
+        DamagedArrays: The bytes are none of its own.
+    """
+    try:
+        head, _, rest = data.partition(_HEAD_END)
+        heads, words = json.loads(head)
+        found: dict[str, NDArray[Any]] = {}
+        for name, kind, shape, size in heads:
+            found[str(name)] = _array(rest[:size], np.dtype(kind), tuple(int(side) for side in shape))
+            rest = rest[size:]
+        return found, dict(words)
+    except (ValueError, TypeError, OSError, pa.ArrowException) as error:
+        raise DamagedArrays(f"a stored answer cannot be read: {error}") from error
+
+
+def _differs_by_rows(kind: np.dtype[Any], dimensions: int) -> bool:
+    return dimensions > 1 and kind.kind in "iu" and kind.itemsize <= 2
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype == np.bool_:
+        return np.packbits(array)
+    if not _differs_by_rows(array.dtype, array.ndim):
+        return np.ascontiguousarray(array)
+    steps = np.array(array, order="C")
+    steps[1:] -= array[:-1]
+    return steps
+
+
+def _array(blob: bytes, kind: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    count = math.prod(shape)
+    if kind == np.bool_:
+        bits = np.frombuffer(_decompressed(blob, (count + 7) // 8), np.uint8)
+        return np.unpackbits(bits, count=count).view(np.bool_).reshape(shape)
+    plain = np.frombuffer(_decompressed(blob, count * kind.itemsize), kind).reshape(shape)
+    return np.add.accumulate(plain, axis=0, dtype=kind) if _differs_by_rows(kind, len(shape)) else plain.copy()
+
+
+def _compressed(array: NDArray[Any]) -> bytes:
+    found = pa.Codec(_CODEC, compression_level=_LEVEL).compress(array.reshape(-1).view(np.uint8), asbytes=True)
+    return cast("bytes", found)
+
+
+def _decompressed(blob: bytes, size: int) -> bytes:
+    if size == 0:
+        return b""
+    found = cast("bytes", pa.Codec(_CODEC).decompress(blob, decompressed_size=size, asbytes=True))
+    if len(found) != size:
+        raise ValueError("its length is not what it says")
+    return found

@@ -1,0 +1,373 @@
+"""Reading pictures that come from strangers: bounded before decoding, told apart by content, one clear reason if bad.
+
+Formats are PNG, JPEG, BMP, TIFF and WebP, whatever the file's suffix says (many copies of Kvasir-SEG hold JPEG data in
+files named .png). Pillow decodes; it refuses truncated data, which OpenCV fills with grey.
+
+How a picture becomes 8-bit RGB:
+
+- orientation from EXIF (or TIFF's own tag) is applied;
+- 16-bit grey values are divided by 257, unless none is above 255; 16-bit colour keeps its high byte; floats are taken
+  as 0-1 if none is above 1, else as 0-255;
+- transparent parts lie on black; palettes are resolved; CMYK and other colour spaces are converted; colour profiles
+  are ignored, as networks trained on plain files expect.
+
+Colour TIFFs that call themselves grey are read as RGB (:mod:`medtest.core.files.tiffheader`). How a picture becomes a
+mask stands in :mod:`medtest.core.files.masks`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import stat
+import struct
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import (  # the plugins register the formats below and no others
+    BmpImagePlugin,  # noqa: F401
+    ImageOps,
+    JpegImagePlugin,  # noqa: F401
+    MpoImagePlugin,  # noqa: F401
+    PngImagePlugin,  # noqa: F401
+    TiffImagePlugin,  # noqa: F401
+    UnidentifiedImageError,
+    WebPImagePlugin,  # noqa: F401
+)
+from PIL import Image as Pillow
+
+from medtest.core.cases import Image
+from medtest.core.files.links import unreadable
+from medtest.core.files.tiffheader import declared_rgb, described
+
+FORMATS = ("PNG", "JPEG", "BMP", "DIB", "TIFF", "WEBP")
+"""Pillow's names of what is read."""
+
+READABLE = "PNG, JPEG, BMP, TIFF, WebP"
+
+MAX_PIXELS = 64_000_000
+"""Largest picture that is decoded, unless a setting says otherwise."""
+
+MOST_PIXELS = 178_000_000
+"""No setting allows more: Pillow itself refuses what is larger."""
+
+MAX_BYTES_A_PIXEL = 16
+"""A file may not be larger than this for each allowed pixel (float RGBA), plus ``SPARE_BYTES``."""
+
+SPARE_BYTES = 16 * 2**20
+
+LOSSY = ("JPEG", "MPO", "WEBP")
+"""Formats that change values. MPO is what phones write as JPEG with a second picture; the first counts."""
+
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+_POINTERS = (
+    (b"/annex/objects/", "a pointer of git-annex", "run git annex get"),
+    (b"version https://git-lfs", "a pointer of Git LFS", "run git lfs pull"),
+)
+"""Beginnings of small files that stand where a picture is to be fetched."""
+
+_ORIENTATION = 274
+"""EXIF tag; 5 to 8 exchange width and height."""
+
+# Pillow warns from half of its own bound on; ours is checked before anything is decoded.
+warnings.simplefilter("ignore", Pillow.DecompressionBombWarning)
+
+
+class BadFileError(Exception):
+    """A file that cannot be used; the message is the reason, one phrase without the file's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileBytes:
+    """A whole file, read once.
+
+    Attributes:
+        content: Its bytes; of a colour TIFF that calls itself grey, with the header mended.
+        sha256: Their SHA-256 in hexadecimal.
+    """
+
+    content: bytes
+    sha256: str
+
+
+@contextmanager
+def damage_is(reason: str) -> Iterator[None]:
+    """Turn whatever the parser of a stranger's file raises inside into one reason, without the file's own words.
+
+    Raises:
+        BadFileError: With that reason, or the one raised inside.
+        MemoryError: As inside.
+    """
+    try:
+        yield
+    except (BadFileError, MemoryError):
+        raise
+    except Exception as error:
+        raise BadFileError(reason) from error
+
+
+@contextmanager
+def opened_file(path: Path) -> Iterator[tuple[io.BufferedReader, int]]:
+    """Open a regular file for reading and give it with its size in bytes.
+
+    Raises:
+        BadFileError: It is no regular file (a pipe would hang), or opening or reading it fails.
+    """
+    try:
+        # Opened without blocking, so that a pipe that takes the file's place in between does not hang either.
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise BadFileError("is not a regular file")
+            yield file, status.st_size
+    except OSError as error:
+        raise BadFileError(unreadable(path, error)) from error
+
+
+def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileBytes:
+    """Read a regular file whose size a picture within the bound can have.
+
+    Raises:
+        BadFileError: It is no regular file (a pipe would hang), empty, too large, or cannot be read.
+    """
+    limit = max_pixels * MAX_BYTES_A_PIXEL + SPARE_BYTES
+    with opened_file(path) as (file, size):
+        if size > limit:
+            raise BadFileError(f"is {size / 1e6:.0f} MB, more than {max_pixels / 1e6:g} Mpixel can take")
+        content = file.read(limit + 1)
+    if not content:
+        raise BadFileError("is empty (0 bytes)")
+    if len(content) > limit:
+        raise BadFileError("grows while it is read")
+    content = declared_rgb(content)
+    return FileBytes(content=content, sha256=hashlib.sha256(content).hexdigest())
+
+
+def png_header(content: bytes) -> tuple[int, int, int, int] | None:
+    """Return width, height, bits a sample and colour type of a PNG (its specification, 11.2.1), nothing decoded.
+
+    Args:
+        content: The file's bytes, the first 33 at least.
+
+    Returns:
+        None where it is no PNG.
+    """
+    if len(content) < 33 or not content.startswith(PNG_SIGNATURE) or content[12:16] != b"IHDR":
+        return None
+    width, height, bits, colour = struct.unpack(">IIBB", content[16:26])
+    return width, height, bits, colour
+
+
+@contextmanager
+def opened_picture(content: bytes, max_pixels: int, *, page: int | None = None) -> Iterator[Pillow.Image]:
+    """Open a picture, check its size, and turn whatever its decoder raises into one reason.
+
+    Args:
+        content: The file's bytes.
+        max_pixels: Bound, checked before anything is decoded.
+        page: Which picture of a file that may hold several, from 0; None where it must hold one.
+
+    Raises:
+        BadFileError: It is none, damaged, beyond the bound, has not so many pages, or holds several pictures.
+    """
+    try:
+        with Pillow.open(io.BytesIO(declared_rgb(content)), formats=FORMATS) as picture:
+            _check_bound(picture.size, max_pixels)
+            if page is None:
+                _check_single(picture)
+            else:
+                _turn_to(picture, page)
+                _check_bound(picture.size, max_pixels)
+            yield picture
+    except BadFileError:
+        raise
+    except Pillow.DecompressionBombError as error:
+        raise BadFileError(f"has more pixels than the bound of {max_pixels / 1e6:g} Mpixel") from error
+    except UnidentifiedImageError as error:
+        raise BadFileError(_what_instead(content)) from error
+    except Exception as error:
+        raise BadFileError(_damage(error)) from error
+
+
+def _check_bound(size: tuple[int, int], max_pixels: int) -> None:
+    width, height = size
+    if width * height > max_pixels:
+        raise BadFileError(
+            f"is {width}×{height}, {width * height / 1e6:.1f} Mpixel; the bound is {max_pixels / 1e6:g} Mpixel"
+        )
+
+
+def _check_single(picture: Pillow.Image) -> None:
+    if picture.format == "MPO" or not hasattr(picture, "seek"):
+        return
+    try:
+        picture.seek(1)
+    except EOFError:
+        picture.seek(0)
+        return
+    raise BadFileError(f"holds several pictures ({picture.format}); each file must hold one")
+
+
+def _turn_to(picture: Pillow.Image, page: int) -> None:
+    try:
+        picture.seek(page)
+    except EOFError:
+        raise BadFileError(f"has not {page + 1} pages") from None
+
+
+def _what_instead(content: bytes) -> str:
+    for magic, name in ((b"GIF8", "a GIF"), (b"%PDF", "a PDF"), (b"PK\x03\x04", "a ZIP archive")):
+        if content.startswith(magic):
+            return f"is {name}, not one of {READABLE}"
+    if content[128:132] == b"DICM":
+        return f"is a DICOM file, not one of {READABLE}"
+    for start, name, mend in _POINTERS:
+        if content.startswith(start):
+            return f"is {name} and not the picture itself; {mend}"
+    tiff = described(content)
+    if tiff:
+        return f"is a TIFF of {tiff}, which is not read; save it as RGB or grey of 8 bits"
+    head = content[:512]
+    if not head.strip(b"\0"):
+        return "holds only zeros, no picture"
+    if b"\0" not in head and sum(byte < 9 for byte in head) == 0:
+        return f"is text, not one of {READABLE}"
+    return f"is not one of {READABLE}, or its beginning is damaged"
+
+
+def _damage(error: Exception) -> str:
+    text = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+    if isinstance(error, MemoryError):
+        return "is too large for this machine's memory"
+    if "truncated" in text.lower() or isinstance(error, EOFError):
+        return f"is truncated ({text})"
+    return f"is damaged ({text})"
+
+
+# ---------------------------------------------------------------------------------------------------------- pixels
+
+
+def upright(picture: Pillow.Image) -> Pillow.Image:
+    """Return an opened picture decoded and turned as its orientation says."""
+    picture.load()
+    return ImageOps.exif_transpose(picture)
+
+
+def to_eight_bits(values: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """Return grey values of a wider type as 8 bits."""
+    if values.dtype.kind == "f":
+        floats = values.astype(np.float64)
+        if not np.isfinite(floats).all():
+            raise BadFileError("holds values that are not numbers")
+        low, high = float(floats.min()), float(floats.max())
+        if low < 0 or high > 255:
+            raise BadFileError(f"holds values from {low:g} to {high:g}; floats must lie in 0-1 or 0-255")
+        return np.rint(floats * 255 if high <= 1 else floats).astype(np.uint8)
+    wide = values.astype(np.int64)
+    low, high = int(wide.min()), int(wide.max())
+    if low < 0 or high > 65535:
+        raise BadFileError(f"holds values from {low} to {high}; integers must fit 16 bits")
+    return (wide if high <= 255 else (wide + 128) // 257).astype(np.uint8)
+
+
+def rgb_of(picture: Pillow.Image) -> Image:
+    """Return a decoded picture as uint8 H×W×3 RGB."""
+    mode = picture.mode
+    if mode.startswith(("I", "F")):
+        return cast(Image, cv2.cvtColor(to_eight_bits(np.asarray(picture)), cv2.COLOR_GRAY2RGB))
+    if "transparency" in picture.info or mode in ("RGBA", "LA", "PA", "RGBa", "La"):
+        coloured = np.asarray(picture.convert("RGBA"))
+        alpha = coloured[..., 3]
+        if int(alpha.min()) < 255:
+            scaled = coloured[..., :3].astype(np.uint16) * alpha[..., None]
+            return cast(Image, ((scaled + 127) // 255).astype(np.uint8))
+        return np.ascontiguousarray(coloured[..., :3])
+    return np.array(picture if mode == "RGB" else picture.convert("RGB"), dtype=np.uint8, order="C")
+
+
+def decode_rgb(content: bytes, *, max_pixels: int = MAX_PIXELS) -> Image:
+    """Return a file's bytes as uint8 H×W×3 RGB, upright and contiguous.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound.
+    """
+    with opened_picture(content, max_pixels) as picture:
+        return rgb_of(upright(picture))
+
+
+def decode_size(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
+    """Return height and width of a picture once upright, from its header alone.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound.
+    """
+    with opened_picture(content, max_pixels) as picture:
+        # Pillow decodes a PNG in search of EXIF data behind its pixels; hardly any has them there.
+        look = picture.format != "PNG" or "exif" in picture.info
+        return _upright_size(picture, picture.size, look=look)
+
+
+def _upright_size(picture: Pillow.Image, size: tuple[int, int], *, look: bool = True) -> tuple[int, int]:
+    """Return height and width after turning; Pillow gives a TIFF's size already turned."""
+    width, height = size
+    if look and picture.format != "TIFF" and picture.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8):
+        return width, height
+    return height, width
+
+
+def is_turned(content: bytes, *, max_pixels: int = MAX_PIXELS) -> bool:
+    """Say whether a file says that its picture is to be turned or mirrored, from its header alone.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound.
+    """
+    with opened_picture(content, max_pixels) as picture:
+        if picture.format == "PNG" and "exif" not in picture.info:
+            return False  # see decode_size
+        return bool(picture.getexif().get(_ORIENTATION, 1) != 1)
+
+
+def check_decodes(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
+    """Decode a picture to see that it is whole, as cheaply as its format allows, and return height and width upright.
+
+    JPEG data are read to their end but only transformed at an eighth of the size.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound.
+    """
+    with opened_picture(content, max_pixels) as picture:
+        size = picture.size
+        if picture.format in ("JPEG", "MPO"):
+            picture.draft(None, (max(1, picture.width // 8), max(1, picture.height // 8)))
+        if picture.mode.startswith(("I", "F")):
+            to_eight_bits(np.asarray(picture))
+        else:
+            picture.load()
+        return _upright_size(picture, size)
+
+
+def read_rgb(path: Path, *, max_pixels: int = MAX_PIXELS) -> Image:
+    """Return a picture file as uint8 H×W×3 RGB.
+
+    Raises:
+        BadFileError: With the reason.
+    """
+    return decode_rgb(read_bytes(path, max_pixels=max_pixels).content, max_pixels=max_pixels)
+
+
+def read_size(path: Path, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
+    """Return height and width of a picture file once upright, without decoding it.
+
+    Raises:
+        BadFileError: With the reason.
+    """
+    return decode_size(read_bytes(path, max_pixels=max_pixels).content, max_pixels=max_pixels)

@@ -1,0 +1,388 @@
+"""How a picture becomes a mask: what is lesion, and what nobody can know without being told.
+
+- Black and white, with or without noise of JPEG and soft edges: above 127 is lesion.
+- Lossless pictures of two levels, 0 and any other: the other is lesion. Labels are such pictures.
+- Palettes that are no grey ramp hold numbers of classes: 0 is background, 255 is void (as in PASCAL VOC), and one class
+  is lesion. One colour on black likewise.
+- Black and white with other levels beside them, as CVC-ClinicDB's masks have 11 to 13: where 0 and white hold 95 % of
+  the pixels, levels 9 to 32 and 223 to 254 are noise within 3 pixels (more where a side is over 288) of white, of the
+  picture's border or of another such level. A region of one level that stands on its own is a class, as are levels 1
+  to 8, which number classes.
+- Several levels, classes or colours are refused unless ``label_values`` names those that are lesion.
+- A picture without anything above 127 whose few values lie about as single pixels is empty: that is noise.
+
+A level, class or colour counts where it holds together: where a quarter of its pixels begin a 2×2 square of it. Edges
+of soft masks and noise do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeAlias, cast
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as Pillow
+
+from medtest.core.cases import Image, Mask
+from medtest.core.files.images import (
+    LOSSY,
+    MAX_PIXELS,
+    BadFileError,
+    opened_picture,
+    read_bytes,
+    rgb_of,
+    to_eight_bits,
+    upright,
+)
+from medtest.core.files.mask_levels import (
+    BLACK,
+    CURE,
+    EVERY,
+    FEW,
+    MOST_SHOWN,
+    SHARE_FEW,
+    in_words,
+    is_drawn,
+    level_counts,
+    noise_beside,
+    plateaus,
+)
+from medtest.core.files.mask_levels import holds_together as _holds_together
+
+LabelValue: TypeAlias = "int | tuple[int, int, int]"
+"""A grey level, an index of a palette, or a colour as RGB."""
+
+MAX_LABEL = 20
+"""Largest value of a picture that may hold noise or labels 0…N and nothing else."""
+
+VOID = 255
+"""Index of a palette for what nobody labelled."""
+
+_MOST_LEVELS = 256
+"""Dark pictures of more levels than this are measured (depths, probabilities): no level of theirs is looked at."""
+
+_COLOURED = 40
+"""Channels further apart than this make a colour; colours nearer than this are the same."""
+
+_TINT = 8
+"""Entries of a palette whose channels are no further apart are grey."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LesionMask:
+    """A mask as read.
+
+    Attributes:
+        mask: bool H×W, upright.
+        brightest: The brightest 8-bit value found.
+        specks: Whether it was taken for empty although single pixels are not black.
+        near: Part of the pixels, 0 to 1, that are taken for noise on black or white and may look like a class.
+        revised: Whether medtest read another mask of this file before masks were looked at for their levels.
+    """
+
+    mask: Mask
+    brightest: int
+    specks: bool = False
+    near: float = 0.0
+    revised: bool = False
+
+
+def decode_mask(content: bytes, *, max_pixels: int = MAX_PIXELS, values: Sequence[LabelValue] = ()) -> LesionMask:
+    """Return a file's bytes as a mask.
+
+    Args:
+        content: A picture.
+        max_pixels: Bound on its pixels, checked before decoding.
+        values: Levels, indices of a palette and colours that are lesion; empty leaves it to the rules above.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound, or no rule says what is lesion.
+    """
+    with opened_picture(content, max_pixels) as picture:
+        lossless = picture.format not in LOSSY
+        picture = upright(picture)
+        if picture.mode == "1":
+            found = np.array(picture, dtype=np.bool_)
+            if values:
+                found = np.isin(found, [bool(value) for value in values if isinstance(value, int)])
+            return LesionMask(mask=found, brightest=255 * int(found.any()))
+        raw, rgb = _pixels(picture)
+        light = _light(raw, rgb)
+        former = _bright(raw, light, palette=picture.mode == "P", lossless=lossless)
+        grey = _is_grey(_used(raw, picture), _TINT) if picture.mode == "P" and raw is not None else rgb is None
+        if picture.mode == "P" and raw is not None and (values or not grey):
+            read = _Read(_of_palette(raw, _palette(picture), values))
+        elif rgb is not None and not grey and not _is_grey(rgb):
+            read = _Read(_of_colours(rgb, values))
+        else:
+            levels = light if raw is None or picture.mode == "P" else raw
+            read = _of_levels(levels, light, values, lossless=lossless)
+    found = read.mask
+    return LesionMask(
+        mask=np.ascontiguousarray(found),
+        brightest=int(light.max()),
+        specks=read.specks,
+        near=read.near,
+        revised=not np.array_equal(found, former),
+    )
+
+
+def read_mask(path: Path, *, max_pixels: int = MAX_PIXELS, values: Sequence[LabelValue] = ()) -> Mask:
+    """Return a mask file as bool H×W; arguments and errors as of :func:`decode_mask`."""
+    content = read_bytes(path, max_pixels=max_pixels).content
+    return decode_mask(content, max_pixels=max_pixels, values=values).mask
+
+
+def read_bright(path: Path, *, max_pixels: int = MAX_PIXELS) -> Mask:
+    """Return what is above 127 in a picture, or has a label but 0 in one of labels up to ``MAX_LABEL``, as bool H×W.
+
+    For truths whose levels have a meaning of their own, as those of changedetection.net, where 170 is moving too.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound.
+    """
+    with opened_picture(read_bytes(path, max_pixels=max_pixels).content, max_pixels) as picture:
+        lossless = picture.format not in LOSSY
+        picture = upright(picture)
+        raw, rgb = _pixels(picture)
+        return np.ascontiguousarray(_bright(raw, _light(raw, rgb), palette=picture.mode == "P", lossless=lossless))
+
+
+def _pixels(picture: Pillow.Image) -> tuple[NDArray[np.generic] | None, Image | None]:
+    """Return a decoded picture's own numbers, where it has one a pixel, and its colours, where it is no plain grey."""
+    wide = picture.mode.startswith(("I", "F"))
+    raw = np.asarray(picture) if wide or picture.mode in ("1", "L", "P") else None
+    plain = wide or picture.mode == "1" or (picture.mode == "L" and "transparency" not in picture.info)
+    return raw, None if plain else rgb_of(picture)
+
+
+def _light(raw: NDArray[np.generic] | None, rgb: Image | None) -> NDArray[np.uint8]:
+    """Return how light each pixel is: a grey picture's 8-bit values, luminance of others."""
+    if rgb is not None:
+        return cast("NDArray[np.uint8]", cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY))
+    if raw is None:
+        raise BadFileError("holds neither grey levels nor colours")
+    if raw.dtype == np.bool_:
+        return np.where(raw, np.uint8(255), np.uint8(0))
+    return np.ascontiguousarray(raw) if raw.dtype == np.uint8 else to_eight_bits(raw)
+
+
+def _bright(raw: NDArray[np.generic] | None, light: NDArray[np.uint8], *, palette: bool, lossless: bool) -> Mask:
+    """Return the mask that is read without a look at levels: labels up to ``MAX_LABEL``, else what is above 127."""
+    if raw is not None and lossless and raw.dtype.kind != "f" and (not palette or int(light.max()) <= 127):
+        numbers = raw.astype(np.int64)
+        if int(numbers.min()) >= 0 and int(numbers.max()) <= MAX_LABEL:
+            return numbers > 0
+    return light > 127
+
+
+# ------------------------------------------------------------------------------------------------------- grey levels
+
+
+class _Read(NamedTuple):
+    """A mask, whether it is empty but for noise, and which part of its pixels is noise next to black or white."""
+
+    mask: Mask
+    specks: bool = False
+    near: float = 0.0
+
+
+def _of_levels(
+    levels: NDArray[np.generic], light: NDArray[np.uint8], values: Sequence[LabelValue], *, lossless: bool
+) -> _Read:
+    """Return the mask of a grey picture."""
+    if values:
+        chosen = [value if isinstance(value, int) else round(sum(value) / 3) for value in values]
+        return _Read(_nearest(levels, light, chosen, lossless=lossless))
+    if int(light.max()) > 127:
+        return _Read(light > 127, near=noise_beside(light, level_counts(light), lossless=lossless))
+    numbers, counts = np.unique(levels, return_counts=True)
+    if not numbers.any():
+        return _Read(np.zeros(light.shape, np.bool_))
+    if len(numbers) > _MOST_LEVELS:
+        raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {CURE}")
+    coherent = [n for n, count in zip(numbers, counts, strict=True) if n != 0 and _holds_together(levels == n, count)]
+    if not coherent:
+        if int(light.max()) > MAX_LABEL or (lossless and float(numbers.max()) > MAX_LABEL):
+            raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {CURE}")
+        return _Read(np.zeros(light.shape, np.bool_), specks=True)
+    if not lossless:
+        # What JPEG makes of noise has no black that holds together; labels that were saved as JPEG do.
+        if int(light.max()) <= MAX_LABEL and not _holds_together(levels == 0, int((levels == 0).sum())):
+            return _Read(np.zeros(light.shape, np.bool_), specks=True)
+        raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {CURE}")
+    if len(coherent) == 1 and (float(numbers.max()) <= MAX_LABEL or len(numbers) == 2):
+        return _Read(np.asarray(levels != 0))
+    if len(coherent) == 1:
+        raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {CURE}")
+    by_level = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+    shown = {level: by_level[level] for level in (0, *(n.item() for n in coherent)) if level in by_level}
+    raise BadFileError(f"holds several levels ({in_words(shown)}); {CURE}")
+
+
+def _brightest(numbers: NDArray[np.generic]) -> str:
+    return f"{float(numbers.max()):g}"
+
+
+def _nearest(levels: NDArray[np.generic], light: NDArray[np.uint8], values: Sequence[int], *, lossless: bool) -> Mask:
+    """Return what has one of the values; where there is noise around levels, what is nearer to them than to others."""
+    numbers = np.unique(levels)
+    if len(numbers) <= FEW and lossless:
+        return np.asarray(np.isin(levels, values))
+    counts = level_counts(light)
+    counted = plateaus(light, counts, few=lossless and is_drawn(counts))
+    others = [level for level in counted if min(abs(level - v) for v in values) > BLACK]
+    own = np.min([np.abs(EVERY - value) for value in values], axis=0)
+    rest = np.min([np.abs(EVERY - level) for level in others], axis=0) if others else np.full(256, 256)
+    return np.asarray((own < rest)[light])
+
+
+# ------------------------------------------------------------------------------------------------ palettes and colours
+
+
+def _palette(picture: Pillow.Image) -> NDArray[np.uint8]:
+    """Return a palette as uint8 256×3; entries that the file leaves out are black."""
+    given = np.array(picture.getpalette("RGB") or [], np.uint8).reshape(-1, 3)
+    return np.vstack([given, np.zeros((256 - len(given), 3), np.uint8)])
+
+
+def _used(indices: NDArray[np.generic], picture: Pillow.Image) -> Image:
+    """Return those colours of a palette that occur, uint8 1×N×3."""
+    return np.asarray(_palette(picture)[np.unique(indices)][None])
+
+
+def _of_palette(indices: NDArray[np.generic], palette: NDArray[np.uint8], values: Sequence[LabelValue]) -> Mask:
+    """Return the mask of a picture with a palette of classes."""
+    if values:
+        numbers = {value for value in values if isinstance(value, int)}
+        colours = [value for value in values if not isinstance(value, int)]
+        numbers |= {n for n in range(256) if any((palette[n] == colour).all() for colour in colours)}
+        return np.asarray(np.isin(indices, sorted(numbers)))
+    counts = np.bincount(indices.ravel(), minlength=256)
+    present = [int(n) for n in np.flatnonzero(counts) if n not in (0, VOID)]
+    if counts[0] > 0 and int(palette[0].max()) > 127:
+        raise BadFileError(f"has a palette whose background is no black ({_entries([0, *present], palette)}); {CURE}")
+    if not present and counts[VOID]:
+        raise BadFileError(f"holds index {VOID} alone, which palettes have for void; {CURE}")
+    if len(present) > 1:
+        raise BadFileError(f"holds several classes ({_entries(present, palette)}); {CURE}")
+    return np.asarray(indices == present[0] if present else np.zeros(indices.shape, np.bool_))
+
+
+def _entries(indices: Sequence[int], palette: NDArray[np.uint8]) -> str:
+    shown = [f"{n}: {_colour(palette[n])}" for n in indices[:MOST_SHOWN]]
+    return ", ".join(shown) + (f" and {len(indices) - MOST_SHOWN} more" * (len(indices) > MOST_SHOWN))
+
+
+def _colour(channels: Sequence[int] | NDArray[np.generic]) -> str:
+    return "#" + "".join(f"{int(channel):02x}" for channel in channels)
+
+
+def _is_grey(rgb: Image, spread: int = _COLOURED) -> bool:
+    """Say whether hardly any pixel has a colour, channels further apart than ``spread``; JPEG tints grey."""
+    red, green, blue = cv2.split(rgb)
+    top = cv2.max(cv2.max(red, green), blue)
+    coloured = (top - cv2.min(cv2.min(red, green), blue)) > spread
+    lit = int(np.count_nonzero(top > BLACK))
+    return int(np.count_nonzero(coloured)) <= SHARE_FEW * max(1, lit)
+
+
+def _of_colours(rgb: Image, values: Sequence[LabelValue]) -> Mask:
+    """Return the mask of a coloured picture: what has the one colour on black, or is nearest to those named."""
+    wanted = [(value, value, value) if isinstance(value, int) else value for value in values]
+    centres = _colours(rgb)
+    if not wanted:
+        lit = {colour: count for colour, count in centres.items() if max(colour) > _COLOURED}
+        if len(lit) != 1:
+            shown = ", ".join(f"{_colour(c)}" for c in list(lit)[:MOST_SHOWN]) or "none that holds together"
+            raise BadFileError(f"holds several colours ({shown}); {CURE}")
+        wanted = list(lit)
+    others = [c for c in ((0, 0, 0), *centres) if min(_apart(c, w) for w in wanted) > _COLOURED]
+    own = np.min([_distance(rgb, colour) for colour in wanted], axis=0)
+    rest = np.min([_distance(rgb, colour) for colour in others], axis=0) if others else np.full(own.shape, 1e9)
+    return np.asarray(own < rest)
+
+
+def _colours(rgb: Image) -> dict[tuple[int, int, int], int]:
+    """Return colours that hold together, each with its pixels, most first; those near one another are one."""
+    packed, numbers, counts = _packed(rgb)
+    if len(numbers) > FEW:
+        # JPEG makes hundreds of neighbours of every colour: they are put together before they are counted.
+        packed, numbers, counts = _packed(rgb >> 4)
+    lit = max(1, int(np.count_nonzero(rgb.max(axis=2) > _COLOURED)))
+    found: dict[tuple[int, int, int], int] = {}
+    for place in np.argsort(-counts, kind="stable"):
+        count = int(counts[place])
+        if count < SHARE_FEW * lit:
+            break
+        part = packed == numbers[place]
+        red, green, blue = (round(float(channel)) for channel in rgb[part].mean(axis=0))
+        near = next((other for other in found if _apart((red, green, blue), other) <= _COLOURED), None)
+        if near is not None:
+            found[near] += count
+        elif _holds_together(part, count):
+            found[red, green, blue] = count
+    return found
+
+
+def _packed(rgb: Image) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.intp]]:
+    """Return each pixel's colour as one number, the numbers that occur, and how often."""
+    packed = rgb.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
+    numbers, counts = np.unique(packed, return_counts=True)
+    return packed, numbers, counts
+
+
+def _apart(one: Sequence[int], other: Sequence[int]) -> int:
+    return max(abs(a - b) for a, b in zip(one, other, strict=True))
+
+
+def _distance(rgb: Image, colour: Sequence[int]) -> NDArray[np.int32]:
+    """Return the squared distance of each pixel's colour to one, int32 H×W."""
+    apart = rgb.astype(np.int32) - np.array(colour, np.int32)
+    return np.asarray((apart * apart).sum(axis=2))
+
+
+# ---------------------------------------------------------------------------------------------- what to type for a file
+
+
+_MOST_VALUES = 6
+_LEAST_SHARE = 0.005
+"""Least part of what is no background that a value takes to be named."""
+
+
+def lesion_values(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[LabelValue, ...]:
+    """Return values with which a mask that no rule reads is read: every level, class or colour that is no background.
+
+    Args:
+        content: A picture.
+        max_pixels: Bound on its pixels, checked before decoding.
+
+    Returns:
+        What :func:`decode_mask` takes as ``values`` and finds a part of the picture with, neither nothing nor all;
+        empty where there are more than six, or none.
+
+    Raises:
+        BadFileError: It is no readable picture within the bound.
+    """
+    with opened_picture(content, max_pixels) as picture:
+        picture = upright(picture)
+        raw, rgb = _pixels(picture)
+        if rgb is not None and picture.mode != "P" and not _is_grey(rgb):
+            values: tuple[LabelValue, ...] = tuple(colour for colour in _colours(rgb) if max(colour) > _COLOURED)
+        else:
+            levels = _light(raw, rgb) if raw is None else raw
+            numbers, counts = np.unique(levels, return_counts=True)
+            least = _LEAST_SHARE * max(1, int(counts[numbers != 0].sum()))
+            values = tuple(
+                int(number)
+                for number, count in zip(numbers, counts, strict=True)
+                if number > 0 and number == int(number) and count >= least and (picture.mode, number) != ("P", VOID)
+            )
+    if not values or len(values) > _MOST_VALUES:
+        return ()
+    share = float(decode_mask(content, max_pixels=max_pixels, values=values).mask.mean())
+    return values if 0 < share < 1 else ()

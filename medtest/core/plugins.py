@@ -1,0 +1,295 @@
+"""How medtest finds its parts, its own and those that other installed packages bring.
+
+A part of ours is one class and one YAML file: ``conf/relations/blur.yaml`` names the class and holds its defaults.
+A part of another package is an entry point in one of the groups ``medtest.relations``, ``medtest.systems``,
+``medtest.seeds``, ``medtest.readers``, ``medtest.oracles``, ``medtest.tasks``, ``medtest.tables``; its defaults lie in
+``<name>.yaml`` beside the class's module, if it wants any.
+Listing parts imports none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import yaml
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+
+from medtest.core.errors import MedtestError, Mistake, nearest_name
+from medtest.core.files.paths import conf_folder
+
+Family: TypeAlias = Literal["relations", "systems", "seeds", "readers", "oracles", "tasks", "tables"]
+FAMILIES: tuple[Family, ...] = ("relations", "systems", "seeds", "readers", "oracles", "tasks", "tables")
+"""What a suite names; tasks are named by these parts, and tables by nobody: those that are installed are made."""
+_FOLDERS: dict[Family, str] = {
+    "relations": "relations",
+    "systems": "model",
+    "seeds": "seeds",
+    "readers": "readers",
+    "oracles": "oracles",
+    "tasks": "tasks",
+    "tables": "tables",
+}
+_CLASS_KEYS = ("class", "summary")
+
+
+class PartSettings(BaseModel):
+    """Base of every part's settings: unknown keys and wrong types are mistakes, values are frozen.
+
+    Use ``list`` and not ``tuple`` for sequences (YAML gives lists, and types are strict). A field that may only come
+    from ``conf/`` or the command line, never from a suite (a path, a URL, an import path), is declared with
+    ``Field(..., json_schema_extra=TRUSTED)``.
+
+    Attributes:
+        retired: Settings of earlier versions that are gone, each with the default it had. Digests count them at it, so
+            that the folders of before are still found, and a file that states that value is read.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    retired: ClassVar[Mapping[str, Any]] = {}
+
+    def counted(self) -> dict[str, Any]:
+        """Return the settings as digests count them, as JSON data.
+
+        Those that came later (:data:`STATED`) are left out at their default, those that are gone count at theirs.
+        """
+        values = {**self.retired, **self.model_dump(mode="json")}
+        for name, option in type(self).model_fields.items():
+            later = isinstance(option.json_schema_extra, dict) and option.json_schema_extra.get("stated")
+            if later and values[name] == option.default:
+                del values[name]
+        return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_retired(cls, given: Any) -> Any:
+        gone = {name: value for name, value in cls.retired.items() if name not in cls.model_fields}
+        if not gone or not isinstance(given, dict):
+            return given
+        return {key: value for key, value in given.items() if key not in gone or value != gone[key]}
+
+
+STATED: dict[str, Any] = {"stated": True}
+"""``json_schema_extra`` of a setting that came later: digests cover it where it is not its default, so that the folders
+of before are still found."""
+
+TRUSTED: dict[str, Any] = {"trusted": True}
+"""``json_schema_extra`` of a settings field that a suite may not set."""
+
+
+def is_trusted(field: FieldInfo) -> bool:
+    """Say whether a suite may not set a field of settings; see :data:`TRUSTED`."""
+    extra = field.json_schema_extra
+    return isinstance(extra, dict) and bool(extra.get("trusted"))
+
+
+def typed_as(name: str) -> dict[str, Any]:
+    """Return ``json_schema_extra`` of a system's setting whose own name means something else on the command line.
+
+    Any setting of the only system of a call is typed by its name, ``checkpoint=FILE``; ``model`` chooses systems there.
+    """
+    return {"typed_as": name}
+
+
+AT_KEY = "at_key"
+"""Type of the error that :func:`wrong_at` makes."""
+
+
+def wrong_at(key: str, text: str) -> PydanticCustomError:
+    """Return what a model validator of settings raises when one key of several that it looks at is to blame.
+
+    Args:
+        key: Name of the field, whose file and line the message then shows.
+        text: What is allowed.
+    """
+    return PydanticCustomError(AT_KEY, "{text}", {"key": key, "text": text})
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartInfo:
+    """A part that can be named in a suite, not imported yet.
+
+    Attributes:
+        family: relations, systems, seeds, readers, oracles, tasks or tables.
+        name: What a suite or ``model=`` calls it.
+        target: ``"package.module:Class"``.
+        summary: One line for ``medtest list``.
+        defaults: Settings from its YAML file.
+        origin: "medtest", or the distribution that brings it.
+        file: The YAML file, where there is one.
+    """
+
+    family: Family
+    name: str
+    target: str
+    summary: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = "medtest"
+    file: Path | None = None
+
+    def load(self) -> type[Any]:
+        """Import and return the part's class.
+
+        Raises:
+            MedtestError: The module or the class is not there (a broken installation or a broken plug-in).
+        """
+        module_name, _, class_name = self.target.partition(":")
+        try:
+            return getattr(importlib.import_module(module_name), class_name)  # type: ignore[no-any-return]
+        except (ImportError, AttributeError) as error:
+            raise MedtestError(
+                f"{self.family} part {self.name!r} of {self.origin} cannot be loaded: {error}"
+            ) from error
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    """Return a part's YAML file.
+
+    Raises:
+        UserMistakes: It is none.
+    """
+    where, fix = f"{path.parent.name}/{path.name}", "mend the file, or take its package out"
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        mark = getattr(error, "problem_mark", None)
+        raise Mistake(
+            where=where,
+            line=None if mark is None else mark.line + 1,
+            found=str(getattr(error, "problem", None) or error),
+            allowed="well-formed YAML",
+            fix=fix,
+        ).as_error() from error
+    if not isinstance(content, dict | None):
+        raise Mistake(where=where, found=f"a {type(content).__name__}", allowed="keys and values", fix=fix).as_error()
+    return content or {}
+
+
+def _from_yaml(family: Family, path: Path) -> PartInfo | None:
+    content = _read_yaml(path)
+    target = content.get("class")
+    if not isinstance(target, str):
+        return None
+    defaults = {key: value for key, value in content.items() if key not in _CLASS_KEYS}
+    return PartInfo(
+        family=family,
+        name=path.stem,
+        target=target,
+        summary=str(content.get("summary", "")),
+        defaults=defaults,
+        file=path,
+    )
+
+
+def _foreign(family: Family) -> dict[str, PartInfo]:
+    found: dict[str, PartInfo] = {}
+    for point in entry_points(group=f"medtest.{family}"):
+        module_name = point.value.partition(":")[0]
+        spec = importlib.util.find_spec(module_name.partition(".")[0])
+        defaults: dict[str, Any] = {}
+        file: Path | None = None
+        if spec is not None and spec.origin is not None:
+            relative = module_name.split(".")[1:-1]
+            candidate = Path(spec.origin).parent.joinpath(*relative, f"{point.name}.yaml")
+            if candidate.is_file():
+                defaults, file = _read_yaml(candidate), candidate
+        summary = str(defaults.pop("summary", ""))
+        defaults.pop("class", None)
+        found[point.name] = PartInfo(
+            family=family,
+            name=point.name,
+            target=point.value,
+            summary=summary,
+            defaults=defaults,
+            origin=point.dist.name if point.dist else "?",
+            file=file,
+        )
+    return found
+
+
+@cache
+def parts(family: Family) -> dict[str, PartInfo]:
+    """Return every part of a family by name, ours first, sorted by name.
+
+    Raises:
+        MedtestError: Another package brings a name that is taken.
+    """
+    found: dict[str, PartInfo] = {}
+    folder = conf_folder() / _FOLDERS[family]
+    for path in sorted(folder.glob("*.yaml")):
+        info = _from_yaml(family, path)
+        if info is not None:
+            found[info.name] = info
+    for name, info in sorted(_foreign(family).items()):
+        if name in found:
+            raise MedtestError(
+                f"{info.origin} brings a {family} part called {name!r}, but {found[name].origin} has one"
+            )
+        found[name] = info
+    return found
+
+
+def part(family: Family, name: str, *, where: str = "medtest", key: str = "") -> PartInfo:
+    """Return one part by name.
+
+    Raises:
+        UserMistakes: There is no such part; the message lists what there is and the nearest name.
+    """
+    known = parts(family)
+    if name in known:
+        return known[name]
+    raise Mistake(
+        where=where, key=key, found=repr(name), allowed=", ".join(known) or "none", nearest=nearest_name(name, known)
+    ).as_error()
+
+
+class Part:
+    """Base of every plug-in class.
+
+    Attributes:
+        Settings: The pydantic model of what a user may set.
+        revision: Raised whenever the same settings give other bytes or numbers; enters the run's digest.
+        digest_name: ``package.module:Class`` as digests know this class, wherever it lies: where it lay first. It is
+            not inherited.
+    """
+
+    Settings: ClassVar[type[PartSettings]] = PartSettings
+    revision: ClassVar[int] = 1
+    digest_name: ClassVar[str] = ""
+
+
+def renamed(part: type[Part], old: str, new: str) -> bool:
+    """Say whether a class states an attribute under its name of the version before, and warn of it.
+
+    Args:
+        part: The class.
+        old: The name of before; it is read for one release more.
+        new: Its name.
+    """
+    if old not in vars(part) or new in vars(part):
+        return False
+    text = f"{part.__module__}.{part.__name__}: {old} is {new} now; the old name goes with the next release"
+    warnings.warn(text, FutureWarning, stacklevel=4)
+    return True
+
+
+def digest_name(part: type[Part], target: str = "") -> str:
+    """Return what digests call a class: its own ``digest_name``, or where it lies.
+
+    Args:
+        part: The class.
+        target: ``"package.module:Class"`` by which it was found, where that is known. A package that hands on a class
+            of another one has it under its own name.
+    """
+    place = target or f"{part.__module__}:{part.__name__}"
+    stated = str(vars(part).get("digest_name", ""))
+    return stated if stated.partition(".")[0] == place.partition(".")[0] else place

@@ -1,0 +1,1 @@
+"""Bases of kinds of answer: the task, its results, panels and views."""

@@ -1,0 +1,42 @@
+"""What a strip shows of series: pictures of any range as they look, volumes and films by their most telling slice."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import Image, ImageSpec, PreparedSeed
+from medtest.core.tasks.base import FlatView
+
+_WHITE = 255.0
+
+
+def view(seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> FlatView:
+    """Return what an image of a seed looks like: its range is 0 to 255, of volumes and films one slice.
+
+    Args:
+        seed: Whose range, axes and truth count.
+        image: The source, a follow-up, or an answer, of the seed's shape.
+        region: A region of its spatial shape.
+    """
+    place = telling_slice(seed)
+    return FlatView(
+        image=as_picture(image if place is None else image[place], seed.spec),
+        region=None if region is None else (region if place is None else region[place]),
+    )
+
+
+def telling_slice(seed: PreparedSeed) -> int | None:
+    """Return which slice of a volume or film is shown: that with most of the truth, else the middle; None if flat."""
+    if seed.spec.axes in ("yx", "yxc"):
+        return None
+    if seed.mask is None or not seed.mask.any():
+        return int(seed.image.shape[0] // 2)
+    return int(np.argmax(np.count_nonzero(seed.mask, axis=(1, 2))))
+
+
+def as_picture(flat: Image, spec: ImageSpec) -> NDArray[np.uint8]:
+    """Return H×W or H×W×3 of any dtype as uint8 H×W×3; what leaves the range is clipped."""
+    levels = (flat.astype(np.float32) - np.float32(spec.low)) * np.float32(_WHITE / spec.span)
+    grey = np.clip(np.rint(levels), 0, _WHITE).astype(np.uint8)
+    return grey if grey.ndim == 3 else np.repeat(grey[..., None], 3, axis=2)

@@ -1,0 +1,1 @@
+"""Words: captions, vocabularies, questions and typed answers."""

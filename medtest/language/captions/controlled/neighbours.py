@@ -1,0 +1,155 @@
+"""What stands around a word of a caption: the tags before it, the words after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from medtest.language.captions.controlled.lexicon import known_noun, lexicon
+from medtest.language.captions.controlled.prepositions import PARTICLES, continues, preposition, word_at
+from medtest.language.captions.controlled.tags import OPENS_NOUN, Tag, Token
+from medtest.language.captions.controlled.tokens import STOP
+
+_INSIDE = (OPENS_NOUN - {Tag.NOUN}) | {Tag.POSSESSIVE}
+
+
+class Neighbours:
+    """A caption while it is tagged: its words, the tokens so far, and questions about both.
+
+    Args:
+        words: The caption's.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = words
+        self.tokens: list[Token] = []
+        self.told = lexicon()
+
+    def _add(self, word: str, tag: Tag, base: str = "") -> None:
+        self.tokens.append(Token(word, tag, base))
+
+    def _last(self) -> Tag | None:
+        """Return the tag before, adverbs left out."""
+        for one in reversed(self.tokens):
+            if one.tag is not Tag.ADVERB:
+                return one.tag
+        return None
+
+    def _last_noun(self) -> str:
+        return next((one.word for one in reversed(self.tokens) if one.tag is Tag.NOUN), "")
+
+    def _inside(self) -> bool:
+        """Say whether a noun phrase is open that has no noun yet; "red and" before "white bus" is one."""
+        last = self._last()
+        if last in _INSIDE:
+            return True
+        if last in (Tag.AND, Tag.COMMA) and len(self.tokens) > 1:
+            return self.tokens[-2].tag in (Tag.ADJECTIVE, Tag.MODIFIER)
+        return False
+
+    def _verb_before(self) -> bool:
+        for one in reversed(self.tokens):
+            if one.tag is Tag.STOP:
+                return False
+            if one.tag in (Tag.FINITE, Tag.COPULA, Tag.BASE):
+                return True
+        return False
+
+    def _goes_on(self, at: int) -> bool:
+        """Say whether the word at an index can follow inside a noun phrase."""
+        word = word_at(self.words, at)
+        after = word_at(self.words, at + 1)
+        if word in ("left", "right") and after == "of":
+            return False
+        forms = self.told.verb(word)
+        if "VG" in forms and word not in self.told["ing_nouns"]:
+            return word in self.told["ing_modifiers"] or continues(after)
+        if not continues(word):
+            return False
+        participle = "VN" in forms and "VB" not in forms or word.endswith("ed") and not known_noun(word)
+        return (
+            not participle
+            or known_noun(word)
+            or continues(after)
+            or after in (",", "and")
+            and word in self.told["adjectives"]
+        )
+
+    def _is_plain_noun(self, word: str) -> bool:
+        return continues(word) and word not in self.told["adverbs"] and not self._is_verb_only(word)
+
+    def _is_verb_only(self, word: str) -> bool:
+        """Say whether a word is a verb wherever it is not after an article."""
+        told = self.told
+        if word in told["copulas"] or word in ("has", "have"):
+            return True
+        forms = told.verb(word)
+        return bool(forms) and word in told["verbs_first"] and not known_noun(word)
+
+    def _is_infinitive(self, following: str, at: int) -> bool:
+        forms = self.told.verb(following)
+        if "VB" not in forms:
+            return following == "be"
+        after = self.words[at + 2] if at + 2 < len(self.words) else STOP
+        if not known_noun(following):
+            return True
+        last = self._last()
+        if self.tokens and self.tokens[-1].word in self.told["wanting"]:
+            opens = any(after in self.told[name] for name in ("articles", "definite", "possessives"))
+            if opens or self._goes_on(at + 2):
+                return True
+        if last in (Tag.NOUN, Tag.ADJECTIVE, Tag.FINITE, Tag.ING, Tag.PARTICIPLE, Tag.PRONOUN):
+            return (
+                after in self.told["articles"]
+                or after in self.told["definite"]
+                or after in self.told["possessives"]
+                or preposition(self.words, at + 2) is not None
+                or following in self.told["verbs_first"]
+            )
+        return False
+
+    def _is_adjective(self, word: str, following: str, at: int) -> bool:
+        told = self.told
+        colour = word in told["colours"]
+        if not (colour or word in told["adjectives"] or word in told["materials"]):
+            return False
+        if "VN" in told.verb(word) and "VB" not in told.verb(word) and not self._goes_on(at + 1) and not self._inside():
+            return False
+        noun = known_noun(word) or (word in told["materials"])
+        if self._goes_on(at + 1):
+            acts = "VG" in told.verb(following) and following not in told["ing_modifiers"]
+            return not noun or not (self._is_verb_only(following) or acts)
+        if following in ("and", ",") and (colour or not noun):
+            after = word_at(self.words, at + 2)
+            return not noun or after in told["colours"] or after in told["adjectives"] or self._last() is Tag.COPULA
+        return not noun or (colour and self._last() is Tag.COPULA)
+
+    def _is_adverb(self, word: str, at: int) -> bool:
+        told = self.told
+        if word in told["adverbs"]:
+            if word in told["adjectives"] and self._goes_on(at + 1):
+                return False
+            return not (self._inside() and (known_noun(word) or word in told["regions"]))
+        return (
+            len(word) > 4
+            and word.endswith("ly")
+            and word not in ("family", "butterfly", "jelly", "belly", "assembly", "supply", "lily")
+        )
+
+    def _is_adverb_here(self, at: int, word: str, following: str) -> bool:
+        """Say whether a preposition of one word has no noun after it: "walking around in", "hanging up"."""
+        if word == "about" and following == "to":
+            return True
+        if word not in PARTICLES:
+            return False
+        if following in (STOP, ",", "and", "while", "as", "or", "with", "but"):
+            return True
+        if preposition(self.words, at + 1) is not None:
+            return True
+        forms = self.told.verb(following)
+        plain = word in ("up", "down", "out", "off", "over", "around", "along", "by", "about")
+        return (
+            plain
+            and "VG" in forms
+            and following not in self.told["ing_nouns"]
+            and self._last() in (Tag.ING, Tag.FINITE)
+        ) or (following in self.told["copulas"])

@@ -1,0 +1,156 @@
+"""Prepositions of one word and several, regions that are none, and which words a noun phrase can go on with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from medtest.language.captions.controlled.lexicon import known_noun, lexicon
+from medtest.language.captions.controlled.tokens import STOP
+from medtest.language.captions.inflection import singular
+from medtest.language.captions.vocabulary import vg150
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_UNSEEN = frozenset(
+    ("without", "like", "as", "during", "until", "after", "than", "per", "via", "despite", "except", "about")
+)
+_FURTHER = {
+    "outside of": "outside",
+    "outside": "outside",
+    "off of": "from",
+    "off": "from",
+    "out": "from",
+    "among": "among",
+    "amongst": "among",
+    "amid": "among",
+    "beyond": "behind",
+    "in between": "between",
+    "up against": "against",
+    "at": "at",
+    "on the back of": "on back of",
+    "on the backs of": "on back of",
+    "along with": "with",
+    "together with": "with",
+    "out of": "from",
+    "far from": "from",
+    "away from": "from",
+    "up and down": "along",
+    "down by": "near",
+    "on and": "on",
+    "along side of": "near",
+    "alongside of": "near",
+    "adjacent to": "near",
+    "beside of": "near",
+    "across from": "across",
+    "due to": "",
+    "because of": "",
+    "instead of": "",
+    "such as": "with",
+    "as well as": "&",
+    "in addition to": "&",
+    "made out of": "made of",
+    "opposite": "across",
+    "throughout": "in",
+    "outta": "from",
+}
+PARTICLES = _words("""
+    up down out off over around on in by along through across past about inside outside behind under above below near
+""")
+"""Prepositions that are adverbs where no noun comes after them."""
+
+
+@cache
+def _phrases() -> dict[tuple[str, ...], str]:
+    """Return the prepositions by their words; phrases that begin with a verb are read as verb and preposition."""
+    found: dict[tuple[str, ...], str] = {}
+    told = lexicon()
+    for phrase, predicate in (dict(vg150().phrases) | _FURTHER | dict.fromkeys(_UNSEEN, "")).items():
+        first = phrase.split()[0]
+        if (
+            not told.verb(first)
+            or phrase in _FURTHER
+            or phrase in ("to", "past", "like", "close to", "left of", "right of")
+        ):
+            found[tuple(phrase.split())] = predicate
+    for phrase in ("and", "has", "covered in"):
+        found.pop(tuple(phrase.split()), None)
+    return found
+
+
+_LONGEST = 6
+
+
+def preposition(words: Sequence[str], at: int) -> tuple[int, str] | None:
+    """Return how many words a preposition has that begins here, and its predicate."""
+    known = _phrases()
+    for size in range(min(_LONGEST, len(words) - at), 0, -1):
+        found = known.get(tuple(words[at : at + size]))
+        if found is not None:
+            return (size, found) if size > 1 else _region(words, at) or (size, found)
+    return None
+
+
+_OF_REGIONS = frozenset(
+    ("on", "in", "at", "to", "along", "near", "from", "around", "by", "through", "off", "against", "toward")
+)
+_BEFORE_REGIONS = _words("""
+    the a an one each either both his her its their other far opposite very near right left hand top upper lower
+    back front far-left left-hand right-hand bottom outer inner
+""")
+
+
+def _region(words: Sequence[str], at: int) -> tuple[int, str] | None:
+    """Read "in the far corner of" as "in", for a region is no thing; without "of" it says nothing (predicate "-")."""
+    if words[at] not in _OF_REGIONS:
+        return None
+    regions = lexicon()["regions"]
+    end = at + 1
+    while (
+        end < len(words)
+        and words[end] in _BEFORE_REGIONS
+        and not (words[end] in regions and word_at(words, end + 1) == "of")
+    ):
+        end += 1
+    if word_at(words, end) not in regions:
+        end -= 1
+        if end <= at or words[end] not in regions:
+            return None
+    after = word_at(words, end + 1)
+    if after == "of":
+        return end + 2 - at, _phrases()[(words[at],)]
+    return None if continues(after) else (end + 1 - at, "-")
+
+
+def word_at(words: Sequence[str], at: int) -> str:
+    """Return a word by its index, the end of a sentence beyond the last."""
+    return words[at] if at < len(words) else STOP
+
+
+@cache
+def continues(word: str) -> bool:
+    """Say whether a word can follow inside a noun phrase, whatever comes after it."""
+    told = lexicon()
+    if word in (STOP, ",", "'s") or not word[:1].isalnum():
+        return False
+    closed = ("articles", "definite", "possessives", "pronouns", "relatives", "copulas", "conjunctions", "connectors")
+    if word in told.numbers or word in told["quantities"]:
+        return True
+    if any(word in told[name] for name in closed):
+        return False
+    if (word,) in _phrases():
+        return word in told["adjectives"]
+    if word in told["adverbs"]:
+        return word in told["adjectives"] or known_noun(word) or word in told["regions"] or word in ("very",)
+    if word in ("has", "have", "does", "can", "will"):
+        return False
+    if word.endswith("ing") and "VG" in told.verb(word) and word not in told["ing_nouns"]:
+        return word in told["ing_modifiers"]
+    if word.endswith("ly") and len(word) > 4:
+        return word in told["adjectives"] or known_noun(word)
+    return not (
+        word in told["verbs_first"] and not known_noun(word) and singular(word) != word and "VZ" in told.verb(word)
+    )

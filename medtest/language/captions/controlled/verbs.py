@@ -1,0 +1,152 @@
+"""What relation a verb says, with its preposition: "stands on" is ``standing on``, "leaning against" ``against``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from medtest.language.captions.controlled.lexicon import ing, lexicon
+from medtest.language.captions.controlled.tags import OPENS_NOUN, Tag, Token
+
+VERBS = frozenset((Tag.ING, Tag.PARTICIPLE, Tag.FINITE, Tag.BASE))
+WITH = {
+    "sit": {"on": "sitting on"},
+    "seat": {"on": "sitting on"},
+    "stand": {"on": "standing on"},
+    "lie": {"on": "lying on"},
+    "lay": {"on": "lying on"},
+    "walk": {"on": "walking on", "along": "walking on", "in": "walking in"},
+    "park": {"on": "parked on"},
+    "hang": {"from": "hanging from", "on": "hanging from", "against": "hanging from"},
+    "grow": {"on": "growing on", "in": "growing on"},
+    "fly": {"in": "flying in"},
+    "look": {"at": "looking at"},
+    "stare": {"at": "looking at"},
+    "gaze": {"at": "looking at"},
+    "mount": {"on": "mounted on", "to": "mounted on"},
+    "attach": {"to": "attached to"},
+    "clip": {"to": "attached to"},
+    "tie": {"to": "attached to"},
+    "connect": {"to": "attached to"},
+    "paint": {"on": "painted on"},
+    "cover": {"in": "covered in", "with": "covered in", "by": "covered in"},
+    "make": {"of": "made of", "from": "made of"},
+    "belong": {"to": "belonging to"},
+    "talk": {"on": "using"},
+    "speak": {"on": "using"},
+    "dress": {"in": "wearing"},
+    "fill": {"of": "with"},
+    "hold": {"on": "holding"},
+}
+"""Verb, the preposition's predicate, and the relation that the two say."""
+TRANSITIVE = {"have": "has", "show": "has", "say": "says", "examine": "looking at", "cross": "across", "enter": "in"}
+_PARTICLES = {
+    "show": ("off",),
+    "pick": ("up",),
+    "hold": ("up", "out"),
+    "put": ("on", "up"),
+    "take": ("off", "out"),
+    "cut": ("up",),
+    "set": ("up",),
+    "pull": ("up", "out"),
+    "fill": ("up",),
+    "blow": ("out",),
+    "lift": ("up",),
+    "try": ("on", "out"),
+    "check": ("out",),
+    "open": ("up",),
+    "stick": ("out",),
+}
+"""Verbs whose particle leads to an object: "picking up a ball"."""
+_NO_OBJECT = frozenset(("be", "do", "get", "go", "seem", "appear", "become", "remain", "stay"))
+_PASSIVE_BY_AGENT = frozenset(
+    (
+        "pull",
+        "hold",
+        "ride",
+        "eat",
+        "carry",
+        "push",
+        "watch",
+        "lead",
+        "drive",
+        "wear",
+        "feed",
+        "use",
+        "pet",
+        "chase",
+        "tow",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicate:
+    """What a verb says.
+
+    Attributes:
+        predicate: The relation that waits for an object; "" where none does.
+        end: Index of the token after it.
+        wants: Whether it only leads to another verb ("trying to").
+        attribute: Whether it can only describe.
+        drops: Whether what follows is not seen.
+        reverse: Whether the object does it: "pulled by a horse".
+    """
+
+    predicate: str
+    end: int
+    wants: bool = False
+    attribute: bool = False
+    drops: bool = False
+    reverse: bool = False
+
+
+def predicate_of_verb(tokens: Sequence[Token], at: int) -> Predicate:
+    """Read the verb at an index, with what belongs to it."""
+    token = tokens[at]
+    base = token.base
+    end = at + 1
+    while end < len(tokens) and tokens[end].tag is Tag.ADVERB:
+        end += 1
+    following = tokens[end] if end < len(tokens) else None
+    if following is None:
+        return Predicate(predicate="", end=end)
+    if following.tag is Tag.TO or (token.word in lexicon()["wanting"] and _to_ahead(tokens, end)):
+        return Predicate(predicate="", end=_to_ahead(tokens, end) or end, wants=True)
+    particle = next((one.word for one in tokens[at + 1 : end + 1] if one.word in _PARTICLES.get(base, ())), "")
+    if particle and token.tag is not Tag.PARTICIPLE:
+        after = end + (following.word == particle)
+        if after < len(tokens) and tokens[after].tag in OPENS_NOUN:
+            return Predicate(predicate=ing_of(token), end=after)
+    if following.tag is Tag.PREPOSITION:
+        if not following.base:
+            return Predicate(predicate="", end=end)
+        said = WITH.get(base, {}).get(following.base, "")
+        if base == "make" and token.tag is not Tag.PARTICIPLE:
+            said = ""
+        if base == "cover" and token.tag is not Tag.PARTICIPLE:
+            said = ""
+        if said and following.word not in ("above", "across"):
+            return Predicate(predicate=said, end=end + 1)
+        if base == "talk" and following.word == "on":
+            return Predicate(predicate="using", end=end + 1)
+        return Predicate(predicate="", end=end)
+    if following.tag in OPENS_NOUN or following.tag is Tag.PRONOUN:
+        if token.tag is Tag.PARTICIPLE or base in _NO_OBJECT:
+            return Predicate(predicate="", end=end, drops=True)
+        return Predicate(predicate=TRANSITIVE.get(base) or ing_of(token), end=end)
+    return Predicate(predicate="", end=end)
+
+
+def ing_of(token: Token) -> str:
+    """Return the -ing form of a verb as the caption's own, or made from its base."""
+    if token.tag is Tag.ING:
+        return token.word
+    return ing(token.base)
+
+
+def _to_ahead(tokens: Sequence[Token], at: int) -> int:
+    """Return the index of a "to" that comes next, past an adjective or adverb ("gets ready to"); 0 where none does."""
+    while at < len(tokens) and tokens[at].tag in (Tag.ADVERB, Tag.ADJECTIVE, Tag.ING, Tag.PARTICIPLE):
+        at += 1
+    return at if at < len(tokens) and tokens[at].tag is Tag.TO else 0

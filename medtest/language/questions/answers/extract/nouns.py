@@ -1,0 +1,23 @@
+"""Numbers in words, the nouns that are counted, and numbers that count something else."""
+
+from __future__ import annotations
+
+import re
+
+from medtest.language.questions.answers.lexicon.texts import table, texts
+
+FINDINGS, POLYPS, INSTRUMENTS = 7, 8, 9
+"""The counting questions (official ids)."""
+
+NUMERALS: dict[str, int] = {
+    word.replace("_", " "): number for number, said in table(__file__, "numerals").items() for word in said.split()
+}
+_TEXTS = texts(__file__)
+OTHER_NUMBERS = re.compile(_TEXTS["other_numbers"])
+THINGS: dict[int | None, str] = {
+    POLYPS: _TEXTS["things_polyps"],
+    INSTRUMENTS: _TEXTS["things_instruments"],
+    FINDINGS: _TEXTS["things_findings"],
+    None: r"\w+",
+}
+NOT_POLYPS = _TEXTS["not_polyps"]

@@ -1,0 +1,1 @@
+"""Vocabulary, spelling and patterns of typed answers."""

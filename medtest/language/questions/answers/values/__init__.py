@@ -1,0 +1,1 @@
+"""Values that are read from typed answers."""

@@ -1,0 +1,43 @@
+"""Denials that the readers do not know: "polyp not have", "anything but a polyp"."""
+
+from __future__ import annotations
+
+import re
+
+from medtest.language.questions.answers.extract.nouns import FINDINGS, INSTRUMENTS, NOT_POLYPS, POLYPS, THINGS
+from medtest.language.questions.answers.extract.place import PART
+from medtest.language.questions.answers.lexicon import words as lexicon
+from medtest.language.questions.answers.scope import denials
+from medtest.language.questions.answers.whole.passage import Passage
+
+_DENIES = re.compile(
+    r"\b(?:nil|neg|negative|zero|zilch|nada|minus|missing|lacking|hardly|barely|scarcely"
+    r"|(?<!no )doubt\w*|questionable"
+    r"|unlikely|mistaken|mimic\w*|false|nowhere|nobody|fail\w*|stripped|free|absent|off|far from"
+    r"|anything but|all but|less than"
+    r"|(?:might|may|could|would) (?:pass|be taken|be mistaken))\b"
+)
+"""Words that may deny what stands beside them, other than those whose reach is known."""
+_NAMED = re.compile(
+    rf"\b(?:{THINGS[FINDINGS]}|{THINGS[POLYPS]}|{THINGS[INSTRUMENTS]}|{NOT_POLYPS}"
+    rf"|abnormal\w*|mucosa|evidence|signs?|stalk|one|ones|others?|else|doubt|only|just|to|than|sure|certain)\b"
+    rf"|{PART.pattern}"
+)
+"""What a "no" may govern, so that it says nothing of the value."""
+
+
+def denied(passage: Passage) -> str:
+    """Return a word that may deny what was read, "" where there is none."""
+    found = _DENIES.search(passage.part)
+    return "" if found is None else f"denied {found[0]}"
+
+
+def unused(passage: Passage) -> str:
+    """Return a "no" of the deciding clauses that denies nothing that is named, "" where there is none."""
+    for one in denials(passage.part):
+        if passage.holds(passage.first + one.start()):
+            continue
+        behind = passage.part[one.end() : one.end() + 60]
+        if not (_NAMED.search(behind) or any(lexicon.mentions(section, behind) for section in lexicon.sections())):
+            return f"denied {one[0]}"
+    return ""

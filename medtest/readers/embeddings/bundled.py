@@ -1,0 +1,85 @@
+"""The network that comes with medtest: small and at hand, with names of its own for its figures.
+
+It is the network of the reader of drawn scenes (:mod:`medtest.readers.pictures.bundled.network`): features are the
+means of the maps of its last stage, scores of a class how sure it is anywhere of a thing of that class. So it tells
+pictures of drawn things apart by what is in them. It has never seen a photograph, and what distances by it mean of
+photographs nobody knows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import cv2
+import numpy as np
+
+from medtest.core.cases import Image
+from medtest.core.files.paths import package_folder
+from medtest.readers.embeddings.base import Embedded, Embedder, FigureNames
+from medtest.systems.files import cached_sha256
+
+WEIGHTS: Final = "bundled-scenes.safetensors"
+TEMPERATURE: Final = Path(__file__).with_name("temperature.json")
+"""What scripts/fit_temperature.py found, and the SHA-256 of the weights that it is of."""
+
+
+class BundledEmbedding(Embedder):
+    """The network."""
+
+    name = "bundled"
+    figures: ClassVar[FigureNames] = FigureNames(frechet="FD-embed", kernel="KD-embed", score="IS-embed")
+    revision: ClassVar[int] = 1
+    at_once = 16
+
+    def __init__(self) -> None:
+        self._network: Any = None
+        self._features: list[Any] = []
+        self._device = "cpu"
+        self._side = 0
+
+    @property
+    def _file(self) -> Path:
+        return package_folder() / "weights" / WEIGHTS
+
+    @property
+    def temperature(self) -> float | None:
+        """The temperature of the least negative log-likelihood on drawn scenes of one thing; None of other weights."""
+        fitted = json.loads(TEMPERATURE.read_text(encoding="utf-8"))
+        return float(fitted["temperature"]) if fitted["weights"] == cached_sha256(self._file) else None
+
+    def fingerprint(self) -> Mapping[str, Any]:
+        """Return the SHA-256 of its weights."""
+        return {"net": self.name, "revision": self.revision, "weights": cached_sha256(self._file)}
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Load its weights.
+
+        Raises:
+            MedtestError: They are not those that ship.
+        """
+        import torch
+
+        from medtest.readers.pictures.bundled.network import SIDE, load_scene_net
+
+        torch.set_num_threads(max(1, threads))
+        self._device, self._side = device, SIDE
+        network, _ = load_scene_net(self._file)
+        network.stages[-1].register_forward_hook(lambda module, given, out: self._features.append(out.mean((2, 3))))
+        self._network = network.to(device)
+
+    def embed(self, images: Sequence[Image]) -> Embedded:
+        """Return features and scores of each picture, resized to a square of the network's side."""
+        import torch
+
+        side = (self._side, self._side)
+        small = [cv2.resize(image, side, interpolation=cv2.INTER_AREA) for image in images]
+        pixels = torch.from_numpy(np.stack(small)).to(self._device)
+        with torch.inference_mode():
+            given = pixels.permute(0, 3, 1, 2).float().div(255).contiguous(memory_format=torch.channels_last)
+            maps = self._network(given)
+            scores = torch.stack([one.heat.amax((2, 3)) for one in maps]).amax(0)
+        features = self._features.pop()
+        return Embedded(features.float().cpu().numpy(), scores.float().cpu().numpy())

@@ -1,0 +1,1 @@
+"""The bundled reader of drawn scenes."""

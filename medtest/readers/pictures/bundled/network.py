@@ -1,0 +1,238 @@
+"""The network of the reader of drawn scenes, its weights on disk, and what its maps say.
+
+Fully convolutional and without anchors, after CenterNet (X. Zhou et al., "Objects as Points", 2019): a map for each
+class peaks at the centres of its things. As in FCOS (Z. Tian et al., 2019), cells say how far the box's four edges lie
+from them, and small and large things have maps of their own, so that what lies in something else has other cells than
+what it lies in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from medtest.core.errors import MedtestError
+from medtest.core.files.tensors import facts_of, read_tensors, write_tensors
+
+FORMAT: Final = "medtest-scenes-1"
+SIDE: Final = 256
+"""Side in pixels of the pictures that it takes."""
+STRIDES: Final = (8, 16)
+"""Pixels between the cells of the maps of small things, and of large ones."""
+SMALL_TO, LARGE_FROM = 84.0, 44.0
+"""Root of the area in pixels up to which a thing is in the maps of small things, and from which in those of large ones.
+What lies between is in both: with one bound alone things near it have half a score in each."""
+_MOST_STRIDES: Final = 6.0
+"""Logarithm of the largest distance of an edge, in strides: keeps exponentials finite."""
+_MOST_NAMES: Final = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneNetInfo:
+    """What a file of weights says of itself.
+
+    Attributes:
+        classes: Names of the classes, in the order of the maps.
+        colours: Names of the colours, in their order.
+        widths: Channels of the five stages of the encoder, each half as large as the one before.
+        neck: Channels of the maps from which is told what there is.
+        threshold: Score from which on a thing counts, as validation found it.
+        note: Free text of the trainer.
+    """
+
+    classes: tuple[str, ...]
+    colours: tuple[str, ...]
+    widths: tuple[int, ...] = (20, 32, 64, 128, 192)
+    neck: int = 96
+    threshold: float = 0.3
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SceneMaps:
+    """What the network gives for one of :data:`STRIDES`.
+
+    Attributes:
+        heat: Logits B×classes×h×w of a thing's centre.
+        edges: B×4×h×w: how far left, top, right and bottom edge lie from the cell's centre, in pixels, 0 or more.
+        colours: Logits B×colours×h×w.
+    """
+
+    heat: Tensor
+    edges: Tensor
+    colours: Tensor
+
+
+def _norm(inner: int, outer: int, *, stride: int = 1, kernel: int = 3) -> nn.Sequential:
+    """Return a convolution with its norm."""
+    convolution = nn.Conv2d(inner, outer, kernel, stride=stride, padding=kernel // 2, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(outer))
+
+
+class _Residual(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.one, self.two = _norm(width, width), _norm(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.relu(x + self.two(functional.relu(self.one(x))))
+
+
+class _Stage(nn.Module):
+    """Halves the sides, then refines."""
+
+    def __init__(self, inner: int, outer: int, blocks: int) -> None:
+        super().__init__()
+        self.down = _norm(inner, outer, stride=2)
+        self.blocks = nn.Sequential(*(_Residual(outer) for _ in range(blocks)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        refined: Tensor = self.blocks(functional.relu(self.down(x)))
+        return refined
+
+
+class _Head(nn.Module):
+    """Tells at every cell what has its centre there, where its edges are and which colour it has."""
+
+    def __init__(self, width: int, classes: int, colours: int, stride: int) -> None:
+        super().__init__()
+        self.parts = (classes, 4, colours)
+        self.stride = stride
+        self.tower = _norm(width, width)
+        self.last = nn.Conv2d(width, sum(self.parts), 1)
+
+    def forward(self, x: Tensor) -> SceneMaps:
+        heat, edges, colours = self.last(functional.relu(self.tower(x))).float().split(self.parts, dim=1)
+        distances = torch.exp(edges.clamp(-_MOST_STRIDES, _MOST_STRIDES)) * self.stride
+        return SceneMaps(heat=heat, edges=distances, colours=colours)
+
+
+class SceneNet(nn.Module):
+    """The network.
+
+    Args:
+        info: What it is built from.
+    """
+
+    BLOCKS: Final = (0, 1, 2, 2, 1)
+
+    def __init__(self, info: SceneNetInfo) -> None:
+        super().__init__()
+        inner = (3, *info.widths[:-1])
+        stages = zip(inner, info.widths, self.BLOCKS, strict=True)
+        self.stages = nn.ModuleList(_Stage(one, two, blocks) for one, two, blocks in stages)
+        neck = info.neck
+        self.across = nn.ModuleList(_norm(width, neck, kernel=1) for width in info.widths[2:])
+        self.smooth = nn.ModuleList(_norm(neck, neck) for _ in STRIDES)
+        self._heads = [_Head(neck, len(info.classes), len(info.colours), stride) for stride in STRIDES]
+        self.heads = nn.ModuleList(self._heads)
+
+    def begin(self, prior: float) -> None:
+        """Set the last layers so that training begins calmly: rare peaks, edges a few strides away.
+
+        Args:
+            prior: Logit of a peak.
+        """
+        for head in self._heads:
+            nn.init.normal_(head.last.weight, std=0.01)
+            assert head.last.bias is not None  # noqa: S101 - for mypy
+            peaks = head.parts[0]
+            nn.init.constant_(head.last.bias[:peaks], prior)
+            nn.init.constant_(head.last.bias[peaks : peaks + 4], 1.0)
+
+    def forward(self, pixels: Tensor) -> list[SceneMaps]:
+        """Return the maps of each stride.
+
+        Args:
+            pixels: float B×3×H×W RGB in [0, 1]; H and W are multiples of 32.
+        """
+        x = (pixels - 0.5) * 4.0
+        levels = []
+        for stage in self.stages:
+            x = stage(x)
+            levels.append(x)
+        third, fourth, fifth = (across(level) for across, level in zip(self.across, levels[2:], strict=True))
+        fourth = functional.relu(self.smooth[1](functional.relu(fourth + _twice(fifth))))
+        third = functional.relu(self.smooth[0](functional.relu(third + _twice(fourth))))
+        return [self.heads[0](third), self.heads[1](fourth)]
+
+
+def _twice(x: Tensor) -> Tensor:
+    return functional.interpolate(x, scale_factor=2.0, mode="nearest")
+
+
+def save_scene_net(path: Path, state: Mapping[str, Tensor], info: SceneNetInfo) -> None:
+    """Write weights in half precision, atomically."""
+    facts = {
+        "format": FORMAT,
+        "classes": list(info.classes),
+        "colours": list(info.colours),
+        "widths": list(info.widths),
+        "neck": info.neck,
+        "threshold": info.threshold,
+        "note": info.note,
+    }
+    write_tensors(path, state, facts)
+
+
+def read_scene_info(path: Path) -> SceneNetInfo:
+    """Return what a file of weights says of itself.
+
+    Raises:
+        MedtestError: It is no such file.
+    """
+    try:
+        facts = facts_of(path)
+        if facts.get("format") != FORMAT:
+            raise MedtestError(f"{path.name}: these weights are of no reader of drawn scenes")
+        info = SceneNetInfo(
+            classes=_names(facts["classes"]),
+            colours=_names(facts["colours"]),
+            widths=tuple(_width(value) for value in facts["widths"]),
+            neck=_width(facts["neck"]),
+            threshold=float(facts["threshold"]),
+            note=str(facts["note"]),
+        )
+        if len(info.widths) != len(SceneNet.BLOCKS) or not 0 < info.threshold < 1:
+            raise ValueError(f"widths {info.widths}, threshold {info.threshold}")
+        return info
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        reason = str(error)[:200]
+        raise MedtestError(f"{path.name}: the description of the network cannot be read: {reason}") from error
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(name, str) and 0 < len(name) <= 100 for name in given):
+        raise ValueError("its classes or colours are no list of names")
+    if not given or len(given) > _MOST_NAMES or len(set(given)) < len(given):
+        raise ValueError("its classes or colours are none, too many, or not distinct")
+    return tuple(given)
+
+
+def _width(given: Any) -> int:
+    width = int(given)
+    if not 4 <= width <= 1024:
+        raise ValueError(f"a width of {width}")
+    return width
+
+
+def load_scene_net(path: Path) -> tuple[SceneNet, SceneNetInfo]:
+    """Return the network of a file in float32 and evaluation mode, and what the file says of it.
+
+    Raises:
+        MedtestError: The file is not one of ours, or its weights do not fit what it says.
+    """
+    info = read_scene_info(path)
+    state = read_tensors(path)
+    network = SceneNet(info)
+    try:
+        network.load_state_dict(state)
+    except RuntimeError as error:
+        raise MedtestError(f"{path.name}: its weights are of another network: {str(error)[:300]}") from error
+    return network.eval().to(memory_format=torch.channels_last), info

@@ -1,0 +1,143 @@
+"""The reader that ships: it sees the things of drawn scenes (:mod:`medtest.phantoms.scenes`), and nothing else.
+
+Its network was trained on scenes that medtest draws (``medtest train model=scenes``). What it says of photographs, or
+of pictures that another system painted, means nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import cv2
+import numpy as np
+from pydantic import Field
+
+from medtest.core.cases import Image
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.files.paths import package_folder
+from medtest.core.plugins import TRUSTED
+from medtest.core.scenes import Scene, SeenEntity, Tells
+from medtest.readers.pictures.base import PictureContent, PictureReader, PictureSettings
+from medtest.readers.pictures.card import SUFFIX
+from medtest.readers.pictures.detectors.boxes import BoxFit, fractions, letterboxed
+from medtest.readers.pictures.spatial import PREDICATES, triples_of
+from medtest.systems.files import file_mistakes, user_path
+
+if TYPE_CHECKING:
+    from medtest.readers.pictures.bundled.network import SceneNet, SceneNetInfo
+    from medtest.readers.pictures.bundled.peaks import FoundThing
+
+SHIPPED: Final = "bundled-scenes.safetensors"
+
+
+class BundledSettings(PictureSettings):
+    """Settings of the bundled reader.
+
+    Attributes:
+        path: Weights of a training of one's own (``medtest train model=scenes``); "" for those that ship.
+        score: Least score of what is seen; 0 for the one that validation found, which the weights name.
+    """
+
+    path: str = Field(default="", json_schema_extra=TRUSTED)
+    score: float = Field(default=0.0, ge=0, lt=1)
+
+
+class Bundled(PictureReader):
+    """Sees the things of drawn scenes: classes, colours, boxes, and what boxes tell of how they lie."""
+
+    Settings = BundledSettings
+    settings: BundledSettings
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._network: SceneNet | None = None
+        self._info: SceneNetInfo | None = None
+        self._device = "cpu"
+
+    @property
+    def _file(self) -> Path:
+        given = self.settings.path
+        return user_path(given) if given else package_folder() / "weights" / SHIPPED
+
+    def weights(self) -> Sequence[Path]:
+        """Return the file of its network."""
+        return [self._file] if self._file.is_file() else []
+
+    def card_beside(self) -> Path | None:
+        """Return the file of the weights' name that ends with ``.card.json``."""
+        return self._file.with_suffix(SUFFIX)
+
+    def check(self) -> list[Mistake]:
+        """Return what is wrong with the weights that are named."""
+        found = file_mistakes(str(self._file), where=self.name, key="path", suffixes=(".safetensors",))
+        return found or super().check()
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Load the network.
+
+        Raises:
+            MedtestError: The file is none of ours, or its weights do not fit what it says.
+        """
+        import torch
+
+        from medtest.readers.pictures.bundled.network import load_scene_net
+
+        torch.set_num_threads(max(threads, 1))
+        network, self._info = load_scene_net(self._file)
+        self._network, self._device = network.to(device), device
+
+    def close(self) -> None:
+        """Let go of the network."""
+        self._network = None
+
+    def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
+        """Return what is seen in pictures, with what their boxes tell of how things lie.
+
+        Raises:
+            MedtestError: The reader is not opened.
+        """
+        import torch
+
+        from medtest.readers.pictures.bundled.network import SIDE
+        from medtest.readers.pictures.bundled.peaks import things
+
+        if self._network is None or self._info is None:
+            raise MedtestError(f"{self.name} was asked before it was opened")
+        if not images:
+            return []
+        shown = [letterboxed(_not_larger(image, SIDE), (SIDE, SIDE)) for image in images]
+        pixels = torch.from_numpy(np.stack([one for one, _ in shown])).to(self._device)
+        with torch.inference_mode():
+            given = pixels.permute(0, 3, 1, 2).float().div(255).contiguous(memory_format=torch.channels_last)
+            found = things(self._network(given), self.settings.score or self._info.threshold)
+        return [self._scene(one, fit) for one, (_, fit) in zip(found, shown, strict=True)]
+
+    def _scene(self, found: Sequence[FoundThing], fit: BoxFit) -> Scene:
+        info = self._info
+        assert info is not None  # noqa: S101 - told by look
+        boxes = fractions(np.array([one.box for one in found], np.float64).reshape(-1, 4), fit).tolist()
+        entities = tuple(
+            SeenEntity(
+                name=info.classes[one.label],
+                box=(box[0], box[1], box[2], box[3]),
+                score=one.score,
+                attributes=(info.colours[one.colour],),
+            )
+            for one, box in zip(found, boxes, strict=True)
+        )
+        tells = Tells(
+            classes=frozenset(info.classes), predicates=frozenset(PREDICATES), attributes=frozenset(info.colours)
+        )
+        return Scene(entities=entities, triples=triples_of(entities, fit.width / fit.height), tells=tells)
+
+
+def _not_larger(image: Image, side: int) -> Image:
+    """Return a picture whose sides are at most ``side``; what is made smaller is averaged, not sampled."""
+    height, width = image.shape[:2]
+    if max(height, width) <= side:
+        return image
+    ratio = side / max(height, width)
+    size = (max(round(width * ratio), 1), max(round(height * ratio), 1))
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)

@@ -1,0 +1,1 @@
+"""Object detectors as readers of pictures."""

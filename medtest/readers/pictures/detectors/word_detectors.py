@@ -1,0 +1,153 @@
+"""Detectors of Hugging Face transformers in a local folder that are told in words what to look for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from medtest.core.cases import Image
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.scenes import Scene, Tells
+from medtest.readers.pictures.base import PictureContent
+from medtest.readers.pictures.detectors.boxes import Detections
+from medtest.readers.pictures.detectors.huggingface import LOCAL, DetectorFolderSettings, FolderDetector, detections_of
+from medtest.readers.pictures.spatial import PREDICATES
+
+
+class WordSettings(DetectorFolderSettings):
+    """Settings of a detector that is told words; see :class:`DetectorFolderSettings`.
+
+    Attributes:
+        words: What it is told of a class; ``{}`` stands for its name.
+    """
+
+    words: str = Field(default="{}", max_length=200)
+
+
+class WordDetector(FolderDetector):
+    """OWLv2 and Grounding DINO: detectors that are told in words what to look for.
+
+    They are told the classes of the pools of a case and its source, and tell of these alone. Both tend to find whatever
+    they are told of (``docs/readers-of-pictures.md``): a card shows how often.
+
+    OWLv2 is told all classes of a picture as sentences of their own; a box has the class whose sentence fits best.
+    Grounding DINO is told "dog. fire hydrant."; a class's score is the highest of its words', so that a box's class is
+    one that was asked for, whole. Where the words are more than the network takes at once it is told them in parts.
+    """
+
+    Settings: ClassVar[type[WordSettings]] = WordSettings
+    settings: WordSettings
+    asks_words: ClassVar[bool] = True
+    at_once: ClassVar[int] = 1
+    families: ClassVar[tuple[str, ...]] = ("owlv2", "owlvit", "grounding-dino", "mm-grounding-dino")
+
+    def check(self) -> list[Mistake]:
+        """Return what is wrong with the folder, or with what a class is told as."""
+        if self.settings.words.count("{}") != 1:
+            allowed = "words with {} once, as 'a photo of a {}'"
+            return [Mistake(where=self.name, key="words", found=self.settings.words, allowed=allowed)]
+        return super().check()
+
+    def processor(self, transformers: Any, folder: Path) -> Any:
+        """Return the folder's processor of pictures and words."""
+        return transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
+
+    def maker(self, transformers: Any) -> Any:
+        """Return transformers' class for detection by words."""
+        return transformers.AutoModelForZeroShotObjectDetection
+
+    def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
+        """Return what is found of the classes that the pools name.
+
+        Raises:
+            BadOutput: Boxes or scores are not finite.
+        """
+        return [self._look(image, content) for image, content in zip(images, contents, strict=True)]
+
+    def _look(self, image: Image, content: PictureContent) -> Scene:
+        self.ready()
+        names = sorted({entity.name for pool in content.asked() for entity in pool.entities})
+        tells = Tells(classes=frozenset(names), predicates=frozenset(PREDICATES), attributes=frozenset())
+        if not names:
+            return Scene(tells=tells)
+        find = self._by_sentences if self._family.startswith("owl") else self._by_caption
+        parts = [(start, find(image, part)) for start, part in self._parts(names)]
+        found = Detections(
+            boxes=np.concatenate([one.boxes for _, one in parts]),
+            scores=np.concatenate([one.scores for _, one in parts]),
+            labels=np.concatenate([one.labels + start for start, one in parts]),
+        )
+        return self.scene(image, found, names, tells)
+
+    def _parts(self, names: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
+        """Yield classes as many as fit into one question, each with the number of the first."""
+        most = len(names)
+        if not self._family.startswith("owl"):
+            longest = max(len(self._tokens(name)) for name in names) + 1
+            most = max((int(self.ready().config.max_text_len) - 2) // longest, 1)
+        for start in range(0, len(names), most):
+            yield start, names[start : start + most]
+
+    def _said(self, name: str) -> str:
+        return self.settings.words.replace("{}", name)
+
+    def _by_sentences(self, image: Image, names: Sequence[str]) -> Detections:
+        import torch
+
+        said = [self._said(name) for name in names]
+        made = self._processor(
+            text=[said],
+            images=[image],
+            return_tensors="pt",
+            padding="max_length",
+            truncation=True,
+            input_data_format="channels_last",
+        )
+        with torch.inference_mode():
+            given = self.ready()(**{key: value.to(self._device) for key, value in made.items()})
+        (found,) = self._processor.post_process_grounded_object_detection(
+            given, threshold=self.settings.score, target_sizes=torch.tensor([image.shape[:2]], device=self._device)
+        )
+        return detections_of(found, image)
+
+    def _tokens(self, name: str) -> list[int]:
+        tokens: list[int] = self._processor.tokenizer(self._said(name).lower(), add_special_tokens=False)["input_ids"]
+        return tokens
+
+    def _by_caption(self, image: Image, names: Sequence[str]) -> Detections:
+        import torch
+
+        caption = " ".join(f"{self._said(name).lower()}." for name in names)
+        made = self._processor(text=caption, images=[image], return_tensors="pt", input_data_format="channels_last")
+        with torch.inference_mode():
+            given = self.ready()(**{key: value.to(self._device) for key, value in made.items()})
+        scores = given.logits[0].sigmoid().cpu().double().numpy()
+        centres = given.pred_boxes[0].cpu().double().numpy()
+        boxes = np.concatenate([centres[:, :2] - centres[:, 2:] / 2, centres[:, :2] + centres[:, 2:] / 2], axis=1)
+        spans = self._spans(made["input_ids"][0].tolist(), names)
+        table = np.stack([scores[:, start:end].max(axis=1) for start, end in spans], axis=1)
+        best = table.argmax(axis=1)
+        top = table[np.arange(len(best)), best]
+        kept = np.flatnonzero(top >= self.settings.score)
+        return Detections(boxes=np.clip(boxes[kept], 0.0, 1.0), scores=top[kept], labels=best[kept].astype(np.int64))
+
+    def _spans(self, tokens: Sequence[int], names: Sequence[str]) -> list[tuple[int, int]]:
+        """Return first token and end of each class in a caption.
+
+        Raises:
+            MedtestError: The tokenizer makes something else of the caption than of its words.
+        """
+        spans, place = [], 0
+        for name in names:
+            own = self._tokens(name)
+            while list(tokens[place : place + len(own)]) != own:
+                place += 1
+                if not own or place + len(own) > len(tokens):
+                    raise MedtestError(f"{self.name}: the tokenizer does not find {name!r} in what is asked")
+            spans.append((place, place + len(own)))
+            place += len(own)
+        return spans

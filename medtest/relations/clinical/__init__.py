@@ -1,0 +1,1 @@
+"""Relations of endoscopy pictures: lighting, motion, highlights, text on the screen."""

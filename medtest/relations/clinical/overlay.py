@@ -1,0 +1,204 @@
+"""Text as endoscopes print it over the picture (MedTest report, section 3.5.1)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypedDict, cast
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.core.cases import Effect, FollowUp, Image, Json, Mask, Params, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.relations.base import Relation
+from medtest.relations.clinical.overlay_text import draw_lines, line_width, set_block
+from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
+from medtest.relations.placement import Box, FreePlaces, draw_place, grid_shares, keep_out
+
+STEP = 4
+"""Places are looked for on a grid of this many pixels."""
+SPREAD = 0.04
+"""How far around its wanted place a block is put, as fraction of the image's height."""
+HALO = 0.5
+"""How much the rim around the letters is darkened; overlays have one, from the sharpening that follows them."""
+RIM = 2
+"""Pixels around the letters that may change beside them."""
+SMALLEST_LINE = 8
+"""Line height in pixels below which digits cannot be told apart."""
+
+ANCHORS: tuple[tuple[float, float], ...] = ((0.16, 0.01), (0.62, 0.01), (0.80, 0.99), (0.03, 0.99), (0.03, 0.01))
+"""Where overlays stand, as fractions of the free height and width: left margin, lower left, right corners, top left."""
+ANCHOR_WEIGHTS: tuple[float, ...] = (0.45, 0.20, 0.15, 0.10, 0.10)
+INKS: tuple[tuple[int, int, int], ...] = ((236, 236, 236), (224, 230, 236), (214, 222, 210), (240, 236, 196))
+"""White, bluish, greenish and yellowish white, as seen on colonoscopy images."""
+
+
+class TextBlock(TypedDict):
+    """Lines that stand together: row and column of their top-left pixel, and the text."""
+
+    row: int
+    column: int
+    lines: list[str]
+
+
+class TextLevel(Level):
+    """One severity.
+
+    Attributes:
+        lines: Lines printed.
+        size: Height of a line as fraction of the image's height.
+    """
+
+    lines: int = Field(ge=1, le=40)
+    size: float = Field(gt=0.0, le=0.12)
+
+    @property
+    def scale(self) -> float:
+        """Height of all lines together, image height = 1."""
+        return self.lines * self.size
+
+
+class TextRange(PublishedRanges):
+    """Where published mode draws lines and size from."""
+
+    lines_low: int = Field(ge=1, le=40)
+    lines_high: int = Field(ge=1, le=40)
+    size_low: float = Field(gt=0.0, le=0.12)
+    size_high: float = Field(gt=0.0, le=0.12)
+
+
+class TextSettings(RangedSettings[TextLevel]):
+    """Settings of ``text``.
+
+    Attributes:
+        margin: Distance kept from the lesion, as fraction of the image's height.
+        on_frame: Probability that a block goes to the black frame when there is room on it.
+        published: Ranges of published mode. The report describes the pattern without figures, so these are ours.
+    """
+
+    margin: float = Field(default=0.02, ge=0.0, le=0.25)
+    on_frame: float = Field(default=0.35, ge=0.0, le=1.0)
+    published: TextRange
+
+
+class Text(Relation):
+    """Date, time, device settings and identifiers in free space (report 3.5.1, MR4-1).
+
+    Letters keep off the lesion with a margin and prefer the left margin, the corners and the black frame, the only
+    relation that may print there. A block that finds no room is split.
+    """
+
+    Settings = TextSettings
+    group: ClassVar[str] = "non_objects"
+    effects: ClassVar[frozenset[str]] = frozenset({"insert_text"})
+    scale_unit: ClassVar[str] = "height of all lines together (image height = 1)"
+    published_status: ClassVar[str] = "assumed"
+    touches_frame: ClassVar[bool] = True
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Invent the lines and find each block a place.
+
+        Raises:
+            NotApplicable: A line finds no room off the lesion.
+        """
+        settings: TextSettings = self.settings
+        level = settings.level(severity, rng)
+        height = max(SMALLEST_LINE, round(level.size * seed.height))
+        ink = INKS[int(rng.choice(len(INKS), p=(0.7, 0.1, 0.1, 0.1)))]
+        printer = _Printer(seed, rng, height=height, margin=settings.margin, on_frame=settings.on_frame)
+        for block in draw_lines(level.lines, rng):
+            printer.put(block)
+        return {"line_height": height, "ink": list(ink), "blocks": printer.blocks, "scale": level.scale}
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Print the stored lines."""
+        image = seed.image.copy()
+        height = int(number(params, "line_height"))
+        ink = np.array(cast("list[int]", params["ink"]), dtype=np.float32)
+        touched = np.zeros(image.shape[:2], np.uint8)
+        blocks = cast("list[TextBlock]", params["blocks"])
+        for block in blocks:
+            _print_block(image, block, height, ink, touched)
+        data: dict[str, Json] = {"what": "text", "count": len(blocks), "grid": grid_shares(touched)}
+        return FollowUp(image=image, params=params, scale=number(params, "scale"), effect=Effect(kind="add", data=data))
+
+
+class _Printer:
+    """Finds places for one follow-up's blocks, none over another."""
+
+    def __init__(
+        self, seed: PreparedSeed, rng: np.random.Generator, *, height: int, margin: float, on_frame: float
+    ) -> None:
+        self.seed = seed
+        self.rng = rng
+        self.height = height
+        self.margin = round(margin * seed.height)
+        self.on_frame = on_frame
+        self.blocks: list[TextBlock] = []
+        self._taken: list[Box] = []
+
+    def put(self, lines: list[str]) -> None:
+        """Place a block; where there is no room, its halves.
+
+        Raises:
+            NotApplicable: A single line has no room.
+        """
+        try:
+            self._place(lines)
+        except NotApplicable:
+            if len(lines) == 1:
+                raise
+            middle = (len(lines) + 1) // 2
+            self.put(lines[:middle])
+            self.put(lines[middle:])
+
+    def _place(self, lines: list[str]) -> None:
+        height = len(lines) * self.height + 2 * RIM
+        width = max(line_width(line, self.height) for line in lines) + 2 * RIM
+        anchor = ANCHORS[int(self.rng.choice(len(ANCHORS), p=ANCHOR_WEIGHTS))]
+        wants_frame = float(self.rng.random()) < self.on_frame
+        free = self._free(_places(self.seed, self.margin, frame_only=False), height, width)
+        if wants_frame:
+            on_frame = self._free(_places(self.seed, self.margin, frame_only=True), height, width)
+            free = on_frame if on_frame.any() else free
+        row, column = draw_place(
+            free,
+            self.rng,
+            what="a line of text",
+            step=STEP,
+            near=(anchor[0] * (self.seed.height - height), anchor[1] * (self.seed.width - width)),
+            spread=SPREAD * self.seed.height,
+        )
+        self._taken.append((row, column, row + height, column + width))
+        self.blocks.append({"row": row + RIM, "column": column + RIM, "lines": lines})
+
+    def _free(self, places: FreePlaces, height: int, width: int) -> Mask:
+        free = places.of_box(height, width, step=STEP)
+        for top, left, bottom, right in self._taken:
+            rows = slice(max(0, top - height) // STEP + (top >= height), -(-bottom // STEP))
+            columns = slice(max(0, left - width) // STEP + (left >= width), -(-right // STEP))
+            free[rows, columns] = False
+        return free
+
+
+def _places(seed: PreparedSeed, margin: int, *, frame_only: bool) -> FreePlaces:
+    def make() -> FreePlaces:
+        blocked = keep_out(seed, margin=margin)
+        return FreePlaces(np.logical_or(blocked, ~seed.frame) if frame_only else blocked)
+
+    return seed.memo(f"overlay.places.{margin}.{frame_only}", make)
+
+
+def _print_block(image: Image, block: TextBlock, height: int, ink: Any, touched: NDArray[np.uint8]) -> None:
+    """Print one block into ``image``, working on the box around it alone; letters are marked in ``touched``."""
+    inner = set_block(block["lines"], height)
+    cover = cv2.copyMakeBorder(inner, RIM, RIM, RIM, RIM, cv2.BORDER_CONSTANT, value=0)
+    rim = cv2.dilate(cover, np.ones((3, 3), np.uint8))
+    top, left = block["row"] - RIM, block["column"] - RIM
+    part = image[top : top + cover.shape[0], left : left + cover.shape[1]]
+    opaque = cover.astype(np.float32)[:, :, None] / np.float32(255.0)
+    kept = np.float32(1.0) - np.maximum(opaque, rim.astype(np.float32)[:, :, None] * np.float32(HALO / 255.0))
+    lettered = touched[top : top + cover.shape[0], left : left + cover.shape[1]]
+    lettered[np.asarray(cover) > 0] = 1
+    part[:] = np.rint(part * kept + ink * opaque).astype(np.uint8)

@@ -1,0 +1,290 @@
+"""Specular reflections: clusters of small white ellipses where the tissue already shines (MedTest report, 3.2.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias, cast
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.core.cases import FollowUp, Image, Mask, Params, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.core.portable import power
+from medtest.relations.base import PUBLISHED_SEVERITY, Relation
+from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
+
+EPSILON = 1e-3
+"""ε of equation 1 in pixels: keeps the axes above zero."""
+SMALLEST_AXIS = 0.2
+"""The longer axis is drawn between this fraction of the bound and the bound; small ones are more frequent."""
+SLENDER = (0.35, 0.95)
+"""The shorter axis is drawn as this share of the longer one."""
+BRIGHT_PERCENTILE = 99.0
+"""Pixels of the field above this percentile of local whiteness are where it shines."""
+FAINTEST = 0.25
+"""… and that have at least this fraction of the strongest one's."""
+LARGEST_HIGHLIGHT = 11
+"""Side, in coarse pixels, above which something white is glare and not a reflection."""
+COARSE_SIDE = 128
+"""Clusters are looked for on an image of about this many pixels on its longer side."""
+MOST_CLUSTERS = 8
+SPREAD = 0.035
+"""Standard deviation of spots around their cluster's centre, as fraction of the image's height, beside the cluster's
+own extent."""
+LESION_COVER = 0.3
+"""Spots may take this fraction of a lesion's area at most, so that none is wiped out."""
+LESIONS_WATCHED = 16
+SOFTNESS = 0.09
+"""Standard deviation of the edges' blur, as fraction of the radius bound; at least 0.8 pixels."""
+_SUBPIXEL = 4
+
+Spot: TypeAlias = list[float]
+"""[x̄, ȳ, a, b, angle]: centre and semi-axes in pixels, angle in degrees."""
+
+
+class SpecularityLevel(Level):
+    """One severity.
+
+    Attributes:
+        spots: Ellipses to draw.
+        radius: Bound λ of an ellipse's semi-axes, as fraction of the image's height.
+    """
+
+    spots: int = Field(ge=1, le=200)
+    radius: float = Field(gt=0.0, le=0.1)
+
+    @property
+    def scale(self) -> float:
+        """Largest area that the spots can take: spots · π · λ²."""
+        return self.spots * float(np.pi) * self.radius * self.radius
+
+
+class SpecularityRange(PublishedRanges):
+    """Where published mode draws spots and λ from."""
+
+    spots_low: int = Field(ge=1, le=200)
+    spots_high: int = Field(ge=1, le=200)
+    radius_low: float = Field(gt=0.0, le=0.1)
+    radius_high: float = Field(gt=0.0, le=0.1)
+
+
+class SpecularitySettings(RangedSettings[SpecularityLevel]):
+    """Settings of ``specularity``.
+
+    Attributes:
+        clusters: Most places where spots gather.
+        strength: Opacity of a spot in full light; the grey mask lowers it in the dark.
+        turned: Whether ellipses are turned at random (ours). Equation 1 knows upright ones only, and published mode
+            draws only those.
+        published: Ranges of published mode. The report names λ and gives no figures, so these are ours.
+    """
+
+    clusters: int = Field(default=3, ge=1, le=MOST_CLUSTERS)
+    strength: float = Field(default=0.95, gt=0.0, le=1.0)
+    turned: bool = True
+    published: SpecularityRange
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """A place where the tissue shines.
+
+    Attributes:
+        x: Column of its centre in pixels.
+        y: Row of its centre in pixels.
+        extent: Root mean square distance of its pixels from the centre, in pixels.
+        weight: Share of the image's bright pixels.
+    """
+
+    x: float
+    y: float
+    extent: float
+    weight: float
+
+
+class Specularity(Relation):
+    """Mirror-like reflections near where the tissue shines already (report 3.2.4, MR1-4, equation 1).
+
+    Bright clusters are found in the seed; ellipses (x − x̄)²/(a + ε)² + (y − ȳ)²/(b + ε)² ≤ 1 are drawn near some of
+    their centres, edges blurred, opacity scaled by the grey mask, nothing on the frame. Spots may fall on the lesion,
+    as reflections do, but never take more than 30 % of one.
+    """
+
+    Settings = SpecularitySettings
+    group: ClassVar[str] = "lighting"
+    effects: ClassVar[frozenset[str]] = frozenset()
+    scale_unit: ClassVar[str] = "spots · π · λ² (fraction of a square of the image's height)"
+    published_status: ClassVar[str] = "assumed"
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Choose clusters and draw the spots around each.
+
+        Raises:
+            NotApplicable: Not one spot finds a place in the field.
+        """
+        settings: SpecularitySettings = self.settings
+        level = settings.level(severity, rng)
+        turned = settings.turned and severity != PUBLISHED_SEVERITY
+        bound = level.radius * seed.height
+        groups = _draw_spots(seed, rng, spots=level.spots, bound=bound, most=settings.clusters, turned=turned)
+        return {
+            "clusters": groups,
+            "softness": max(0.8, SOFTNESS * level.radius * seed.height),
+            "strength": settings.strength,
+            "scale": level.scale,
+        }
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Draw the stored ellipses in white."""
+        image = seed.image.copy()
+        softness, strength = number(params, "softness"), number(params, "strength")
+        for group in cast("list[list[Spot]]", params["clusters"]):
+            _shine(image, seed, group, softness=softness, strength=strength)
+        return FollowUp(image=image, params=params, scale=number(params, "scale"))
+
+
+def bright_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:
+    """Find where the field shines, strongest first, at most eight places; once per seed.
+
+    Whiteness is the smallest of a pixel's three channels: reddish light does not count. It is taken over what is left
+    by a morphological opening, so that a wide over-exposed area, on which a spot could not be seen, does not count
+    either; without any small highlight the whitest places are taken.
+
+    Raises:
+        NotApplicable: The image has no field of view.
+    """
+    return seed.memo("specularity.clusters", lambda: _find_clusters(seed))
+
+
+def _find_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:
+    step = max(1.0, max(seed.height, seed.width) / COARSE_SIDE)
+    size = (max(1, round(seed.width / step)), max(1, round(seed.height / step)))
+    white = cv2.resize(seed.image, size, interpolation=cv2.INTER_AREA).min(axis=2)
+    field = cv2.resize(seed.frame.view(np.uint8), size, interpolation=cv2.INTER_NEAREST) == 0
+    if not field.any():
+        raise NotApplicable("no field of view: the whole image is black frame")
+    wide = cv2.morphologyEx(white, cv2.MORPH_OPEN, np.ones((LARGEST_HIGHLIGHT, LARGEST_HIGHLIGHT), np.uint8))
+    local = np.where(field, cv2.subtract(white, wide), 0)
+    strongest = int(local.max())
+    if strongest > 0:
+        bright = local >= max(float(np.percentile(local[field], BRIGHT_PERCENTILE)), FAINTEST * strongest)
+    else:
+        bright = np.logical_and(field, white >= np.percentile(white[field], BRIGHT_PERCENTILE))
+    # Reflections sit in loose groups: what is within a few coarse pixels of one another is one cluster.
+    grown = cv2.dilate(bright.view(np.uint8), np.ones((5, 5), np.uint8))
+    count, labels = cv2.connectedComponents(grown)
+    sums = np.bincount(labels[bright], minlength=count)
+    order = [int(label) for label in np.argsort(-sums, kind="stable") if label and sums[label]][:MOST_CLUSTERS]
+    scale_x, scale_y = seed.width / size[0], seed.height / size[1]
+    found = []
+    for label in order:
+        rows, columns = np.nonzero(np.logical_and(labels == label, bright))
+        x, y = (columns + 0.5) * scale_x - 0.5, (rows + 0.5) * scale_y - 0.5
+        found.append(
+            Cluster(
+                x=float(x.mean()),
+                y=float(y.mean()),
+                extent=float(np.sqrt(x.var() + y.var())),
+                weight=float(sums[label] / sums[1:].sum()),
+            )
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Lesions:
+    """Bounding boxes (left, top, right, bottom) and pixel counts of the lesions, largest first."""
+
+    boxes: NDArray[np.float64]
+    areas: NDArray[np.float64]
+
+
+def _lesions(seed: PreparedSeed) -> _Lesions:
+    return seed.memo("specularity.lesions", lambda: _find_lesions(seed.mask))
+
+
+def _find_lesions(mask: Mask | None) -> _Lesions:
+    if mask is None or not mask.any():
+        return _Lesions(boxes=np.zeros((0, 4)), areas=np.zeros(0))
+    _, _, stats, _ = cv2.connectedComponentsWithStats(mask.view(np.uint8))
+    found = stats[1:].astype(np.float64)
+    found = found[np.argsort(-found[:, cv2.CC_STAT_AREA], kind="stable")][:LESIONS_WATCHED]
+    boxes = np.concatenate([found[:, :2], found[:, :2] + found[:, 2:4]], axis=1)
+    return _Lesions(boxes=boxes, areas=found[:, cv2.CC_STAT_AREA])
+
+
+def _draw_spots(
+    seed: PreparedSeed, rng: np.random.Generator, *, spots: int, bound: float, most: int, turned: bool
+) -> list[list[Spot]]:
+    clusters = bright_clusters(seed)
+    weights = np.array([cluster.weight for cluster in clusters])
+    chosen = rng.choice(len(clusters), size=min(most, len(clusters)), replace=False, p=weights / weights.sum())
+    tries = 4 * spots
+    which = rng.integers(chosen.size, size=tries)
+    centres = np.array([(clusters[i].x, clusters[i].y) for i in chosen])[which]
+    spread = np.array([SPREAD * seed.height + 0.5 * clusters[i].extent for i in chosen])[which]
+    centres = centres + rng.standard_normal((tries, 2)) * spread[:, None]
+    longer = bound * (SMALLEST_AXIS + (1.0 - SMALLEST_AXIS) * power(rng.random(tries), 1.5))
+    axes = np.stack([longer, longer * rng.uniform(*SLENDER, size=tries)], axis=1)
+    upright = rng.random(tries) < 0.5
+    axes[upright] = axes[upright, ::-1]
+    angles = rng.uniform(0.0, 180.0, size=tries) if turned else np.zeros(tries)
+    accepted = _accept(seed, centres, axes, spots)
+    groups: list[list[Spot]] = [[] for _ in chosen]
+    for i in accepted:
+        values = (*centres[i], *axes[i], angles[i])
+        groups[int(which[i])].append([round(float(value), 2) for value in values])
+    found = [group for group in groups if group]
+    if not found:
+        raise NotApplicable("no room for reflections near the bright places of the field")
+    return found
+
+
+def _accept(seed: PreparedSeed, centres: NDArray[Any], axes: NDArray[Any], wanted: int) -> list[int]:
+    """Return the first candidates whose centre lies in the field and that leave enough of every lesion."""
+    columns, rows = np.rint(centres).astype(int).T
+    inside = (columns >= 0) & (columns < seed.width) & (rows >= 0) & (rows < seed.height)
+    inside[inside] = ~seed.frame[rows[inside], columns[inside]]
+    lesions = _lesions(seed)
+    reach = axes.max(axis=1, keepdims=True)
+    boxes = np.concatenate([centres - reach, centres + reach], axis=1)
+    # What two boxes share is never less than what the spot takes from the lesion.
+    low = np.maximum(boxes[:, None, :2], lesions.boxes[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], lesions.boxes[None, :, 2:])
+    shared = np.prod(np.maximum(high - low, 0.0), axis=2)
+    budget = LESION_COVER * lesions.areas
+    accepted: list[int] = []
+    for i in np.flatnonzero(inside):
+        if np.any(shared[i] > budget):
+            continue
+        budget = budget - shared[i]
+        accepted.append(int(i))
+        if len(accepted) == wanted:
+            break
+    return accepted
+
+
+def _shine(image: Image, seed: PreparedSeed, spots: list[Spot], *, softness: float, strength: float) -> None:
+    """Draw one cluster's ellipses into ``image``, working on the box around them alone."""
+    pad = 3.0 * softness + 2.0
+    left = max(0, int(min(s[0] - max(s[2], s[3]) for s in spots) - pad))
+    top = max(0, int(min(s[1] - max(s[2], s[3]) for s in spots) - pad))
+    right = min(seed.width, int(max(s[0] + max(s[2], s[3]) for s in spots) + pad) + 1)
+    bottom = min(seed.height, int(max(s[1] + max(s[2], s[3]) for s in spots) + pad) + 1)
+    layer = np.zeros((bottom - top, right - left), np.uint8)
+    one = 1 << _SUBPIXEL
+    for x, y, a, b, angle in spots:
+        centre = (round((x - left) * one), round((y - top) * one))
+        # OpenCV fills every pixel that the outline touches, half a pixel more than equation 1 on each side.
+        axes = (round(max(a + EPSILON - 0.5, 0.0) * one), round(max(b + EPSILON - 0.5, 0.0) * one))
+        cv2.ellipse(layer, centre, axes, angle, 0.0, 360.0, 255, cv2.FILLED, cv2.LINE_8, _SUBPIXEL)
+    blurred = cv2.GaussianBlur(layer, (0, 0), softness)
+    place = (slice(top, bottom), slice(left, right))
+    # The grey mask is 0 on the frame; the frame is taken out all the same, for no byte of it may change.
+    opacity = blurred * (seed.grey[place] * np.float32(strength / 255.0))
+    opacity[seed.frame[place]] = 0.0
+    part = image[place]
+    part += np.rint((255 - part) * opacity[:, :, None]).astype(np.uint8)

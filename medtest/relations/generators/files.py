@@ -1,0 +1,234 @@
+"""Trained generators on disk: what a file says of itself, where files lie, and which is meant.
+
+A generator belongs to one system (its digest covers class, settings and weights), to the classes and the side of the
+images it was trained on, and to its settings. It is found by these alone, before anything is loaded: first among those
+that ``medtest train gap`` wrote (``outputs/generators/SYSTEM/DATA/SETTINGS/`` below ``MEDTEST_HOME``), then among those
+that ship (``medtest/weights/gap-*.safetensors``, whose systems ``gap.json`` lists).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtest.core.cases import Classes
+from medtest.core.errors import MedtestError
+from medtest.core.files import read_object
+from medtest.core.files.paths import home, package_folder
+from medtest.core.files.tensors import facts_of, read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from medtest.relations.generators.network import PerturbationGenerator
+
+FORMAT = "medtest-generator-1"
+FOLDER = "generators"
+FILE = "generator.safetensors"
+SHIPPED = "gap.json"
+"""Lists, by name of each generator that ships, the digests of the systems that it was trained against."""
+_DIGITS = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratorSettings:
+    """What a generator was asked to be.
+
+    Attributes:
+        linf: Bound of its perturbations in training, in levels of 255.
+        universal: One perturbation for all images.
+        target: Labels that it leads towards; empty where it leads away.
+        variant: ``paper``, or ``released``: as the published code does it.
+    """
+
+    linf: float = 11.0
+    universal: bool = False
+    target: tuple[str, ...] = ()
+    variant: str = "paper"
+
+    def described(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "linf": float(self.linf),
+            "universal": self.universal,
+            "target": list(self.target),
+            "variant": self.variant,
+        }
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder of such a generator: readable where it can be."""
+        words = [f"linf{self.linf:g}", *(["universal"] if self.universal else [])]
+        words += [f"target-{_digest(sorted(self.target))}"] if self.target else []
+        words += [self.variant] if self.variant != "paper" else []
+        return "-".join(words)
+
+    def typed(self) -> str:
+        """Return it as it is typed after ``medtest train gap``."""
+        words = [f"linf={self.linf:g}", *(["universal=true"] if self.universal else [])]
+        words += [shlex.quote(f"target={'|'.join(self.target)}")] if self.target else []
+        words += [f"variant={self.variant}"] if self.variant != "paper" else []
+        return " ".join(words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratorInfo:
+    """What a generator's file says of itself.
+
+    Attributes:
+        settings: What it was asked to be.
+        shape: What it is built from, as JSON values.
+        classes: Of the data that it was trained on.
+        mean: What the attacked network subtracts from pixels in [0, 1], for ``released``; 3 numbers.
+        std: By what it divides.
+        pattern: Seed of what a universal one sees in place of images.
+        data: SHA-256 of the cases that it was trained on.
+        note: Free text of the trainer.
+    """
+
+    settings: GeneratorSettings
+    shape: Mapping[str, Any]
+    classes: Classes
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    std: tuple[float, ...] = (1.0, 1.0, 1.0)
+    pattern: int = 0
+    data: str = ""
+    note: str = ""
+
+    @property
+    def side(self) -> int:
+        """Side in pixels of the images that it takes."""
+        return int(self.shape["side"])
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:_DIGITS]
+
+
+def data_digest(classes: Classes, side: int) -> str:
+    """Return the digest of what a generator must know of images: their classes and their side in pixels."""
+    return _digest({"classes": list(classes.names), "multi": classes.multi, "side": side})
+
+
+def generators_folder(system: str) -> Path:
+    """Return the folder of all generators that were trained here against a system, by its digest."""
+    return home() / "outputs" / FOLDER / system
+
+
+def training_folder(system: str, classes: Classes, side: int, settings: GeneratorSettings) -> Path:
+    """Return the folder of the training of one generator; its weights are :data:`FILE` there."""
+    return generators_folder(system) / data_digest(classes, side) / settings.folder
+
+
+def found_files(system: str, settings: GeneratorSettings) -> list[Path]:
+    """Return the files of generators of a system with these settings, whatever data they are for; ours come last.
+
+    Args:
+        system: Digest of the system.
+        settings: What they were asked to be.
+    """
+    trained = sorted(generators_folder(system).glob(f"*/{settings.folder}/{FILE}"))
+    return [*trained, *(path for path in _shipped(system) if _settings_of(path) == settings)]
+
+
+def _shipped(system: str) -> list[Path]:
+    folder = package_folder() / "weights"
+    listed = read_object(folder / SHIPPED)
+    names = sorted(name for name, systems in listed.items() if isinstance(systems, list) and system in systems)
+    return [path for path in (folder / f"{name}.safetensors" for name in names) if path.is_file()]
+
+
+def _settings_of(path: Path) -> GeneratorSettings | None:
+    try:
+        return read_info(path).settings
+    except MedtestError:
+        return None
+
+
+def fitting(files: Sequence[Path], classes: Classes, side: int) -> Path | None:
+    """Return the first file of a generator for images of these classes and this side; None where there is none."""
+    for path in files:
+        info = read_info(path)
+        if info.classes == classes and info.side == side:
+            return path
+    return None
+
+
+def save_generator(path: Path, state: Mapping[str, Tensor], info: GeneratorInfo) -> None:
+    """Write a generator's weights in half precision, atomically."""
+    facts = {
+        "format": FORMAT,
+        **info.settings.described(),
+        "shape": dict(info.shape),
+        "classes": list(info.classes.names),
+        "multi": info.classes.multi,
+        "mean": list(info.mean),
+        "std": list(info.std),
+        "pattern": info.pattern,
+        "data": info.data,
+        "note": info.note,
+    }
+    write_tensors(path, state, facts)
+
+
+def read_info(path: Path) -> GeneratorInfo:
+    """Return what a generator's file says of itself, without its weights.
+
+    Raises:
+        MedtestError: It is no such file.
+    """
+    try:
+        facts = facts_of(path)
+        if facts.get("format") != FORMAT:
+            raise MedtestError(f"{path.name}: these weights are of no generator of perturbations")
+        settings = GeneratorSettings(
+            linf=float(facts["linf"]),
+            universal=bool(facts["universal"]),
+            target=tuple(map(str, facts["target"])),
+            variant=str(facts["variant"]),
+        )
+        if settings.variant not in ("paper", "released") or not 0 < settings.linf <= 255:
+            raise ValueError(f"variant {settings.variant}, linf {settings.linf}")
+        mean, std = (tuple(float(value) for value in facts[key]) for key in ("mean", "std"))
+        if len(mean) != 3 or len(std) != 3:
+            raise ValueError("mean and std have three numbers each")
+        return GeneratorInfo(
+            settings=settings,
+            shape=dict(facts["shape"]),
+            classes=Classes(names=tuple(map(str, facts["classes"])), multi=bool(facts["multi"])),
+            mean=mean,
+            std=std,
+            pattern=int(facts["pattern"]),
+            data=str(facts["data"]),
+            note=str(facts["note"]),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        reason = str(error)[:200]
+        raise MedtestError(f"{path.name}: what it says of its generator cannot be read: {reason}") from error
+
+
+def load_generator(path: Path) -> tuple[PerturbationGenerator, GeneratorInfo]:
+    """Return the generator of a file, float32, in evaluation mode, and what the file says of it.
+
+    Raises:
+        MedtestError: The file is not one, or its weights do not fit its description.
+    """
+    import torch
+
+    from medtest.relations.generators.network import GeneratorShape, PerturbationGenerator
+
+    info = read_info(path)
+    shape = GeneratorShape.of(info.shape)
+    state = read_tensors(path)
+    with torch.device("meta"):  # takes no memory before the weights are known to fit, and draws no random numbers
+        network = PerturbationGenerator(shape)
+    wanted = {name: value.shape for name, value in network.state_dict().items()}
+    if wanted != {name: value.shape for name, value in state.items()}:
+        raise MedtestError(f"{path.name}: the weights do not fit the generator they describe")
+    network.load_state_dict(state, assign=True)
+    return network.eval(), info

@@ -1,0 +1,1 @@
+"""Cut-outs of objects: libraries, layouts and the relations that paste them."""

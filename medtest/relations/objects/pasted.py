@@ -1,0 +1,359 @@
+"""Things that lie before the camera: instruments, feces, blood (MedTest report, sections 3.4 and 4.5).
+
+Cut-outs from an object library are pasted off the lesion. Nothing is changed on the lesion, on the black frame, or
+on what the user asked to avoid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.core.cases import Effect, FollowUp, Image, Params, PreparedSeed
+from medtest.core.errors import Mistake
+from medtest.core.plugins import TRUSTED, PartSettings
+from medtest.relations.base import Relation
+from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
+from medtest.relations.objects.cutouts import Cutout, Variant, cutout
+from medtest.relations.objects.library import BUNDLED, SOLID, ObjectInfo, ObjectLibrary, load_library
+from medtest.relations.objects.placing import (
+    FreeOptions,
+    PlacedObject,
+    ShaftOptions,
+    field_look,
+    place_free,
+    place_instrument,
+)
+from medtest.relations.placement import grid_shares, keep_out, lesion_distance
+
+GREY_AT_MEAN = 0.8
+"""The grey mask at the field's mean brightness, where what is pasted keeps its own (medtest.preparation.grey)."""
+
+
+class AreaLevel(Level):
+    """One severity of ``instrument``.
+
+    Attributes:
+        area: Percent of the field that is covered.
+    """
+
+    area: float = Field(gt=0.0, le=30.0)
+
+    @property
+    def scale(self) -> float:
+        """Percent of the field that is covered."""
+        return self.area
+
+
+class PiecesLevel(AreaLevel):
+    """One severity of ``feces`` or ``blood``.
+
+    Attributes:
+        count: Pieces that share the area.
+    """
+
+    count: int = Field(ge=1, le=40)
+
+
+class AreaRange(PublishedRanges):
+    """Where published mode draws the area from, in percent of the field."""
+
+    area_low: float = Field(gt=0.0, le=30.0)
+    area_high: float = Field(gt=0.0, le=30.0)
+
+    def draw(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the area, rounded, and what else is drawn."""
+        drawn = super().draw(rng)
+        return {**drawn, "area": round(drawn["area"], 3)}
+
+
+class PiecesRange(AreaRange):
+    """Where published mode draws area and number of pieces from."""
+
+    count_low: int = Field(ge=1, le=40)
+    count_high: int = Field(ge=1, le=40)
+
+
+class _LibrarySettings(PartSettings):
+    """What all three relations share.
+
+    Attributes:
+        library: ``bundled``, or the id of a library in ``objects/`` of the working directory (or MEDTEST_HOME).
+        library_folder: A library's own folder; from ``conf/`` or the command line only.
+        partial_views: Whether cut-outs that an image's corner cut are used (report 4.5 leaves them out).
+        margin: Distance kept from the lesion, as fraction of the image's height.
+        edge_blur: Standard deviation of the Gaussian blur of edges, as fraction of the image's height.
+        grey_floor: Share of its brightness that an object keeps in complete darkness; the grey mask does the rest.
+        gain_low: Least brightness ratio of the target's field to the object's original one.
+        gain_high: Largest such ratio.
+    """
+
+    library: str = Field(default=BUNDLED, pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
+    library_folder: str | None = Field(default=None, json_schema_extra=TRUSTED)
+    partial_views: bool = False
+    margin: float = Field(default=0.02, ge=0.0, le=0.25)
+    edge_blur: float = Field(default=0.0016, ge=0.0, le=0.02)
+    grey_floor: float = Field(default=0.35, ge=0.0, le=1.0)
+    gain_low: float = Field(default=0.5, gt=0.0, le=1.0)
+    gain_high: float = Field(default=1.5, ge=1.0, le=3.0)
+
+
+class InstrumentSettings(RangedSettings[AreaLevel], _LibrarySettings):
+    """Settings of ``instrument``.
+
+    Attributes:
+        turn: Largest deviation from the instrument's original angle, in degrees.
+        spread: Standard deviation of its position around the original one, as fraction of the field.
+        reach: Largest deviation from the original position, as fraction of the field.
+        published: Range of published mode. The report gives no figures, so it is ours.
+    """
+
+    turn: float = Field(default=15.0, ge=0.0, le=180.0)
+    spread: float = Field(default=0.06, gt=0.0, le=1.0)
+    reach: float = Field(default=0.28, gt=0.0, le=1.0)
+    published: AreaRange
+
+
+class PiecesSettings(RangedSettings[PiecesLevel], _LibrarySettings):
+    """Settings of ``feces`` and ``blood``.
+
+    Attributes:
+        published: Ranges of published mode. The report gives no figures, so they are ours.
+    """
+
+    published: PiecesRange
+
+
+class _Objects(Relation):
+    """Pastes objects of one kind; subclasses say how they are placed."""
+
+    group: ClassVar[str] = "objects"
+    scale_unit: ClassVar[str] = "% of the field"
+    kind: ClassVar[str] = ""
+
+    def __init__(self, settings: Any) -> None:
+        super().__init__(settings)
+        self.library: ObjectLibrary = load_library(settings.library, settings.library_folder)
+        self.infos: tuple[ObjectInfo, ...] = tuple(
+            info for info in self.library.kind(self.kind) if settings.partial_views or not info.partial
+        )
+        if not self.infos:
+            raise Mistake(
+                where=f"object library {self.library.label}",
+                key=self.kind,
+                found="no whole cut-out of this kind" if self.library.kind(self.kind) else "none of this kind",
+                allowed="at least one",
+                fix=f"add some with `medtest objects build --kind {self.kind}`, or take library=bundled",
+            ).as_error()
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what the library's files hash to."""
+        return {"library": self.library.digest}
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Paste the objects that ``params`` lists; ``scale`` is the nominal area in percent of the field.
+
+        Raises:
+            UserMistakes: The parameters name an object that this library does not have.
+        """
+        image = seed.image.copy()
+        placed = cast(Sequence[PlacedObject], params["objects"])
+        allow, shade = self._masks(seed)
+        distance = lesion_distance(seed)
+        area, nearest = 0, float("inf")
+        touched = np.zeros(image.shape[:2], np.uint8)
+        centres: list[tuple[int, float, float]] = []
+        for item in placed:
+            variant = self._variant(item)
+            piece = cutout(self.library, variant, self._blur(seed))
+            covered, near = _paste(image, piece, item, allow, shade, distance, touched)
+            area += covered
+            nearest = min(nearest, near)
+            centres.append((covered, *_middle(item, piece, seed)))
+        facts = {"object_area": area / field_look(seed).pixels}
+        if np.isfinite(nearest):
+            facts["lesion_distance"] = nearest
+        return FollowUp(
+            image=image,
+            params=params,
+            scale=number(params, "area"),
+            effect=self._effect(centres, touched, self._called(placed)),
+            facts=facts,
+        )
+
+    def _called(self, placed: Sequence[PlacedObject]) -> list[str]:
+        """Return what the objects are rightly called; nothing where that is not known of each of them."""
+        called = [self.library.info(self.kind, item["name"]).called for item in placed]
+        return sorted({name for names in called for name in names}) if all(called) else []
+
+    def _effect(
+        self, centres: Sequence[tuple[int, float, float]], touched: NDArray[np.uint8], called: Sequence[str]
+    ) -> Effect:
+        """Return what was added and where: fractions of the image's width and height, of the largest one first."""
+        ordered = sorted(centres, reverse=True)
+        places: list[Any] = [[round(x, 4), round(y, 4)] for _, x, y in ordered]
+        first = places[0] if places else [0.5, 0.5]
+        return Effect(
+            kind="add",
+            data={
+                "what": self.kind,
+                "count": len(places),
+                "x": first[0],
+                "y": first[1],
+                "places": places,
+                "grid": grid_shares(touched),
+                **({"names": list(called)} if called else {}),
+            },
+        )
+
+    def _variant(self, item: PlacedObject) -> Variant:
+        return Variant(
+            info=self.library.info(self.kind, item["name"]),
+            angle=int(item["angle"]),
+            step=int(item["size"]),
+            flip=bool(item["flip"]),
+        )
+
+    def _blur(self, seed: PreparedSeed) -> float:
+        return round(float(self.settings.edge_blur) * seed.height, 2)
+
+    def _margin(self, seed: PreparedSeed) -> int:
+        return round(float(self.settings.margin) * seed.height)
+
+    def _gains(self) -> tuple[float, float]:
+        return float(self.settings.gain_low), float(self.settings.gain_high)
+
+    def _masks(self, seed: PreparedSeed) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Return where pasting is allowed and how bright what is pasted is, both uint8 H×W×3, once per seed."""
+        margin, floor = self._margin(seed), float(self.settings.grey_floor)
+
+        def make() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+            open_field = np.logical_not(np.logical_or(seed.frame, keep_out(seed, margin=margin)))
+            if seed.mask is not None:
+                open_field &= ~seed.mask
+            allow = open_field.view(np.uint8) * np.uint8(255)
+            light = floor + (1 - floor) * np.minimum(seed.grey / GREY_AT_MEAN, 1)
+            shade = np.where(open_field, np.round(255 * light), 0).astype(np.uint8)
+            return cv2.merge([allow] * 3).astype(np.uint8), cv2.merge([shade] * 3).astype(np.uint8)
+
+        return seed.memo(f"objects.masks.{margin}.{floor}", make)
+
+
+def _middle(item: PlacedObject, piece: Cutout, seed: PreparedSeed) -> tuple[float, float]:
+    """Return the middle of what is in the image of an object's box, as fractions of the image's sides."""
+    height, width = piece.alpha.shape[:2]
+    x, y = int(item["x"]) + piece.offset[0], int(item["y"]) + piece.offset[1]
+    across = (max(x, 0) + min(x + width, seed.width)) / (2 * seed.width)
+    down = (max(y, 0) + min(y + height, seed.height)) / (2 * seed.height)
+    return min(max(across, 0.0), 1.0), min(max(down, 0.0), 1.0)
+
+
+def _paste(
+    image: Image,
+    piece: Cutout,
+    item: PlacedObject,
+    allow: NDArray[np.uint8],
+    shade: NDArray[np.uint8],
+    distance: NDArray[np.float32] | None,
+    touched: NDArray[np.uint8],
+) -> tuple[int, float]:
+    """Blend one object into ``image`` in place; return its pixels and their least distance from the lesion.
+
+    Its pixels are marked in ``touched`` (uint8 H×W).
+    """
+    height, width = piece.alpha.shape[:2]
+    x, y = int(item["x"]) + piece.offset[0], int(item["y"]) + piece.offset[1]
+    x0, y0 = max(x, 0), max(y, 0)
+    x1, y1 = min(x + width, image.shape[1]), min(y + height, image.shape[0])
+    if x1 <= x0 or y1 <= y0:
+        return 0, float("inf")
+    there = (slice(y0, y1), slice(x0, x1))
+    here = (slice(y0 - y, y1 - y), slice(x0 - x, x1 - x))
+    # Where pasting is not allowed both masks are 0, so that the background's factor is exactly 1 and nothing is added.
+    alpha = cv2.bitwise_and(piece.alpha[here], allow[there])
+    colour = cv2.multiply(piece.colour[here], shade[there], scale=float(item["gain"]) / 255)
+    kept = cv2.multiply(image[there], cv2.bitwise_not(alpha), scale=1 / 255)
+    cv2.add(kept, cv2.min(colour, alpha), dst=image[there])
+    solid = cv2.inRange(cv2.extractChannel(alpha, 0), SOLID, 255)
+    cv2.bitwise_or(touched[there], solid.astype(np.uint8), dst=touched[there])
+    covered = int(cv2.countNonZero(solid))
+    if distance is None or covered == 0:
+        return covered, float("inf")
+    return covered, float(cv2.minMaxLoc(distance[there], mask=solid)[0])
+
+
+class Instrument(_Objects):
+    """An endoscopic instrument enters the field (report 3.4.1, MR3-1).
+
+    It keeps off the lesion, stays near the position and orientation it had in its original image, and its shaft is
+    cut by the rim of the field. Its edge is blended by Gaussian blur.
+    """
+
+    Settings = InstrumentSettings
+    kind: ClassVar[str] = "instrument"
+    effects: ClassVar[frozenset[str]] = frozenset({"insert_instrument"})
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the instrument, its angle, size and place.
+
+        Raises:
+            NotApplicable: No instrument of that size has room.
+        """
+        settings = self.settings
+        area = float(settings.level(severity, rng).area)
+        options = ShaftOptions(
+            margin=self._margin(seed),
+            blur=self._blur(seed),
+            gains=self._gains(),
+            turn=settings.turn,
+            spread=settings.spread,
+            reach=settings.reach,
+        )
+        placed = place_instrument(seed, rng, self.library, self.infos, area=area / 100, options=options)
+        return {"area": area, "objects": [dict(placed)]}
+
+
+class _Pieces(_Objects):
+    """Several objects anywhere off the lesion."""
+
+    Settings = PiecesSettings
+    effects: ClassVar[frozenset[str]] = frozenset({"insert_finding"})
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the pieces, their angles, sizes and places.
+
+        Raises:
+            NotApplicable: There is no room for that much.
+        """
+        settings = self.settings
+        level = settings.level(severity, rng)
+        area = float(level.area)
+        options = FreeOptions(margin=self._margin(seed), blur=self._blur(seed), gains=self._gains())
+        placed = place_free(seed, rng, self.library, self.infos, area=area / 100, count=level.count, options=options)
+        return {"area": area, "objects": [cast(Mapping[str, Any], dict(item)) for item in placed]}
+
+
+class Feces(_Pieces):
+    """Stool that incomplete cleansing has left (report 3.4.2, MR3-2).
+
+    Pieces lie anywhere off the lesion and any way round; those whose original field resembles the target's in
+    brightness, contrast and colour are likelier (4.5); their brightness follows the ratio of the two fields, and the
+    grey mask bounds it in the dark.
+    """
+
+    kind: ClassVar[str] = "feces"
+
+
+class Blood(_Pieces):
+    """Bleeding (report 3.4.3, MR3-3); pasted as feces are."""
+
+    kind: ClassVar[str] = "blood"
+    alters: ClassVar[frozenset[str]] = frozenset(
+        {"vascular", "bleeding", "bleed", "blood", "haemorrhage", "haemorrhages", "hemorrhage", "hemorrhages"}
+    )
+    alters_why: ClassVar[str] = "blood in the picture is a finding of its own"

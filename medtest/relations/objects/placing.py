@@ -1,0 +1,390 @@
+"""Which objects go where: chosen by likeness to the target, placed off the lesion, instruments cut by the field's rim.
+
+All random numbers come from the case's generator; what depends on the seed alone is kept with the seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import Mask, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.core.portable import exp
+from medtest.relations.objects.cutouts import Variant, coarse, cutout, pose, size_factor, size_step, visible_box
+from medtest.relations.objects.library import ObjectInfo, ObjectLibrary
+from medtest.relations.placement import Box, FreePlaces, draw_place, field_box, free_places, keep_out
+
+CELLS = 64
+"""Cells along the image's longer side of the coarse grid on which instruments are placed."""
+LIKENESS = (0.08, 0.06, 0.04)
+"""Differences in brightness, contrast and colour shares that count as one standard deviation of likeness."""
+LOWEST_SHARE = 0.70
+"""Smallest share of a severity's nominal area that still counts as that severity, where room is short."""
+FACTORS = (0.12, 2.0)
+"""Bounds on the factor by which an object's side may be scaled: neither specks nor magnified pixels."""
+FREE_ANGLE = 15
+"""Step in degrees of the angle of what may lie any way round."""
+SHAFT_ANGLE = 5
+"""Step in degrees of an instrument's angle."""
+OVERLAP = 0.15
+"""How far, as share of its sides, an object's box may reach into another's."""
+_TRIES = 14
+
+
+class PlacedObject(TypedDict):
+    """One object of a case's parameters: whole degrees, size step, top-left pixel, mirrored or not, brightness gain."""
+
+    name: str
+    angle: int
+    size: int
+    x: int
+    y: int
+    flip: bool
+    gain: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldLook:
+    """What the target's field looks like.
+
+    Attributes:
+        brightness: Mean luma, 0–1.
+        contrast: Standard deviation of luma, 0–1.
+        colour: Shares of R, G and B in the mean colour.
+        pixels: Pixels of the field.
+    """
+
+    brightness: float
+    contrast: float
+    colour: tuple[float, float, float]
+    pixels: int
+
+
+def field_look(seed: PreparedSeed) -> FieldLook:
+    """Return the look of the seed's field, computed once per seed."""
+    return seed.memo("objects.look", lambda: measure_field(seed.image, np.logical_not(seed.frame)))
+
+
+def measure_field(image: NDArray[np.uint8], field: Mask) -> FieldLook:
+    """Return the look of the pixels of ``image`` (uint8 H×W×3 RGB) that are True in ``field``.
+
+    Raises:
+        NotApplicable: The field is empty.
+    """
+    pixels = int(np.count_nonzero(field))
+    if pixels == 0:
+        raise NotApplicable("no field of view: the whole image is black frame")
+    inside = field.view(np.uint8)
+    mean = np.array(cv2.mean(image, inside)[:3])
+    luma_mean, luma_spread = cv2.meanStdDev(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), mask=inside)
+    shares = mean / max(float(mean.sum()), 1e-6)
+    return FieldLook(
+        brightness=float(luma_mean[0, 0]) / 255,
+        contrast=float(luma_spread[0, 0]) / 255,
+        colour=(float(shares[0]), float(shares[1]), float(shares[2])),
+        pixels=pixels,
+    )
+
+
+def likeness(look: FieldLook, infos: Sequence[ObjectInfo]) -> NDArray[np.float64]:
+    """Return each object's probability of being chosen: higher the more its original field resembles the target's.
+
+    Report 4.5 imposes similarity of brightness, contrast and colour without figures; the widths are ours
+    (``LIKENESS``). Of n objects, at least one, float64 of shape (n,), in [0, 1], with sum 1.
+    """
+    brightness, contrast, colour = LIKENESS
+    rows = np.array([[i.field_brightness, i.field_contrast, *i.field_colour] for i in infos])
+    target = np.array([look.brightness, look.contrast, *look.colour])
+    away = (((rows - target) / np.array([brightness, contrast, colour, colour, colour])) ** 2).sum(axis=1)
+    weights = exp((away.min() - away) / 2)
+    return np.asarray(weights / weights.sum(), np.float64)
+
+
+def _chances(seed: PreparedSeed, library: ObjectLibrary, infos: Sequence[ObjectInfo]) -> NDArray[np.float64]:
+    key = f"objects.likeness.{library.digest}.{infos[0].kind}.{len(infos)}"
+    return seed.memo(key, lambda: likeness(field_look(seed), infos))
+
+
+def brightness_gain(look: FieldLook, info: ObjectInfo, limits: tuple[float, float]) -> float:
+    """Return target's over original field's brightness, bounded, rounded so that it survives JSON."""
+    return round(min(max(look.brightness / info.field_brightness, limits[0]), limits[1]), 3)
+
+
+def _without_replacement(weights: NDArray[np.float64], rng: np.random.Generator) -> list[int]:
+    """Return a random order in which likely ones come early (exponential race)."""
+    return [int(i) for i in np.argsort(rng.exponential(size=weights.size) / np.maximum(weights, 1e-12), kind="stable")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreeOptions:
+    """How objects are placed.
+
+    Attributes:
+        margin: Pixels kept from the lesion.
+        blur: Edge blur in pixels.
+        gains: Bounds of the brightness gain.
+    """
+
+    margin: int
+    blur: float
+    gains: tuple[float, float]
+
+
+def place_free(
+    seed: PreparedSeed,
+    rng: np.random.Generator,
+    library: ObjectLibrary,
+    infos: Sequence[ObjectInfo],
+    *,
+    area: float,
+    count: int,
+    options: FreeOptions,
+) -> list[PlacedObject]:
+    """Place ``count`` objects anywhere off the lesion and the frame, together covering a fraction of the field.
+
+    Where the wanted pieces find no room smaller ones are tried, and what is still missing is made up by more small
+    pieces, down to ``LOWEST_SHARE`` of the area; ``area`` is a fraction of the field, in (0, 1), ``infos`` of one kind.
+
+    Raises:
+        NotApplicable: There is no room for that much.
+    """
+    look = field_look(seed)
+    chances = np.cumsum(_chances(seed, library, infos))
+    places = free_places(seed, margin=options.margin)
+    step = max(4, max(seed.height, seed.width) // CELLS)
+    shares = np.sort(0.5 + rng.random(count))[::-1]
+    wanted = [float(v) for v in shares / shares.sum() * area * look.pixels]
+    nominal = area * look.pixels
+    placed: list[PlacedObject] = []
+    boxes: list[Box] = []
+    done = 0.0
+    for attempt in range(2 * count + 2):
+        if attempt >= len(wanted):
+            missing = nominal - done
+            if missing < 0.08 * nominal:
+                break
+            wanted.append(missing / 2 if missing > 0.3 * nominal else missing)
+        order = np.minimum(np.searchsorted(chances, rng.random(3) * chances[-1], side="right"), len(infos) - 1)
+        turn, mirrored = int(rng.integers(360 // FREE_ANGLE)) * FREE_ANGLE, bool(rng.random() < 0.5)
+        for index, reduced in zip(order, (1.0, 0.7, 0.45), strict=True):
+            info = infos[int(index)]
+            size = size_step(info, wanted[attempt] * reduced)
+            if not FACTORS[0] <= size_factor(size) <= FACTORS[1]:
+                continue
+            variant = Variant(info=info, angle=turn, step=size, flip=mirrored)
+            corner = _free_corner(places, rng, library, variant, boxes, step, options.blur)
+            if corner is None:
+                continue
+            gain = brightness_gain(look, info, options.gains)
+            placed.append(
+                PlacedObject(name=info.name, angle=turn, size=size, x=corner[0], y=corner[1], flip=mirrored, gain=gain)
+            )
+            done += variant.pixels
+            break
+    if done < LOWEST_SHARE * nominal:
+        raise NotApplicable(
+            f"no room for {infos[0].kind} on {100 * area:.3g} % of the field off the lesion "
+            f"({100 * done / look.pixels:.2g} % found room)"
+        )
+    return placed
+
+
+def _free_corner(
+    places: FreePlaces,
+    rng: np.random.Generator,
+    library: ObjectLibrary,
+    variant: Variant,
+    boxes: list[Box],
+    step: int,
+    blur: float,
+) -> tuple[int, int] | None:
+    """Return the turned box's top-left pixel (x, y) at a free place and note the box taken; None without room."""
+    left, top, width, height = visible_box(library, variant, pose(library, variant, blur))
+    free = places.of_box(height, width, step=step)
+    _block(free, boxes, height, width, step)
+    if not free.any():
+        # The upright box is too coarse for this place; the object itself may fit.
+        piece = cutout(library, variant, blur)
+        left, top = piece.offset
+        height, width = piece.visible.shape
+        free = places.of_shape(piece.visible, step=step, bands=6)
+        _block(free, boxes, height, width, step)
+        if not free.any():
+            return None
+    row, column = draw_place(free, rng, what=variant.info.kind, step=step)
+    boxes.append((row, column, row + height, column + width))
+    return column - left, row - top
+
+
+def _block(free: Mask, boxes: Sequence[Box], height: int, width: int, step: int) -> None:
+    """Take out the corners at which a box of this size would reach too far into one of ``boxes``."""
+    for top, left, bottom, right in boxes:
+        slack_y = int(OVERLAP * min(height, bottom - top))
+        slack_x = int(OVERLAP * min(width, right - left))
+        first_row, first_column = top - height + slack_y, left - width + slack_x
+        rows = slice(max(first_row // step + 1, 0), max(-(-(bottom - slack_y) // step), 0))
+        columns = slice(max(first_column // step + 1, 0), max(-(-(right - slack_x) // step), 0))
+        free[rows, columns] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShaftOptions(FreeOptions):
+    """How instruments are placed.
+
+    Attributes:
+        turn: Largest deviation from the original angle, degrees.
+        spread: Standard deviation of the position around the original one, fraction of the field's box.
+        reach: Largest deviation from the original position, fraction of the field's box.
+    """
+
+    turn: float
+    spread: float
+    reach: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Grid:
+    """The field and the keep-out in coarse cells, with a border of cells outside the image on every side."""
+
+    cell: int
+    pad: int
+    field: NDArray[np.float32]
+    blocked: NDArray[np.float32]
+
+
+def _grid(seed: PreparedSeed, margin: int) -> _Grid:
+    cell = max(4, max(seed.height, seed.width) // CELLS)
+    rows, columns = -(-seed.height // cell), -(-seed.width // cell)
+    pad = max(rows, columns)
+
+    def cells(values: Mask) -> NDArray[np.float32]:
+        whole = np.zeros((rows * cell, columns * cell), np.float32)
+        whole[: seed.height, : seed.width] = values
+        return np.asarray(whole.reshape(rows, cell, columns, cell).mean(axis=(1, 3)), np.float32)
+
+    field = cells(np.logical_not(seed.frame))
+    blocked = (cells(keep_out(seed, margin=margin)) > 0).astype(np.float32)
+    return _Grid(cell=cell, pad=pad, field=np.pad(field, pad), blocked=np.pad(blocked, pad))
+
+
+def place_instrument(
+    seed: PreparedSeed,
+    rng: np.random.Generator,
+    library: ObjectLibrary,
+    infos: Sequence[ObjectInfo],
+    *,
+    area: float,
+    options: ShaftOptions,
+) -> PlacedObject:
+    """Place one instrument near its original position and orientation, its shaft cut by the rim of the field.
+
+    What is seen of it covers ``area``, a fraction of the field in (0, 1), or down to ``LOWEST_SHARE`` of that where
+    room is short; ``infos`` are instruments, at least one.
+
+    Raises:
+        NotApplicable: No instrument of that size fits off the lesion.
+    """
+    look = field_look(seed)
+    grid = seed.memo(f"objects.grid.{options.margin}", lambda: _grid(seed, options.margin))
+    order = _without_replacement(_chances(seed, library, infos), rng)
+    for share, info, turn in _proposals(infos, order, options.turn, rng):
+        target = share * area * look.pixels
+        # A shaft reaches beyond the rim: about a quarter of it is hidden, more or less where that gives room.
+        for seen in (0.74, 0.6, 0.88) if info.cut else (1.0,):
+            size = size_step(info, target / seen)
+            if not FACTORS[0] <= size_factor(size) <= FACTORS[1]:
+                continue
+            variant = Variant(info=info, angle=turn, step=size)
+            corner = _shaft_corner(seed, rng, grid, library, variant, target, options)
+            if corner is not None:
+                gain = brightness_gain(look, info, options.gains)
+                return PlacedObject(
+                    name=info.name, angle=turn, size=size, x=corner[0], y=corner[1], flip=False, gain=gain
+                )
+    raise NotApplicable(
+        f"no room for an instrument on {100 * area:.3g} % of the field, off the lesion and near its original position"
+    )
+
+
+def _proposals(
+    infos: Sequence[ObjectInfo], order: Sequence[int], turn: float, rng: np.random.Generator
+) -> Iterator[tuple[float, ObjectInfo, int]]:
+    """Yield (share of the area, instrument, angle): every instrument at full size first, then smaller."""
+    steps = int(turn // SHAFT_ANGLE)
+    for share in (1.0, 0.85, LOWEST_SHARE / 0.95):
+        for index in order[:_TRIES]:
+            yield share, infos[index], SHAFT_ANGLE * int(rng.integers(-steps, steps + 1))
+
+
+def _shaft_corner(
+    seed: PreparedSeed,
+    rng: np.random.Generator,
+    grid: _Grid,
+    library: ObjectLibrary,
+    variant: Variant,
+    target: float,
+    options: ShaftOptions,
+) -> tuple[int, int] | None:
+    """Return the turned box's top-left pixel (x, y) at a place for the instrument, or None where there is none.
+
+    Conditions are tried from the cheapest on: the tip in the field, the shaft's end outside, then the lesion and the
+    area that is seen, as correlations on the coarse grid over the places that are left.
+    """
+    info, cell, pad = variant.info, grid.cell, grid.pad
+    where = pose(library, variant, options.blur)
+    columns, rows = -(-where.size[0] // cell), -(-where.size[1] // cell)
+    if max(rows, columns) > pad:
+        return None
+    points = where.place(np.array([[0.5, 0.5], info.tip, *info.cut])) / cell
+    top, left, bottom, right = field_box(seed)
+    high, wide = (bottom - top) / cell, (right - left) / cell
+    wanted_x = left / cell + info.centre[0] * wide - points[0, 0]
+    wanted_y = top / cell + info.centre[1] * high - points[0, 1]
+    x0 = max(math.ceil(wanted_x - options.reach * wide), 1 - columns)
+    y0 = max(math.ceil(wanted_y - options.reach * high), 1 - rows)
+    x1 = min(math.floor(wanted_x + options.reach * wide), seed.width // cell)
+    y1 = min(math.floor(wanted_y + options.reach * high), seed.height // cell)
+    if x1 < x0 or y1 < y0:
+        return None
+    extent = (y1 - y0 + 1, x1 - x0 + 1)
+    free = _cells(grid, points[1], (x0, y0), extent) > 0.98
+    for point in points[2:]:
+        free &= _cells(grid, point, (x0, y0), extent) < 0.02
+    left_over = cv2.boundingRect(free.view(np.uint8))
+    if left_over[2] == 0:
+        return None
+    x0, y0 = x0 + left_over[0], y0 + left_over[1]
+    free = free[left_over[1] : left_over[1] + left_over[3], left_over[0] : left_over[0] + left_over[2]]
+    window = (
+        slice(y0 + pad, y0 + pad + left_over[3] + rows - 1),
+        slice(x0 + pad, x0 + pad + left_over[2] + columns - 1),
+    )
+    shape = coarse(library, variant, options.blur, cell)
+    hit = cv2.matchTemplate(np.ascontiguousarray(grid.blocked[window]), shape.touched, cv2.TM_CCORR)
+    free = free & (hit < 0.5)
+    if not free.any():
+        return None
+    seen = cv2.matchTemplate(np.ascontiguousarray(grid.field[window]), shape.cover, cv2.TM_CCORR) * float(cell * cell)
+    free &= (seen > 0.90 * target) & (seen < 1.12 * target) if info.cut else seen > 0.98 * variant.pixels
+    if not free.any():
+        return None
+    near, spread = (wanted_y - y0, wanted_x - x0), options.spread * max(high, wide)
+    row, column = draw_place(free, rng, what="an instrument", near=near, spread=spread)
+    return (column + x0) * cell, (row + y0) * cell
+
+
+def _cells(
+    grid: _Grid, point: NDArray[np.float64], first: tuple[int, int], extent: tuple[int, int]
+) -> NDArray[np.float32]:
+    """Return the field's share in the cell under a point (x, y) of the cut-out, for every corner of the window."""
+    limit = grid.field.shape
+    row = min(max(first[1] + grid.pad + math.floor(point[1]), 0), limit[0] - extent[0])
+    column = min(max(first[0] + grid.pad + math.floor(point[0]), 0), limit[1] - extent[1])
+    return grid.field[row : row + extent[0], column : column + extent[1]]

@@ -1,0 +1,211 @@
+"""Checks a pack against what is here: data, follow-ups, systems, tables, versions, and whether differences matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.plugins import FAMILIES, parts
+from medtest.core.portable import processor_notices
+from medtest.report.packs.compare import about_cases, about_seeds, about_suite, about_systems, compare_data
+from medtest.report.packs.contents import DATA, FOLLOW_UPS, SEEDS, SUITES, PackHead, RunFacts, SuiteFacts
+from medtest.report.packs.findings import PackFinding, Sameness, about_versions, listed
+from medtest.report.packs.lists import CaseLine, Progress, SeedLine, Surveyor, read_list
+from medtest.report.packs.locks import ANSWERS, PIXELS, TABLES, Touches, lock_of, other_versions
+from medtest.report.packs.reading import PackFolder
+from medtest.report.packs.runs import remade
+from medtest.report.packs.suites import parts_of, plain_composed, systems_covered
+from medtest.report.packs.tables import compare_tables
+from medtest.suite.compose import Loaded, load, needs_data
+from medtest.suite.model import Invocation
+from medtest.suite.reading.safety import read_suite
+
+Invocations = Callable[[Loaded], Invocation]
+"""Tells how a loaded suite is run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedPack:
+    """What a check found.
+
+    Attributes:
+        head: What the pack says of itself.
+        findings: One a topic.
+    """
+
+    head: PackHead
+    findings: tuple[PackFinding, ...]
+
+    @property
+    def matters(self) -> bool:
+        """Whether anything differs that matters."""
+        return any(finding.state is Sameness.MATTERS for finding in self.findings)
+
+
+def check_pack(
+    pack: PackFolder,
+    overrides: Sequence[str] = (),
+    *,
+    config_dirs: Sequence[Path] = (),
+    invocation_of: Invocations,
+    progress: Progress | None = None,
+) -> CheckedPack:
+    """Check a pack.
+
+    Args:
+        pack: The pack, unpacked.
+        overrides: What one types after a suite: ``data=PATH``, ``limit=N``, ``checkpoint=PATH``.
+        config_dirs: Folders like ``conf/``.
+        invocation_of: Tells how a loaded suite is run.
+        progress: Is told how many seeds are done, and of how many.
+
+    Raises:
+        UserMistakes: The suite cannot be composed here, or its data are missing.
+        MedtestError: Tables cannot be made.
+    """
+    files = _about_files(pack)
+    if pack.head.of_run is not None:
+        if overrides:
+            allowed = "nothing beside a pack of a run: its tables are made of its records"
+            raise Mistake(where="command line", found=" ".join(overrides), allowed=allowed).as_error()
+        return CheckedPack(head=pack.head, findings=(*files, *_check_run(pack, pack.head.of_run)))
+    facts = pack.head.of_suite or SuiteFacts()
+    found = _check_suite(pack, facts, overrides, config_dirs, invocation_of, progress)
+    return CheckedPack(head=pack.head, findings=(*files, *found))
+
+
+def _about_files(pack: PackFolder) -> list[PackFinding]:
+    """Return what to make of files that were changed since they were unpacked; a run's tables are made anew anyway."""
+    grows = ("/run.json", "/gates.jsonl", ".csv", ".tex") if pack.head.of_run is not None else ()
+    changed = [name for name in pack.changed if not name.endswith(grows)]
+    if not changed:
+        return []
+    words = f"{len(changed):,} changed since the pack was unpacked"
+    return [PackFinding(topic="files", state=Sameness.MATTERS, words=words, lines=(listed(changed),))]
+
+
+# --- a suite ----------------------------------------------------------------------------------------------------------
+
+
+def _check_suite(
+    pack: PackFolder,
+    facts: SuiteFacts,
+    overrides: Sequence[str],
+    config_dirs: Sequence[Path],
+    invocation_of: Invocations,
+    progress: Progress | None,
+) -> list[PackFinding]:
+    name = f"{SUITES}/{pack.head.suite}.yaml"
+    packed = _composed(pack, name)
+    _check_parts(facts, overrides)
+    limit = [f"limit={facts.limit}"] if facts.limit is not None else []
+    loaded = load(str(pack.folder / name), [*limit, *overrides], config_dirs=config_dirs)
+    suite, invocation = loaded.suite, invocation_of(loaded)
+    if invocation.data is None and needs_data(suite):
+        if not facts.runs_from_data:
+            raise Mistake(
+                where="command line",
+                key="data",
+                found="nothing",
+                allowed="the folder of the images that the suite is run on",
+                fix=f"medtest check {pack.where} data=PATH",
+            ).as_error()
+        invocation = replace(invocation, data=pack.folder / DATA)
+    seeds = read_list(pack.text(SEEDS), SeedLine, pack.where)
+    cases = read_list(pack.text(FOLLOW_UPS), CaseLine, pack.where)
+    versions = lock_of(part.origin for part in facts.parts.values() if part.origin != "medtest")
+    others = other_versions(pack.head.versions, versions)
+    surveyor = Surveyor(suite, invocation)
+    if invocation.limit is not None and invocation.limit != facts.limit:
+        first = {line.key for line in _first(seeds, invocation.limit)}
+        seeds = [line for line in seeds if line.key in first]
+        cases = [line for line in cases if (line.dataset, line.seed_id) in first]
+    if "prompts" in {*facts.hashed, *surveyor.hashed} and facts.hashed != surveyor.hashed:
+        words = "words of prompts are hashed under the key of whoever packed it: nothing can be compared"
+        about = [PackFinding(topic=topic, state=Sameness.UNKNOWN, words=words) for topic in ("data", "follow-ups")]
+    else:
+        compared = compare_data(surveyor, facts, seeds, cases, progress)
+        decoders = [one for one in others if PIXELS in one.touches]
+        about = [about_seeds(compared, len(seeds), decoders), about_cases(compared, facts.left_out)]
+    whole = about_suite(plain_composed(suite), packed, parts_of(suite), facts.parts)
+    systems = about_systems(
+        dict(systems_covered(suite, surveyor)), facts.systems, same_seeds=about[0].state is Sameness.SAME
+    )
+    pixels = [finding.state for finding in about]
+    seen = Sameness.MATTERS if Sameness.MATTERS in pixels else about[1].state
+    answers = Sameness.UNKNOWN if any(ANSWERS in one.touches for one in others) else Sameness.SAME
+    states: dict[Touches, Sameness] = {PIXELS: seen, ANSWERS: answers, TABLES: Sameness.UNKNOWN}
+    told = about_versions(others, states, count=len(versions))
+    notices = processor_notices()
+    if notices:
+        told = replace(told, lines=(*told.lines, *notices))
+    return [whole, *about, systems, told]
+
+
+def _first(seeds: Sequence[SeedLine], limit: int) -> list[SeedLine]:
+    """Return the first seeds of each data set, as ``limit`` counts them."""
+    counts: dict[str, int] = {}
+    found = []
+    for line in seeds:
+        counts[line.dataset] = counts.get(line.dataset, 0) + 1
+        if counts[line.dataset] <= limit:
+            found.append(line)
+    return found
+
+
+def _composed(pack: PackFolder, name: str) -> dict[str, Any]:
+    """Return the packed suite as plain data.
+
+    Raises:
+        UserMistakes: It is none, or says what no suite may.
+    """
+    document = read_suite(pack.folder / name, f"{pack.where}: {name}")
+    if document.mistakes:
+        raise UserMistakes(document.mistakes)
+    return document.values
+
+
+def _check_parts(facts: SuiteFacts, overrides: Sequence[str]) -> None:
+    """Complain of parts of other packages that are not installed here: no code travels.
+
+    Raises:
+        UserMistakes: There are any.
+    """
+    chosen = any(token.startswith(("model=", "systems=")) for token in overrides)
+    missing = []
+    for key, part in facts.parts.items():
+        family = next((one for one in FAMILIES if one == key.partition(".")[0]), None)
+        if family is None or part.name in parts(family) or (family == "systems" and chosen):
+            continue
+        brought = f"the package {part.origin} {part.version}".strip()
+        missing.append(
+            Mistake(
+                where="pack",
+                key=key,
+                found=f"{part.name}, which nothing here brings",
+                allowed=f"installed parts: the one that packed it had it of {brought}",
+                fix="install that package if you trust it: no code travels in a pack"
+                + ("; or type model=NAME for another system" if family == "systems" else ""),
+            )
+        )
+    if missing:
+        raise UserMistakes(missing)
+
+
+# --- a run ------------------------------------------------------------------------------------------------------------
+
+
+def _check_run(pack: PackFolder, facts: RunFacts) -> list[PackFinding]:
+    others = other_versions(pack.head.versions, lock_of(info.origin for info in parts("tables").values()))
+    with TemporaryDirectory(prefix="medtest-check-") as scratch:
+        made = remade(pack.folder, facts.folder, Path(scratch) / "pack", pack.head.files)
+        table = compare_tables(
+            facts, made, packed=pack.folder / facts.folder, here=Path(scratch) / "pack" / facts.folder
+        )
+    state = table[0].state
+    count = len(pack.head.versions)
+    return [*table, about_versions(others, {TABLES: state}, count=count)]

@@ -1,0 +1,242 @@
+"""What a pack holds: ``pack.json``, which names every other file with its SHA-256, and which files those may be.
+
+A suite's pack::
+
+    pack.json                      what was packed, by which versions, and what the files are
+    suites/NAME.yaml               the suite as composed, with every setting of its parts
+    suites/excluded_by_study.csv   what people judged unfit, where the suite leaves that out
+    as_written/*.yaml              the suite as somebody wrote it, and those that it extends
+    lock.txt                       versions of the installed packages that medtest rests on
+    seeds.csv                      every seed with the SHA-256 of its pixels and of what is expected of it
+    followups.csv                  some follow-ups with the SHA-256 of theirs
+    data/**.png                    pixels of the seeds, where they were asked for
+
+A run's pack has ``outputs/SUITE/SYSTEM/DIGEST/`` of the run, and of the run that it is relative to, in place of the
+suite and its lists: what tables and report are made of, and neither of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+import medtest
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.files import file_sha256
+from medtest.core.files.zips import name_refused
+
+HEAD = "pack.json"
+FORMAT = 1
+"""Raised when what was packed before is read otherwise."""
+SUITES, WRITTEN, DATA = "suites", "as_written", "data"
+LOCK, SEEDS, FOLLOW_UPS = "lock.txt", "seeds.csv", "followups.csv"
+MOST_HEAD = 32 << 20
+"""Bytes of ``pack.json`` that are read."""
+
+_ID = r"_?[a-z0-9][a-z0-9_-]{0,63}"
+_PICTURE = r"(?:images|masks)/[0-9a-f]{2}/[0-9a-f]{64}\.png"
+_OF_SUITE = (
+    rf"(?:{SUITES}|{WRITTEN})/{_ID}\.yaml",
+    rf"{SUITES}/excluded_by_study\.csv",
+    *(re.escape(name) for name in (LOCK, SEEDS, FOLLOW_UPS)),
+    rf"{DATA}/.+\.png",
+)
+_IN_VIEW = (
+    r"run\.json|suite\.yaml|cases\.parquet|readings\.json|excluded_by_study\.csv"
+    r"|samples/[^/]+\.(?:png|jpe?g|json)|tables/[^/]+\.(?:csv|tex)"
+)
+_OF_RUN = (
+    re.escape(LOCK),
+    rf"outputs/[^/]+/[^/]+/[^/]+/(?:(?:views/[^/]+/)?(?:{_IN_VIEW})"
+    rf"|records\.parquet|records/shard-[^/]+\.parquet|answers/pack-[0-9a-f]{{24}}\.parquet"
+    rf"|gates\.jsonl|inside/[^/]+\.(?:json|csv|png)"
+    rf"|(?:crafted|pictures)/{_PICTURE})",
+)
+Kind = Literal["suite", "run"]
+_ALLOWED: Mapping[str, re.Pattern[str]] = {
+    "suite": re.compile("|".join(_OF_SUITE)),
+    "run": re.compile("|".join(_OF_RUN)),
+}
+
+
+class _Fields(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class PackedFile(_Fields):
+    """A file of a pack."""
+
+    bytes: int = Field(ge=0)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class PackedPart(_Fields):
+    """A part that a suite names: what it is called, its class and revision, and which package brings it."""
+
+    name: str
+    target: str
+    revision: int
+    origin: str
+    version: str = ""
+
+
+class SuiteFacts(_Fields):
+    """What a suite's pack says beside its files.
+
+    Attributes:
+        parts: Parts by ``relations.blur`` and the like.
+        systems: What the digest of each system's run covers, by the system's id; systems that could not be looked at
+            are left out.
+        limit: How many seeds of each data set the lists cover; None for all.
+        left_out: Relations of which there is no follow-up in the list, and why.
+        hashed: Fingerprints of the keys by which ids of seeds and words of prompts are hashed, where they are.
+        needs_data: Whether its seeds are read from the user's folder.
+        runs_from_data: Whether ``data/`` is what the suite's seeds are read from.
+    """
+
+    parts: dict[str, PackedPart] = {}
+    systems: dict[str, dict[str, Any]] = {}
+    limit: int | None = None
+    left_out: dict[str, str] = {}
+    hashed: dict[str, str] = {}
+    needs_data: bool = False
+    runs_from_data: bool = False
+
+
+class RunFacts(_Fields):
+    """What a run's pack says beside its files.
+
+    Attributes:
+        folder: The run's, below the pack.
+        system: The system's name in records.
+        reference: Folder of the run that it is relative to, or "".
+        made: SHA-256 of the tables and the report that are made of this pack, by their names below ``folder``.
+        lacking: Tables of the packed run that are others, or not there, where they are made of this pack alone.
+    """
+
+    folder: str
+    system: str
+    reference: str = ""
+    made: dict[str, str] = {}
+    lacking: list[str] = []
+
+
+class PackHead(_Fields):
+    """``pack.json``.
+
+    Attributes:
+        format: :data:`FORMAT` of who packed it.
+        kind: What was packed.
+        medtest: Version that packed it.
+        suite: Name of the suite.
+        suite_version: Its version.
+        privacy: What the suite says of it.
+        versions: What figures may depend on: Python, processor, packages by name.
+        files: Every other file.
+        of_suite: Of a suite.
+        of_run: Of a run.
+    """
+
+    format: int
+    kind: Kind
+    medtest: str
+    suite: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
+    suite_version: str
+    privacy: dict[str, str]
+    versions: dict[str, str]
+    files: dict[str, PackedFile]
+    of_suite: SuiteFacts | None = None
+    of_run: RunFacts | None = None
+
+    def text(self) -> str:
+        """Return the file's text, the same for the same content."""
+        values = self.model_dump(mode="json", exclude_none=True)
+        return json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def packed_files(folder: Path) -> dict[str, PackedFile]:
+    """Return every file at or below a folder, as ``pack.json`` names them.
+
+    Raises:
+        OSError: One cannot be read.
+    """
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): PackedFile(bytes=path.stat().st_size, sha256=file_sha256(path))
+        for path in paths
+    }
+
+
+def read_head(content: bytes, where: str) -> PackHead:
+    """Read ``pack.json``.
+
+    Args:
+        content: The file.
+        where: The pack, as messages name it.
+
+    Raises:
+        UserMistakes: It is none, or of a newer format.
+    """
+    try:
+        values = json.loads(content.decode("utf-8"))
+        number = values["format"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise no_pack(where, f"{HEAD} that cannot be read") from error
+    if isinstance(number, int) and number > FORMAT:
+        raise Mistake(
+            where=where,
+            key="format",
+            found=f"{number}, packed by medtest {printable(str(values.get('medtest', '?'))[:40])}",
+            allowed=f"{FORMAT} at most, by medtest {medtest.__version__}",
+            fix="pip install --upgrade medtest",
+        ).as_error()
+    try:
+        head = PackHead.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = printable(".".join(str(part) for part in first["loc"])[:200])
+        raise no_pack(where, f"{HEAD} whose {key} is not what medtest writes") from error
+    if (head.of_suite is None) == (head.kind == "suite") or (head.of_run is None) == (head.kind == "run"):
+        raise no_pack(where, f"{HEAD} that says nothing of the {head.kind}")
+    return head
+
+
+def check_names(head: PackHead, names: Iterable[str], where: str) -> None:
+    """Check that a pack holds what its head says, all of it and nothing beside it, and that these are data.
+
+    Raises:
+        UserMistakes: Something is missing, is beside it, or is no file that a pack has.
+    """
+    there = set(names) - {HEAD}
+    known = _ALLOWED[head.kind]
+    odd = sorted(name for name in {*there, *head.files} if name_refused(name) or not known.fullmatch(name))
+    if odd:
+        raise no_pack(where, f"{odd[0][:120]!r}{_more(odd)}, which no pack of a {head.kind} has")
+    missing, beside = sorted(head.files.keys() - there), sorted(there - head.files.keys())
+    if missing or beside:
+        said = f"no {missing[0]!r}{_more(missing)}" if missing else f"{beside[0]!r}{_more(beside)} beside it"
+        raise no_pack(where, f"{said}: it was changed since it was packed")
+
+
+def printable(text: str) -> str:
+    """Return a text of a stranger's as a terminal may show it: without signs that move its cursor or colour it."""
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+
+
+def _more(names: list[str]) -> str:
+    return f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+
+
+def no_pack(where: str, found: str) -> UserMistakes:
+    """Return the mistake of something that is no pack, or not a whole one."""
+    return Mistake(
+        where=where,
+        found=found,
+        allowed="a file that medtest pack wrote, or the folder that medtest unpack made of one",
+        fix="medtest pack suite=NAME to=FILE.zip",
+    ).as_error()

@@ -1,0 +1,278 @@
+"""The lists of a suite's pack: its seeds and some of its follow-ups, by what their pixels hash to."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from medtest.core.cases import PreparedSeed, Seed, SeedRef, Verdict, image_sha256
+from medtest.core.errors import MedtestError
+from medtest.core.files import json_sha256
+from medtest.core.files.by_content import mask_sha256
+from medtest.relations.base import CraftedRelation
+from medtest.report.packs.contents import no_pack
+from medtest.runner.privacy.hidden_words import HiddenWords
+from medtest.runner.privacy.rules import ShownNames, key_fingerprint
+from medtest.runner.units.parts import Parts, describe
+from medtest.suite.model import Invocation, Suite
+from medtest.suite.plan import Plan, Step
+
+Progress = Callable[[int, int], None]
+MOST_CASES = 240
+"""Follow-ups that a list holds at most: a few for each relation and severity say whether bytes are the same."""
+CRAFTED = "it is crafted on a system, whose gradients are no two processors' alike"
+_TRIES = 4
+"""Seeds on which a relation is tried that has no room on one."""
+
+Line = TypeVar("Line", bound="SeedLine | CaseLine")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedLine:
+    """A seed.
+
+    Attributes:
+        dataset: Data set id.
+        seed_id: Its id as records show it.
+        image_sha256: Of the prepared image or prompt, as ``source_sha256`` of records.
+        expected_sha256: Of everything that is expected of it and decides where objects go; "" where ids are hashed,
+            since a label is found by trying.
+    """
+
+    dataset: str
+    seed_id: str
+    image_sha256: str
+    expected_sha256: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What names it."""
+        return self.dataset, self.seed_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseLine:
+    """A follow-up.
+
+    Attributes:
+        dataset: Data set id.
+        seed_id: Its seed's id as records show it.
+        relation: Relation id.
+        severity: Severity.
+        frame: Frame.
+        repeat: Repeat.
+        followup_sha256: As in records; "" where there is none.
+        reason: Why there is none.
+    """
+
+    dataset: str
+    seed_id: str
+    relation: str
+    severity: int
+    frame: int
+    repeat: int
+    followup_sha256: str
+    reason: str = ""
+
+    @property
+    def step(self) -> Step:
+        """What is done to the seed."""
+        return Step(self.relation, self.severity, self.repeat, self.frame)
+
+
+class SeedPlace(NamedTuple):
+    """A seed that a list covers: its number, how many there are, and where it comes from."""
+
+    number: int
+    total: int
+    source: int
+    ref: SeedRef
+
+
+@dataclass(kw_only=True)
+class Lists:
+    """What a suite's seeds and follow-ups are here.
+
+    Attributes:
+        seeds: Its seeds, in order.
+        cases: Some follow-ups.
+        left_out: Relations of which there is none, and why.
+    """
+
+    seeds: list[SeedLine] = field(default_factory=list)
+    cases: list[CaseLine] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+class Surveyor:
+    """Prepares the seeds of a suite one after the other, and makes follow-ups of them.
+
+    Args:
+        suite: The suite.
+        invocation: ``data``, ``home`` and ``limit`` count.
+    """
+
+    def __init__(self, suite: Suite, invocation: Invocation) -> None:
+        self.parts = Parts(suite, invocation.data, invocation.batch_size)
+        self.names = ShownNames.of(suite.privacy, invocation.home)
+        self.words = HiddenWords.of(suite, self.names.word_key)
+        refs = self.parts.needed_refs(limit=invocation.limit, only=invocation.only)
+        plan = Plan([ref for _, ref in refs], self.parts.relations, invocation.batch_size)
+        chosen = [seed.unit for seed in plan.chosen_seeds(limit=invocation.limit, only=invocation.only)]
+        self.places = [SeedPlace(number, len(chosen), *refs[unit]) for number, unit in enumerate(chosen)]
+        self.shape = plan.shape
+
+    @property
+    def hashed(self) -> dict[str, str]:
+        """Fingerprints of the keys by which ids of seeds and words of prompts are hashed."""
+        keys = {"seed_ids": self.names.key, "prompts": self.words.key}
+        return {name: key_fingerprint(key) for name, key in keys.items() if key is not None}
+
+    def load(self, place: SeedPlace) -> Seed:
+        """Load a seed.
+
+        Raises:
+            MedtestError: It cannot be loaded.
+        """
+        try:
+            return self.parts.sources[place.source].load(place.ref)
+        except MedtestError:
+            raise
+        except Exception as error:  # a seed source may be anybody's plug-in
+            shown = self.names.seed_id(place.ref.dataset, place.ref.seed_id)
+            raise MedtestError(f"{place.ref.dataset}/{shown} cannot be loaded: {describe(error)}") from error
+
+    def line(self, seed: PreparedSeed) -> SeedLine:
+        """Return what a list says of a seed."""
+        return SeedLine(
+            dataset=seed.ref.dataset,
+            seed_id=self.names.seed_id(seed.ref.dataset, seed.ref.seed_id),
+            image_sha256=self.words.sha256(seed.sha256),
+            expected_sha256="" if self.hashed else expected_sha256(seed),
+        )
+
+    def case(self, seed: PreparedSeed, step: Step) -> CaseLine:
+        """Make a follow-up and return what a list says of it."""
+        made = self.parts.make(seed, step.address(seed.ref))
+        return CaseLine(
+            dataset=seed.ref.dataset,
+            seed_id=self.names.seed_id(seed.ref.dataset, seed.ref.seed_id),
+            relation=step.relation,
+            severity=step.severity,
+            frame=step.frame,
+            repeat=step.repeat,
+            followup_sha256=self.words.sha256(made.sha256),
+            reason="" if made.follow is not None else f"{made.verdict}: {self._plain(made.reason)}",
+        )
+
+    def _plain(self, reason: str) -> str:
+        return "" if self.hashed else " ".join(reason.split())[:200]
+
+    def crafted(self) -> dict[str, str]:
+        """Return the relations whose follow-ups are not compared, and why."""
+        return {name: CRAFTED for name, one in self.parts.relations.items() if isinstance(one, CraftedRelation)}
+
+    def cells(self) -> list[Step]:
+        """Return one follow-up of each relation and severity, the last of its frames, at most :data:`MOST_CASES`."""
+        left_out = self.crafted()
+        found: dict[tuple[str, int], Step] = {}
+        for step in self.shape:
+            if step.repeat == 0 and step.relation not in left_out:
+                found[step.relation, step.severity] = step
+        cells = list(found.values())
+        if len(cells) <= MOST_CASES:
+            return cells
+        return [cells[number * len(cells) // MOST_CASES] for number in range(MOST_CASES)]
+
+
+def make_lists(
+    surveyor: Surveyor, *, progress: Progress | None = None, each: Callable[[SeedPlace, Seed], None] | None = None
+) -> Lists:
+    """Make the lists of a suite: every seed, and follow-ups that go through seeds, relations and severities in turn.
+
+    Args:
+        surveyor: Prepares the seeds.
+        progress: Is told how many seeds are done, and of how many.
+        each: Is given every seed as its file holds it.
+
+    Raises:
+        MedtestError: A seed cannot be loaded.
+    """
+    found = Lists(left_out=surveyor.crafted())
+    waiting: dict[int, list[tuple[Step, int]]] = {}
+    total, cells = len(surveyor.places), surveyor.cells()
+    for number, step in enumerate(cells):
+        at = number * total // len(cells) if len(cells) < total else number % total
+        waiting.setdefault(at, []).append((step, 1))
+    made: list[tuple[Step, CaseLine]] = []
+    for place in surveyor.places:
+        loaded = surveyor.load(place)
+        if each is not None:
+            each(place, loaded)
+        seed = surveyor.parts.prepare(loaded)
+        found.seeds.append(surveyor.line(seed))
+        for step, tries in waiting.pop(place.number, ()):
+            line = surveyor.case(seed, step)
+            if line.reason.startswith(Verdict.SKIP) and tries < _TRIES and place.number + 1 < total:
+                waiting.setdefault(place.number + 1, []).append((step, tries + 1))
+            else:
+                made.append((step, line))
+        if progress is not None:
+            progress(place.number + 1, total)
+    order = {step: number for number, step in enumerate(surveyor.shape)}
+    found.cases = [line for _, line in sorted(made, key=lambda one: order[one[0]])]
+    return found
+
+
+def expected_sha256(seed: PreparedSeed) -> str:
+    """Return one SHA-256 of what is expected of a seed and of what keeps objects off, beside its image."""
+    masks = {"mask": seed.mask, "original": seed.original_mask, "avoid": seed.avoid}
+    images = {"clean": seed.clean, "wide": seed.wide}
+    said: dict[str, Any] = {
+        "labels": None if seed.labels is None else list(seed.labels),
+        "classes": None if seed.classes is None else [list(seed.classes.names), seed.classes.multi],
+        "asks": [[ask.item, ask.text, ask.kind, None if ask.truth is None else list(ask.truth)] for ask in seed.asks],
+        **{name: mask_sha256(mask) for name, mask in masks.items() if mask is not None},
+        **{name: image_sha256(np.ascontiguousarray(image)) for name, image in images.items() if image is not None},
+    }
+    return json_sha256(said)
+
+
+def list_text(lines: Sequence[SeedLine] | Sequence[CaseLine], kind: type[SeedLine] | type[CaseLine]) -> str:
+    """Return lines as a CSV file."""
+    names = [one.name for one in fields(kind)]
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(names)
+    table.writerows([getattr(line, name) for name in names] for line in lines)
+    return text.getvalue()
+
+
+def read_list(content: str, kind: type[Line], where: str) -> list[Line]:
+    """Read lines of a CSV file.
+
+    Raises:
+        UserMistakes: It is no such file.
+    """
+    try:
+        return list(_lines(content, kind))
+    except (csv.Error, ValueError, TypeError, KeyError) as error:
+        raise no_pack(where, f"a list that cannot be read ({str(error)[:100]})") from error
+
+
+def _lines(content: str, kind: type[Line]) -> Iterator[Line]:
+    numbers = {one.name for one in fields(kind) if one.type == "int"}
+    names = [one.name for one in fields(kind)]
+    rows = csv.DictReader(io.StringIO(content, newline=""))
+    if list(rows.fieldnames or ()) != names:
+        raise ValueError(f"the columns {', '.join(names)} are expected")
+    for row in rows:
+        values: Mapping[str, Any] = {name: int(row[name]) if name in numbers else row[name] for name in names}
+        if None in row or None in values.values():
+            raise ValueError(f"line {rows.line_num} is cut off")
+        yield kind(**values)

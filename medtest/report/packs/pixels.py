@@ -1,0 +1,90 @@
+"""Pixels of seeds as plain PNG files, without anything else that their files held, where a source looks for them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePosixPath
+
+from medtest.core.cases import Seed, SeedRef
+from medtest.core.errors import Mistake
+from medtest.core.files.by_content import Kind, encode
+from medtest.core.files.zips import clashing, name_refused
+from medtest.report.packs.lists import SeedPlace
+
+
+class PixelWriter:
+    """Writes seeds as they come.
+
+    Args:
+        folder: Where to.
+
+    Attributes:
+        count: How many images were written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names: set[str] = set()
+        self.count = 0
+
+    def add(self, place: SeedPlace, seed: Seed) -> None:
+        """Write a seed's image, and its mask where it has one.
+
+        Raises:
+            UserMistakes: It is no picture.
+            OSError: It cannot be written.
+        """
+        if not seed.ref.locator or seed.prompt is not None:
+            return  # made, and not read
+        image, mask = _names_of(place.ref)
+        if {image, mask} & self._names or clashing([*self._names, image, mask]):
+            image, mask = (
+                f"{place.ref.dataset}/images/{place.number}.png",
+                f"{place.ref.dataset}/masks/{place.number}.png",
+            )
+        self._write(image, "images", seed)
+        if seed.expected is not None:
+            self._write(mask, "masks", seed)
+        self.count += 1
+
+    def _write(self, name: str, kind: Kind, seed: Seed) -> None:
+        try:
+            content = encode(kind, seed.image if kind == "images" or seed.expected is None else seed.expected)
+        except ValueError as error:
+            raise Mistake(
+                where="command line",
+                key="images",
+                found=f"seeds that are no pictures: {error}",
+                allowed="images=true for seeds of 8-bit pictures",
+                fix="leave images= out: the pack holds their SHA-256",
+            ).as_error() from error
+        self._names.add(name)
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def _names_of(ref: SeedRef) -> tuple[str, str]:
+    """Return where the image of a seed and its mask are written: where their files lie, if those are plain pictures."""
+    own = (f"{ref.dataset}/images/{ref.seed_id}.png", f"{ref.dataset}/masks/{ref.seed_id}.png")
+    image, mask = _files_of(ref.locator)
+    if not image:
+        return own
+    names = [str(PurePosixPath(name).with_suffix(".png")) for name in (image, mask or f"masks/{image}")]
+    return own if any(name_refused(name) for name in names) else (names[0], names[1])
+
+
+def _files_of(locator: str) -> tuple[str, str]:
+    """Return the files of a seed's image and mask that its locator names, "" for those of slices and arrays."""
+    try:
+        found = json.loads(locator)
+    except ValueError:
+        return "", ""
+    if isinstance(found, dict):  # of labels, where an index says that a file holds several
+        sliced = bool(found.get("part")) or found.get("index", -1) >= 0
+        image, mask = (None, None) if sliced else (found.get("image"), found.get("mask"))
+    elif isinstance(found, list) and 2 <= len(found) <= 3:  # of images with masks, where a slice adds its place
+        image, mask = found[:2]
+    else:
+        image, mask = None, None
+    return image if isinstance(image, str) else "", mask if isinstance(mask, str) else ""

@@ -1,0 +1,207 @@
+"""Packs from strangers: unpacked within bounds, held against what they say of themselves, and nothing else trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.files import decoded, file_sha256, read_object
+from medtest.core.files.zips import BOUNDS, BoundedZip, RefusedZip, ZipBounds
+from medtest.report.packs.contents import DATA, HEAD, MOST_HEAD, PackHead, check_names, no_pack, printable, read_head
+from medtest.report.packs.writing import check_target, folder_beside
+from medtest.results.records.wanted import RUN_FILE, SUITE_FILE
+from medtest.runner.records import answers
+from medtest.runner.records.case_set import FILE as CASES
+from medtest.runner.records.shard_scan import damage
+from medtest.suite.reading.safety import read_suite
+
+MOST_TEXT = 1 << 28
+"""Bytes of a list that is read at once: of a million seeds and more."""
+MOST_RECORDS, MOST_ROWS = 16 << 30, 100_000_000
+"""Bytes and rows that records may have once they are in memory, as their file declares them."""
+_READ_AT_ONCE = (".json", ".jsonl", ".yaml", ".txt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackFolder:
+    """A pack that was unpacked.
+
+    Attributes:
+        folder: Where it lies.
+        where: What messages call it.
+        head: What it says of itself.
+        changed: Files that are others than were packed, and those that are gone.
+    """
+
+    folder: Path
+    where: str
+    head: PackHead
+    changed: tuple[str, ...] = ()
+
+    def text(self, name: str) -> str:
+        """Return a file's text.
+
+        Raises:
+            UserMistakes: It is none, or larger than :data:`MOST_TEXT`.
+        """
+        path = self.folder / name
+        try:
+            if path.stat().st_size > MOST_TEXT:
+                raise no_pack(self.where, f"{name} of {path.stat().st_size:,} bytes")
+            return decoded(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise no_pack(self.where, f"{name}, which cannot be read: {error}") from error
+
+
+def unpack(file: Path, to: Path, bounds: ZipBounds = BOUNDS, *, durable: bool = True) -> PackHead:
+    """Unpack a pack into a new folder, which is there whole or not at all.
+
+    Args:
+        file: The ZIP file.
+        to: The folder, which must not be there.
+        bounds: What is read of the file.
+        durable: Wait until all of it is on disk, once for all files.
+
+    Raises:
+        UserMistakes: It is no pack, of a newer format, damaged, or changed; or the folder is there.
+        OutputProblem: The folder cannot be written.
+    """
+    check_target(to, "to")
+    with opened(file, bounds) as (archive, head), folder_beside(to, durable=durable) as draft:
+        _extract(archive, head, draft, file.name)
+    return head
+
+
+@contextmanager
+def opened(file: Path, bounds: ZipBounds = BOUNDS) -> Iterator[tuple[BoundedZip, PackHead]]:
+    """Open a pack whose names are looked at and whose files are not.
+
+    Raises:
+        UserMistakes: It is no pack, or one of a newer format.
+    """
+    if not file.is_file():
+        raise Mistake(where="command line", found=str(file), allowed="a file that is there").as_error()
+    try:
+        with BoundedZip(file, bounds) as archive:
+            if HEAD not in archive.names:
+                raise no_pack(file.name, f"a ZIP file without {HEAD} at its top")
+            head = read_head(archive.read(HEAD, MOST_HEAD), file.name)
+            check_names(head, archive.names, file.name)
+            yield archive, head
+    except RefusedZip as error:
+        raise no_pack(file.name, f"a file that {error}") from error
+
+
+def _extract(archive: BoundedZip, head: PackHead, to: Path, where: str) -> None:
+    (to / HEAD).write_bytes(archive.read(HEAD, MOST_HEAD))
+    for name, packed in head.files.items():
+        if archive.size(name) != packed.bytes:
+            raise no_pack(where, f"another {name!r} than was packed")
+        path = to / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        total = hashlib.sha256()
+        with path.open("xb") as target:
+            for part in archive.chunks(name):
+                total.update(part)
+                target.write(part)
+        if total.hexdigest() != packed.sha256:
+            raise no_pack(where, f"another {name!r} than was packed")
+    _check_content(to, head, where)
+
+
+@contextmanager
+def reading(given: Path, bounds: ZipBounds = BOUNDS) -> Iterator[PackFolder]:
+    """Give a pack as a folder: a ZIP file unpacked for the time being, a folder as it is.
+
+    Raises:
+        UserMistakes: It is no pack.
+    """
+    if not given.is_dir():
+        with TemporaryDirectory(prefix="medtest-unpacked-") as scratch:
+            folder = Path(scratch) / "pack"
+            head = unpack(given, folder, bounds, durable=False)
+            yield PackFolder(folder=folder, where=given.name, head=head)
+        return
+    path = given / HEAD
+    if not path.is_file() or path.stat().st_size > MOST_HEAD:
+        raise no_pack(str(given), f"a folder without {HEAD}")
+    head = read_head(path.read_bytes(), str(given))
+    check_names(head, head.files, str(given))
+    _check_links(given, head, str(given))
+    _check_content(given, head, str(given))
+    changed = tuple(name for name, packed in head.files.items() if _sha256(given / name) != packed.sha256)
+    yield PackFolder(folder=given, where=str(given), head=head, changed=changed)
+
+
+def _check_links(folder: Path, head: PackHead, where: str) -> None:
+    """Refuse a folder with links: no pack that was unpacked has any, and data of others' packs are read as they lie.
+
+    Raises:
+        UserMistakes: A file of the pack is a link, lies in one, or there is one among its data.
+    """
+    listed = {path for name in head.files for path in (PurePosixPath(name), *PurePosixPath(name).parents)}
+    found = sorted(str(path) for path in listed if (folder / path).is_symlink() and path != PurePosixPath("."))
+    for place, folders, files in os.walk(folder / DATA):
+        inside = (Path(place, name) for name in (*folders, *files))
+        found += [str(path.relative_to(folder)) for path in inside if path.is_symlink()]
+    if found:
+        raise no_pack(where, f"a link, {printable(found[0])}: what it leads to is not in the pack")
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return "" if path.is_symlink() else file_sha256(path)
+    except OSError:
+        return ""
+
+
+def _check_content(folder: Path, head: PackHead, where: str) -> None:
+    """Refuse what a reader would swell or be led astray by.
+
+    Raises:
+        UserMistakes: It is so.
+    """
+    for name, packed in head.files.items():
+        path = folder / name
+        if path.name == SUITE_FILE and (mistakes := read_suite(path, f"{where}: {name}").mistakes):
+            raise UserMistakes(mistakes[:5])
+        if path.suffix in _READ_AT_ONCE and packed.bytes > MOST_TEXT:
+            raise no_pack(where, f"{name} of {packed.bytes:,} bytes")
+        if path.suffix != ".parquet":
+            continue
+        try:
+            footer = pq.read_metadata(path)
+            size = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
+        except (pa.ArrowException, OSError) as error:
+            raise no_pack(where, f"{path.name} that is no Parquet file") from error
+        if size > MOST_RECORDS or footer.num_rows > MOST_ROWS:
+            raise no_pack(where, f"{path.name} of {footer.num_rows:,} rows, {size / 1e9:,.0f} GB unpacked")
+        whole = answers.damage if path.parent.name == answers.FOLDER else damage
+        if path.name != CASES and (why := whole(path)):
+            raise no_pack(where, f"{path.name} that is {why}")
+    if head.of_run is not None:
+        _check_run(folder, head, where)
+
+
+def _check_run(folder: Path, head: PackHead, where: str) -> None:
+    """Check that a run's folder is in the pack, and that the one it is relative to is in it too, or none is named."""
+    facts = head.of_run
+    if facts is None:
+        return
+    own, named = folder / facts.folder, [name for name in (facts.folder, facts.reference) if name]
+    if any(f"{name}/{RUN_FILE}" not in head.files for name in named):
+        raise no_pack(where, f"no {RUN_FILE} of its run")
+    allowed = {(folder / facts.reference).resolve()} if facts.reference else set()
+    for path in sorted(folder.rglob(RUN_FILE)):
+        reference = read_object(path).get("reference")
+        if reference and (own / str(reference)).resolve() not in allowed:
+            raise no_pack(where, f"a run that is relative to {str(reference)[:120]!r}, which is not in the pack")

@@ -1,0 +1,255 @@
+"""Packs a suite: as composed, as written, with what its seeds and some follow-ups hash to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
+
+import medtest
+from medtest.core.errors import MedtestError, Mistake, UserMistakes
+from medtest.report.packs.contents import (
+    DATA,
+    FOLLOW_UPS,
+    FORMAT,
+    HEAD,
+    LOCK,
+    SEEDS,
+    SUITES,
+    WRITTEN,
+    PackedPart,
+    PackHead,
+    SuiteFacts,
+    packed_files,
+)
+from medtest.report.packs.lists import CaseLine, Lists, Progress, SeedLine, Surveyor, list_text, make_lists
+from medtest.report.packs.locks import lock_of, lock_text
+from medtest.report.packs.pixels import PixelWriter
+from medtest.report.packs.writing import check_target, write_pack
+from medtest.runner.folder import output_problems
+from medtest.suite.checking.exclusion import COPY
+from medtest.suite.compose import Loaded, load, needs_data
+from medtest.suite.digest import run_digest
+from medtest.suite.model import Invocation, PartPlan, Privacy, Selection, Suite
+from medtest.suite.reading.library import find_suite, shown
+from medtest.suite.reading.safety import read_suite
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packed:
+    """What was packed.
+
+    Attributes:
+        file: The pack.
+        sha256: Of the file, to be told to whoever gets it.
+        bytes: Its size.
+        head: What it says of itself.
+        notices: What the one who packed it should know, a line each.
+    """
+
+    file: Path
+    sha256: str
+    bytes: int
+    head: PackHead
+    notices: tuple[str, ...] = ()
+
+
+def pack_suite(
+    loaded: Loaded,
+    invocation: Invocation,
+    to: Path,
+    *,
+    folders: Sequence[Path],
+    images: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Packed, Lists]:
+    """Pack a suite as it was composed.
+
+    Args:
+        loaded: The suite.
+        invocation: ``data``, ``home`` and ``limit`` count.
+        to: The ZIP file to write, which must not be there.
+        folders: Where suites were looked for, for the files as they were written.
+        images: Whether the seeds' pixels travel too.
+        progress: Is told how many seeds are done, and of how many.
+
+    Returns:
+        What was packed, and its lists.
+
+    Raises:
+        UserMistakes: The file is there, or the suite's privacy forbids images.
+        MedtestError: A seed cannot be loaded.
+        OutputProblem: The file cannot be written.
+    """
+    suite = loaded.suite
+    check_target(to, "to")
+    if images:
+        check_images(suite.privacy)
+    if invocation.only != Selection():
+        raise Mistake(where="command line", key="only", found="a part of the plan", allowed="limit=N").as_error()
+    with TemporaryDirectory(prefix="medtest-pack-") as scratch, output_problems(to):
+        stage = Path(scratch)
+        surveyor = Surveyor(suite, invocation)
+        writer = PixelWriter(stage / DATA) if images else None
+        lists = make_lists(surveyor, progress=progress, each=None if writer is None else writer.add)
+        _write_suite(suite, stage, folders)
+        notices = _composes(suite, stage)
+        runs = writer is not None and writer.count > 0 and _reads_alike(suite, invocation, stage / DATA, lists)
+        if writer is not None:
+            notices += _about_pixels(suite, writer, runs)
+        parts = parts_of(suite)
+        versions = lock_of(part.origin for part in parts.values() if part.origin != "medtest")
+        (stage / LOCK).write_text(lock_text(versions), encoding="utf-8")
+        (stage / SEEDS).write_text(list_text(lists.seeds, SeedLine), encoding="utf-8")
+        (stage / FOLLOW_UPS).write_text(list_text(lists.cases, CaseLine), encoding="utf-8")
+        head = PackHead(
+            format=FORMAT,
+            kind="suite",
+            medtest=medtest.__version__,
+            suite=suite.name,
+            suite_version=suite.version,
+            privacy=suite.privacy.stated(),
+            versions=versions,
+            files=packed_files(stage),
+            of_suite=SuiteFacts(
+                parts=parts,
+                systems=dict(systems_covered(suite, surveyor)),
+                limit=invocation.limit,
+                left_out=lists.left_out,
+                hashed=surveyor.hashed,
+                needs_data=needs_data(suite),
+                runs_from_data=runs,
+            ),
+        )
+        (stage / HEAD).write_text(head.text(), encoding="utf-8")
+        sha256, size = write_pack(stage, to)
+    return Packed(file=to, sha256=sha256, bytes=size, head=head, notices=tuple(notices)), lists
+
+
+def suite_text(suite: Suite) -> str:
+    """Return a suite as composed, as YAML that composes to it again."""
+    return yaml.safe_dump(plain_composed(suite), sort_keys=False, allow_unicode=True)
+
+
+def plain_composed(suite: Suite) -> dict[str, Any]:
+    """Return a suite as composed, as JSON values."""
+    found: dict[str, Any] = json.loads(json.dumps(suite.composed))
+    return found
+
+
+def parts_of(suite: Suite) -> dict[str, PackedPart]:
+    """Return the parts of a suite, as ``relations.blur`` and the like."""
+    return {f"{family}.{plan.id}": _part(plan) for family, plan in _plans(suite)}
+
+
+def systems_covered(suite: Suite, surveyor: Surveyor) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what the digest of each system's run covers, by the system's id; systems that are not all there are not."""
+    for name, system in suite.build_systems().items():
+        try:
+            digest = run_digest(
+                suite, name, seeds=surveyor.parts.sources, relations=surveyor.parts.relations, system=system
+            )
+        except (MedtestError, OSError):
+            continue  # weights that are not here, a key that is not set: the run says so
+        yield name, json.loads(json.dumps(digest.covers))
+
+
+def check_images(privacy: Privacy) -> None:
+    """Refuse to pack images that a suite keeps to itself.
+
+    Raises:
+        UserMistakes: It does.
+    """
+    said = privacy.stated()
+    if privacy != Privacy():
+        raise Mistake(
+            where="suite",
+            key="privacy",
+            found=", ".join(f"{name}: {value}" for name, value in said.items()),
+            allowed="images=true where it says seed_ids: plain, images: samples, prompts: plain",
+            fix="leave images= out: the pack then holds what the suite's privacy allows",
+        ).as_error()
+
+
+def _write_suite(suite: Suite, stage: Path, folders: Sequence[Path]) -> None:
+    """Write the suite as composed, and the files that it was composed of."""
+    for name in (SUITES, WRITTEN):
+        (stage / name).mkdir()
+    (stage / SUITES / f"{suite.name}.yaml").write_text(suite_text(suite), encoding="utf-8")
+    if suite.exclude is not None:
+        (stage / SUITES / COPY).write_text(suite.exclude.text(), encoding="utf-8")
+    waiting, seen = [suite.name], set()
+    while waiting:
+        name = waiting.pop()
+        path = None if name in seen else find_suite(name, folders)
+        seen.add(name)
+        if path is not None:
+            (stage / WRITTEN / f"{name}.yaml").write_bytes(path.read_bytes())
+            waiting += read_suite(path, shown(path)).parents
+
+
+def _composes(suite: Suite, stage: Path) -> list[str]:
+    """Return what whoever gets the pack has to type, since no suite may say it: paths, addresses, code."""
+    try:
+        again = load(str(stage / SUITES / f"{suite.name}.yaml")).suite
+    except UserMistakes as error:
+        asked = [f"{one.key} ({one.allowed})" if one.allowed else one.key for one in error.mistakes]
+        return [f"Stays here, and is to be typed where the pack is run: {'; '.join(asked)[:600]}"]
+    lost = sorted(
+        f"systems.{plan.id}.{name}"
+        for plan, other in zip(suite.systems, again.systems, strict=True)
+        for name, value in plan.settings.model_dump(mode="json").items()
+        if value != other.settings.model_dump(mode="json").get(name)
+    )
+    return [f"Stays here, for no suite holds paths, addresses or code: {', '.join(lost)}"] if lost else []
+
+
+def _reads_alike(suite: Suite, invocation: Invocation, data: Path, lists: Lists) -> bool:
+    """Whether the packed pixels, read as the suite reads its data, are the very seeds that were packed."""
+    if not needs_data(suite):
+        return False
+    try:
+        surveyor = Surveyor(suite, replace(invocation, data=data, limit=None))
+        return make_lists(surveyor).seeds == lists.seeds
+    except MedtestError:
+        return False
+
+
+def _about_pixels(suite: Suite, writer: PixelWriter, runs: bool) -> list[str]:
+    if not needs_data(suite):
+        return ["Its seeds are drawn and not read: they are made where the pack is run, and no images are packed."]
+    if runs:
+        return [f"{writer.count:,} images are packed without their files' metadata; the suite runs from them."]
+    return [
+        f"{writer.count:,} images are packed to be looked at; the suite does not run from them, since this source of "
+        "seeds reads more than pictures and masks: give the data along."
+    ]
+
+
+def _plans(suite: Suite) -> Iterator[tuple[str, PartPlan]]:
+    yield from (("seeds", plan) for plan in suite.seeds)
+    yield from (("relations", plan) for plan in suite.relations)
+    yield from (("systems", plan) for plan in (*suite.systems, *suite.crafters.values()))
+    yield "oracles", suite.oracle.part
+    if suite.oracle.reader is not None:
+        yield "readers", suite.oracle.reader
+
+
+def _part(plan: PartPlan) -> PackedPart:
+    try:
+        brought = "" if plan.info.origin == "medtest" else version(plan.info.origin)
+    except PackageNotFoundError:
+        brought = ""
+    return PackedPart(
+        name=plan.info.name,
+        target=plan.info.target,
+        revision=int(plan.info.load().revision),
+        origin=plan.info.origin,
+        version=brought,
+    )

@@ -1,0 +1,94 @@
+"""A pack appears under its name when it is whole, and not at all otherwise."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+from medtest.core.errors import Mistake, OutputProblem
+from medtest.core.files import file_sha256
+from medtest.core.files.zips import RefusedZip, write_zip
+from medtest.runner.folder import output_problems, sync_folder, sync_tree, writing
+
+
+def check_target(to: Path, key: str) -> None:
+    """Refuse to write where something is, and where there is no folder.
+
+    Raises:
+        UserMistakes: It is so.
+    """
+    if to.exists() or to.is_symlink():
+        raise Mistake(
+            where="command line",
+            key=key,
+            found=f"{to}, which is there",
+            allowed="a name that is not taken",
+            fix=f"move it aside, or choose another {key}=",
+        ).as_error()
+    if not to.absolute().parent.is_dir():
+        raise Mistake(
+            where="command line", key=key, found=str(to), allowed="a name in a folder that is there"
+        ).as_error()
+
+
+def write_pack(stage: Path, to: Path) -> tuple[str, int]:
+    """Write every file of a folder into a ZIP file.
+
+    Args:
+        stage: The folder.
+        to: The file.
+
+    Returns:
+        SHA-256 and size of the file.
+
+    Raises:
+        OutputProblem: It cannot be written, or nobody could read it.
+    """
+    files = [(path.relative_to(stage).as_posix(), path) for path in stage.rglob("*") if path.is_file()]
+    try:
+        with writing(to) as target:
+            write_zip(target, files)
+    except RefusedZip as error:
+        raise OutputProblem(f"{to.name} {error}. Nothing was written.") from error
+    return file_sha256(to), to.stat().st_size
+
+
+@contextmanager
+def folder_beside(to: Path, *, durable: bool = True) -> Iterator[Path]:
+    """Give a new folder, which becomes ``to`` when the block ends well and is gone otherwise.
+
+    A process that is killed leaves it as ``.NAME.….part``, never as ``to``: everything is on disk before it is renamed.
+
+    Args:
+        to: The folder to make.
+        durable: Wait for the disk, once; not needed where the folder is removed soon.
+
+    Raises:
+        UserMistakes: ``to`` came into being meanwhile.
+        OutputProblem: It cannot be written.
+    """
+    with output_problems(to):
+        draft = Path(mkdtemp(prefix=f".{to.name}.", suffix=".part", dir=to.absolute().parent))
+    try:
+        with output_problems(to):
+            yield draft
+            check_target(to, "to")
+            draft.chmod(0o777 & ~_umask())
+            if durable:
+                sync_tree(draft)
+            draft.rename(to)
+            if durable:
+                sync_folder(to.absolute().parent)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
+def _umask() -> int:
+    before = os.umask(0o077)
+    os.umask(before)
+    return before

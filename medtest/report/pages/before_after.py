@@ -1,0 +1,268 @@
+"""The page that sets a network before and after further training side by side, made from tables and facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import medtest
+from medtest.report.charts import figures
+from medtest.report.pages.page import render
+from medtest.results.before_after import change as before_after
+from medtest.results.before_after import words as before_after_words
+from medtest.results.published import retraining
+from medtest.results.published.retraining import AVERAGE, ORIGINAL
+from medtest.results.rates.efr import ALL
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from markupsafe import Markup
+
+_SUMS = (before_after.RELATIONS, AVERAGE)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Page:
+    """What the page shows.
+
+    Attributes:
+        network: Name of the network.
+        family: Its family, for the published figures.
+        suite: Name and version of the suite.
+        table: The long table of :mod:`medtest.results.before_after.change`.
+        training: ``training.json`` of the training.
+        command: The command as typed, without paths of this machine.
+        links: Names and relative addresses of the two runs' reports.
+        phantom: Whether the test seeds are made images.
+        unpaired: Cases left out because only one side answered.
+        excluded: What of the follow-ups people judged unfit, in words; "" where the suite leaves none out.
+    """
+
+    network: str
+    family: str
+    suite: str
+    table: pd.DataFrame
+    training: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
+    links: Sequence[tuple[str, str]] = ()
+    phantom: bool = False
+    unpaired: int = 0
+    excluded: str = ""
+
+
+def before_after_html(page: Page) -> str:
+    """Return the page."""
+    table = page.table
+    return render(
+        "before_after.html.j2",
+        {
+            "network": page.network,
+            "suite": page.suite,
+            "phantom": page.phantom,
+            "trained": _trained(page.training),
+            "cards": _cards(table),
+            "forest": _forest(table),
+            "leading": ("mean Dice" if before_after.headline(table) == "dice" else _leading(table).lower()),
+            "unit": _unit(table),
+            "unpaired": page.unpaired,
+            "excluded": page.excluded,
+            "parts": [_part(table, dataset, page.family) for dataset in dict.fromkeys(table["dataset"])],
+            "facts": _facts(page.training),
+            "history": _history(page.training),
+            "history_score": _score(_watched(page.training)),
+            "command": page.command,
+            "links": list(page.links),
+            "medtest": medtest.__version__,
+        },
+    )
+
+
+def row_words(relation: str) -> str:
+    """Return a row's name as people say it."""
+    words = {
+        ORIGINAL: "Original",
+        AVERAGE: "Average with originals",
+        before_after.RELATIONS: "Mean of relations",
+        "specularity": "Specularity (spot)",
+    }
+    return words.get(relation, relation.replace("_", " ").capitalize())
+
+
+def _unit(table: pd.DataFrame) -> str:
+    first = before_after.row_of(table, ORIGINAL)
+    return "seeds" if first is None else f"{int(first.seeds)} seeds (patients or videos where they are known)"
+
+
+def _sign(row: pd.Series) -> str:
+    """Return ``up`` or ``down`` where the interval does not hold 0."""
+    if row.ci_low is None or row.ci_low != row.ci_low:
+        return ""
+    return "up" if row.ci_low > 0 else "down" if row.ci_high < 0 else ""
+
+
+def _cards(table: pd.DataFrame) -> list[dict[str, str]]:
+    cards = []
+    for relation in (ORIGINAL, *_SUMS):
+        row = before_after.row_of(table, relation)
+        if row is None:
+            continue
+        interval = before_after_words.points(row).partition(" ")[2]
+        cards.append(
+            {
+                "name": f"{_leading(table)}, {row_words(relation).lower()}",
+                "value": f"{100 * row.difference:+.1f} points",
+                "note": f"{row.before:.3f} → {row.after:.3f} {interval}",
+                "sign": _sign(row),
+            }
+        )
+    return cards
+
+
+def _forest(table: pd.DataFrame) -> Markup:
+    rows = [before_after.row_of(table, str(relation)) for relation in dict.fromkeys(table["relation"])]
+    return figures.difference_panel(
+        f"{_leading(table)}, points gained",
+        [
+            figures.Bar(
+                label=row_words(str(row.relation)),
+                value=100 * row.difference,
+                low=100 * (row.difference if row.ci_low is None or row.ci_low != row.ci_low else row.ci_low),
+                high=100 * (row.difference if row.ci_high is None or row.ci_high != row.ci_high else row.ci_high),
+            )
+            for row in rows
+            if row is not None
+        ],
+    )
+
+
+def _part(table: pd.DataFrame, dataset: str, family: str) -> dict[str, Any]:
+    here = table.loc[(table["dataset"] == dataset).to_numpy()]
+    scores = list(dict.fromkeys(here["score"]))
+    exact = bool(here["published_before"].notna().any())
+    elsewhere = not exact and bool(here["published_mean_difference"].notna().any())
+    rows = []
+    for relation in dict.fromkeys(here["relation"]):
+        cells = []
+        for score in scores:
+            row = before_after.row_of(here, str(relation), score=score, dataset=dataset)
+            empty = {"before": "", "after": "", "points": "", "sign": ""}
+            cells.append(
+                empty
+                if row is None
+                else {
+                    "before": f"{row.before:.3f}",
+                    "after": f"{row.after:.3f}",
+                    "points": before_after_words.points(row),
+                    "sign": _sign(row),
+                }
+            )
+        rows.append(
+            {
+                "name": row_words(str(relation)),
+                "sum": relation in _SUMS,
+                "cells": cells,
+                "published": _published(here, str(relation), scores, exact=exact, elsewhere=elsewhere),
+            }
+        )
+    heads: list[str] = []
+    if exact:
+        heads = [f"{_score(score)} {when}" for score in scores for when in ("before", "after")]
+    elif elsewhere:
+        heads = [f"{_score(score)}, points" for score in scores]
+    where = dataset if exact else f"mean of {' and '.join(retraining.datasets(family))}"
+    if len(retraining.datasets(family)) == 1:
+        where = retraining.datasets(family)[0]
+    model = retraining.NETWORKS.get(family, "")
+    return {
+        "title": "All data sets" if dataset == ALL else f"Data set {dataset}",
+        "scores": [_score(score) for score in scores],
+        "rows": rows,
+        "published": len(heads),
+        "published_heads": heads,
+        "published_title": f"published {model}, {where}",
+    }
+
+
+def _published(here: pd.DataFrame, relation: str, scores: Sequence[str], *, exact: bool, elsewhere: bool) -> list[str]:
+    found: list[str] = []
+    for score in scores:
+        chosen = here.loc[((here["relation"] == relation) & (here["score"] == score)).to_numpy()]
+        if exact:
+            for column in ("published_before", "published_after"):
+                values = chosen[column].dropna()
+                found.append("" if values.empty else f"{float(values.iloc[0]):.3f}")
+        elif elsewhere:
+            values = chosen["published_mean_difference"].dropna()
+            found.append("" if values.empty else f"{100 * float(values.iloc[0]):+.1f}")
+    return found
+
+
+def _score(name: str) -> str:
+    return before_after_words.score_words(name)
+
+
+def _leading(table: pd.DataFrame) -> str:
+    """Return the score that the page leads with: Dice, accuracy."""
+    words = _score(before_after.headline(table))
+    return words[:1].upper() + words[1:]
+
+
+def _trained(training: Mapping[str, Any]) -> str:
+    pairs = training.get("pairs", {})
+    recipe = training.get("recipe", {})
+    if not pairs:
+        return ""
+    return (
+        f"Trained on {pairs.get('originals', 0):,} original pairs and {pairs.get('perturbed', 0):,} perturbed images "
+        f"drawn from them, with the recipe {recipe.get('name', '')}; {pairs.get('held_clean', 0):,} further pairs were "
+        "held out to watch it. No test seed is a training picture: compared by pixels."
+    )
+
+
+def _facts(training: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if not training:
+        return []
+    recipe, pairs = training.get("recipe", {}), training.get("pairs", {})
+    quirks = [name.replace("_", " ") for name, on in recipe.get("quirks", {}).items() if on]
+    return [
+        ("Network", str(training.get("network", ""))),
+        ("Recipe", f"{recipe.get('name', '')}: {recipe.get('summary', '')}"),
+        ("Optimizer", ", ".join(f"{k} {v}" for k, v in recipe.get("optimizer", {}).items() if v is not None)),
+        ("Schedule", ", ".join(f"{k} {v}" for k, v in recipe.get("schedule", {}).items())),
+        ("Loss", ", ".join(f"{k} {v}" for k, v in recipe.get("loss", {}).items())),
+        ("Quirks of the published code repeated", ", ".join(quirks) or "none"),
+        ("Batch", str(recipe.get("batch", ""))),
+        ("Optimizer steps", f"{training.get('steps', '')}, weights of step {training.get('kept_step', '')} kept"),
+        ("Pairs", ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in pairs.items())),
+        ("Weights before (SHA-256)", str(training.get("from_sha256", ""))),
+        ("Weights after (SHA-256)", str(training.get("weights_sha256", ""))),
+        *(("Note", str(note)) for note in recipe.get("notes", [])),
+    ]
+
+
+def _watched(training: Mapping[str, Any]) -> str:
+    """Return the score that the training was watched by: ``dice``, ``accuracy``."""
+    entries: Sequence[Mapping[str, Any]] = training.get("history", [])
+    keys = [key for entry in entries for key in entry if key.endswith("_clean")]
+    return str(keys[0]).removesuffix("_clean") if keys else "dice"
+
+
+def _history(training: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def number(entry: Mapping[str, Any], key: str) -> str:
+        return f"{float(entry[key]):.3f}" if key in entry else ""
+
+    entries: Sequence[Mapping[str, Any]] = training.get("history", [])
+    watched = _watched(training)
+    step = max(1, len(entries) // 40)
+    return [
+        {
+            "step": f"{int(entry['step']):,}",
+            "clean": number(entry, f"{watched}_clean"),
+            "perturbed": number(entry, f"{watched}_perturbed"),
+            "loss": number(entry, "loss"),
+            "kept": int(entry["step"]) == training.get("kept_step"),
+        }
+        for place, entry in enumerate(entries)
+        if place % step == 0 or int(entry["step"]) == training.get("kept_step") or entry is entries[-1]
+    ]

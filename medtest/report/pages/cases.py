@@ -1,0 +1,117 @@
+"""The report's cases: sample strips with the command that makes each again, and the largest losses."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from math import isnan
+from typing import Any
+
+from medtest.report.charts.heat import percent
+from medtest.report.pages.material import Material, sample_index, strips
+from medtest.report.pages.words import score_words
+from medtest.results.rates.images import VIOLATIONS
+
+WORST_IMAGES = 10
+"""How many images the report lists, those with most violations first."""
+
+_MAKES_THE_CASE = ("suite", "suite_dir", "data", "seed", "seeds", "relations", "prepare", "privacy")
+"""First parts of the keys that change an address or what is made at it."""
+
+
+def replay_command(material: Material, address: str) -> str:
+    """Return the command that makes one case again, with all that was typed of its seeds and relations."""
+    typed = shlex.split(material.command)
+    kept = [token for token in typed if token.lstrip("+~").split("=", 1)[0].split(".")[0] in _MAKES_THE_CASE]
+    if not any(token.startswith("suite=") for token in kept):
+        kept.insert(0, f"suite={material.wanted.suite}")
+    if material.wanted.needs_root and not any(token.startswith("data=") for token in kept):
+        kept.append("data=PATH")
+    return " ".join(["medtest replay", *map(shlex.quote, [*kept, address])])
+
+
+def cases(material: Material) -> dict[str, Any]:
+    """Return the sample strips and the worst cases as the report's template shows them."""
+    worst = [
+        {
+            "address": str(row["address"]),
+            "before": f"{row['source_score']:.3f}",
+            "after": f"{row['score_after']:.3f}",
+            "loss": percent(row["loss_percent"]),
+            "verdict": "violation" if row["violated"] else "held",
+        }
+        for row in material.tables.worst.to_dict("records")
+    ]
+    images = [
+        {
+            "image": f"{row['dataset']}/{row['seed_id']}",
+            "source": "–" if isnan(row["source_score"]) else f"{row['source_score']:.3f}",
+            "violations": f"{row['violations']} of {row['cases']}",
+            "by": ", ".join(
+                f"{str(name).removeprefix(VIOLATIONS)} {int(count)}"
+                for name, count in row.items()
+                if str(name).startswith(VIOLATIONS) and not isnan(count) and count > 0
+            ),
+            "loss": percent(row["worst_loss_percent"]),
+            "address": row["worst_address"],
+        }
+        for row in material.tables.images.head(WORST_IMAGES).to_dict("records")
+        if row["violations"]
+    ]
+    if material.wanted.images == "none":
+        words = "The suite's privacy settings keep images out of reports."
+        return {"strips": [], "worst": worst, "worst_images": images, "no_strips": words, "strip_words": ""}
+    found = strips(material.strips, sample_index(material.strips))
+    return {
+        "strips": [
+            {
+                **_strip_words(strip.facts, judged=not material.rejudged),
+                "command": replay_command(material, str(strip.facts.get("address", ""))),
+                "data": strip.data,
+                "width": strip.width,
+                "height": strip.height,
+            }
+            for strip in found
+        ],
+        "worst": worst,
+        "worst_images": images,
+        "no_strips": "No sample strips lie beside this report.",
+        "strip_words": material.wanted.task.strip_words,
+    }
+
+
+def _strip_words(facts: Mapping[str, Any], *, judged: bool) -> dict[str, Any]:
+    """Return a strip's words; its verdict is the suite's own oracle's, which another one's report does not repeat."""
+    before, after = facts.get("source_score"), facts.get("score")
+    said = _said(facts.get("words"))
+    if said:
+        return {
+            "kind": str(facts.get("kind", "")),
+            "relation": str(facts.get("relation", "")),
+            "severity": facts.get("severity", 0),
+            "address": str(facts.get("address", "")),
+            "words": f"{facts.get('item', '')}, {facts.get('verdict', '') if judged else ''}".rstrip(", "),
+            "said": said,
+            "alt": f"{facts.get('relation', '')}: source, follow-up, and the words beside them",
+        }
+    if isinstance(before, int | float) and isinstance(after, int | float):
+        name = str(facts.get("score_name", "score"))
+        words = f"{score_words(name.removeprefix('self_'))} {before:.3f} → {after:.3f}"
+        words += f", {facts.get('verdict', '')}" if judged else ""
+    else:
+        words = f"{facts.get('verdict', '')} {facts.get('reason', '')}"
+    return {
+        "kind": str(facts.get("kind", "")),
+        "relation": str(facts.get("relation", "")),
+        "severity": facts.get("severity", 0),
+        "address": str(facts.get("address", "")),
+        "words": words.strip(),
+        "said": [],
+        "alt": f"{facts.get('relation', '')}: source, follow-up, what was expected, answers before and after",
+    }
+
+
+def _said(words: Any) -> list[tuple[str, str]]:
+    """Return headings and texts of a strip's entry, as far as they are such."""
+    pairs = words if isinstance(words, list) else []
+    return [(str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, list) and len(pair) == 2]

@@ -1,0 +1,262 @@
+"""``comparison.html``: the page that sets the systems of one run side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import medtest
+from medtest.core.files.written import WrittenFiles
+from medtest.report.alpha_sigma.section import SeriesResult, sections_of, write_series
+from medtest.report.attacks.side_by_side import table_four, transfer, transfer_heats
+from medtest.report.charts import figures
+from medtest.report.charts.heat import EfrRows, interval, percent
+from medtest.report.pages import sections
+from medtest.report.pages.conclusions import conclusions, rests_on
+from medtest.report.pages.intervals import legend, short_words
+from medtest.report.pages.material import Material
+from medtest.report.pages.page import render
+from medtest.report.pages.words import (
+    cluster_word,
+    criterion_keys,
+    criterion_words,
+    model_words,
+    phantom_words,
+    score_words,
+)
+from medtest.results.rates import efr
+from medtest.results.rates.differences import LEVEL, difference_table
+from medtest.results.records.common_cases import Common, common_cases
+from medtest.results.records.records_io import Records
+from medtest.results.tables import tables_of
+from medtest.runner.folder import OUTPUTS, output_problems, writing_text
+from medtest.runner.records.spreadsheets import frame_for_csv
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REPORT = "report.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """What sets the systems of a suite side by side.
+
+    Attributes:
+        page: The page; None for a single system that is no algorithm of a series.
+        series: Curves over scales.
+        tables: ``comparison.csv`` with the paired differences, ``comparison_left_out.csv`` where cases were left out,
+            ``comparison_transfer.csv`` where follow-ups were crafted.
+    """
+
+    page: Path | None = None
+    series: tuple[SeriesResult, ...] = ()
+    tables: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Group:
+    """Systems that may share a table (all simulated, or none) on the cases that all of them finished.
+
+    Attributes:
+        materials: One for each system, with tables of the common cases.
+        own: The same with each system's own tables.
+        common: What they have in common; None of a single system.
+        differences: Paired differences of every two of them.
+    """
+
+    materials: tuple[Material, ...]
+    own: tuple[Material, ...]
+    common: Common | None
+    differences: pd.DataFrame | None
+
+
+def write_comparison(materials: Sequence[Material], targets: Sequence[Path], home: Path, view: str = "") -> Compared:
+    """Write ``outputs/<suite>/comparison.html`` with its tables and, for series, the files of ``alpha_sigma/``.
+
+    Args:
+        materials: One for each system.
+        targets: Where each system's report lies.
+        home: Folder that holds ``outputs/``.
+        view: Digest of the view, "" for the folders' own.
+
+    Raises:
+        OutputProblem: A file cannot be written.
+    """
+    if not materials:
+        return Compared()
+    wanted = materials[0].wanted
+    if len(materials) < 2 and not wanted.series:
+        return Compared()
+    records = [material.records() for material in materials]
+    series = _series(materials, records, home, view) if wanted.series else []
+    if len(materials) < 2 and not series:
+        return Compared()
+    folder = home / OUTPUTS / wanted.suite
+    stem = f"comparison-{view}" if view else "comparison"
+    links = {
+        material.system: quote(Path(os.path.relpath(target / REPORT, folder)).as_posix(), safe="/")
+        for material, target in zip(materials, targets, strict=True)
+    }
+    groups = grouped(materials, records)
+    page = folder / f"{stem}.html"
+    with writing_text(page) as file:
+        file.write(comparison_html(groups, links, sections_of(series)))
+    return Compared(page=page, series=tuple(series), tables=_write_tables(groups, folder, stem))
+
+
+def grouped(materials: Sequence[Material], records: Sequence[Records]) -> list[Group]:
+    """Return the systems that may share a table, on the cases that all of them finished.
+
+    Args:
+        materials: One for each system.
+        records: Their records, with hashes.
+    """
+    found = []
+    for simulated in (False, True):
+        chosen = [number for number, one in enumerate(materials) if one.simulated == simulated]
+        if chosen:
+            found.append(_group([materials[number] for number in chosen], [records[number] for number in chosen]))
+    return found
+
+
+def _group(materials: Sequence[Material], records: Sequence[Records]) -> Group:
+    own = tuple(materials)
+    if len(own) < 2:
+        return Group(materials=own, own=own, common=None, differences=None)
+    common = common_cases(records)
+    wanted = own[0].wanted
+    shown = own
+    if not common.whole and common.cases:
+        shown = tuple(
+            replace(one, tables=tables_of(kept, replace(one.wanted, exclude=None)))
+            for one, kept in zip(own, common.records, strict=True)
+        )
+    names = [one.system for one in own]
+    order = list(wanted.relations)
+    differences = difference_table(dict(zip(names, common.records, strict=True)), wanted.primary, order, wanted.task)
+    return Group(materials=shown, own=own, common=common, differences=differences)
+
+
+def _series(materials: Sequence[Material], records: Sequence[Records], home: Path, view: str) -> list[SeriesResult]:
+    """Write the curves of all systems over the source cases that all of them finished."""
+    kept = common_cases(records).records if len(records) > 1 else records
+    names = [material.system for material in materials]
+    drawn = "" if materials[0].asked is None else view  # another oracle's view of all cases has the same pictures
+    return write_series(materials[0].wanted, dict(zip(names, kept, strict=True)), home, view, drawn=drawn)
+
+
+def _write_tables(groups: Sequence[Group], folder: Path, stem: str) -> tuple[Path, ...]:
+    """Write paired differences, what was left out, and what attacks on each did to all; stale tables are removed."""
+    import pandas as pd
+
+    made = {
+        f"{stem}.csv": [group.differences for group in groups if group.differences is not None],
+        f"{stem}_left_out.csv": [
+            one.table.assign(system=material.system)[["system", *one.table.columns]]
+            for group in groups
+            if group.common is not None
+            for material, one in zip(group.own, group.common.left_out, strict=True)
+            if one.cases
+        ],
+        f"{stem}_transfer.csv": [one for group in groups if not (one := transfer(group.own)).empty],
+    }
+    files = {
+        name: frame_for_csv(pd.concat(frames, ignore_index=True)).to_csv(index=False, lineterminator="\n").encode()
+        for name, frames in made.items()
+        if frames
+    }
+    with output_problems(folder / f"{stem}.csv"):
+        return tuple(WrittenFiles(folder).write(files, remove=made))
+
+
+def comparison_html(groups: Sequence[Group], links: Mapping[str, str], series: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the page that sets several systems of one run side by side.
+
+    Args:
+        groups: What :func:`grouped` gave.
+        links: Address of each system's report by its name, relative to the page.
+        series: What :func:`medtest.report.alpha_sigma.section.sections_of` gave, for suites of series.
+    """
+    first = groups[0].own[0]
+    return render(
+        "comparison.html.j2",
+        {
+            "suite": first.wanted.suite,
+            "version": first.wanted.version,
+            "description": first.wanted.description,
+            "phantom": phantom_words(first),
+            "criterion_words": criterion_words(first),
+            "mean_name": _mean_name(sections.curve_score(first)),
+            "count": sum(len(group.own) for group in groups),
+            "level": f"{LEVEL:g}",
+            "groups": [_shown(group, links) for group in groups],
+            "series": series,
+            "medtest": medtest.__version__,
+        },
+    )
+
+
+def _mean_name(score: str) -> str:
+    """Return what the mean of a score over source cases is called."""
+    return "accuracy" if score == "agreement" else f"mean {score_words(score)}"
+
+
+def _shown(group: Group, links: Mapping[str, str]) -> dict[str, Any]:
+    materials, task = group.materials, group.own[0].wanted.task
+    rates = [EfrRows(material.tables.efr) for material in materials]
+    primary = criterion_keys(materials[0])
+    clusters = cluster_word(materials[0])
+    rests = None if group.common is None else rests_on([one.system for one in group.own], group.common)
+    side_by_side = rests is None or not rests["none"]
+    lines = [
+        _system_line(material, own, rate, links[own.system])
+        for material, own, rate in zip(materials, group.own, rates, strict=True)
+    ]
+    return {
+        "simulated": materials[0].simulated,
+        "rests": rests,
+        "conclusions": [] if group.differences is None else conclusions(group.differences, clusters, task.measures),
+        "systems": lines,
+        "side_by_side": side_by_side,
+        "intervals": legend((line["method"] for line in lines), clusters),
+        "heats": [
+            *sections.comparison_heats(materials, rates, primary, clusters),
+            *transfer_heats(group.own),
+            *task.side_by_side([(material.system, material.tables.own) for material in materials]),
+        ]
+        if side_by_side
+        else [],
+        "table_four": table_four(group.own),
+        "curves": sections.comparison_curves(materials) if side_by_side else [],
+        "curve_legend": [
+            (material.system, figures.SERIES[number % len(figures.SERIES)]) for number, material in enumerate(materials)
+        ],
+    }
+
+
+def _system_line(material: Material, own: Material, rates: EfrRows, link: str) -> dict[str, Any]:
+    row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
+    results = own.tables.gates
+    held = sum(result.held for result in results)
+    return {
+        "name": material.system,
+        "model": model_words(material, digits=12),
+        "trained_on": ", ".join(material.wanted.trained_on),
+        "partial": f"partial: {material.partial}" if material.partial else "",
+        "efr": percent(row["efr_percent"]) if row is not None else "none",
+        "range": interval(row) if row is not None else "",
+        "method": str(row["ci_method"]) if row is not None else "",
+        "method_words": short_words(str(row["ci_method"])) if row is not None else "",
+        "counts": f"{row['violations']:,} of {row['cases']:,}" if row is not None else "",
+        "errors": f"{row['errors']:,}" if row is not None else "",
+        "skipped": f"{row['skipped']:,}" if row is not None else "",
+        "source_failed": f"{row['source_failed']:,}" if row is not None else "",
+        "mean": sections.mean_on_sources(material),
+        "gates": f"{held} of {len(results)} held" if results else "none set",
+        "link": link,
+    }

@@ -1,0 +1,208 @@
+"""What a comparison of systems may conclude, in words: which cases it rests on, and who is better on what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from medtest.report.charts.heat import percent
+from medtest.report.pages.intervals import MARKS, legend
+from medtest.report.pages.words import counted, question_words
+from medtest.results.rates.differences import ITEM, RELATION, VIOLATIONS
+from medtest.results.rates.efr import OVERALL
+from medtest.results.records.common_cases import Common, LeftOut
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NAMED = 6
+_TITLES = {
+    (VIOLATIONS, RELATION): ("Violations by relation", "all relations"),
+    (VIOLATIONS, ITEM): ("Violations by question", "all questions"),
+}
+
+
+def rests_on(systems: Sequence[str], common: Common) -> dict[str, Any]:
+    """Return which cases systems are compared on, and what was left out.
+
+    Args:
+        systems: Their names.
+        common: What they have in common.
+    """
+    if common.whole:
+        words = f"{_all(systems).capitalize()} finished the same {_cases(common.cases)}, on the same follow-ups."
+        return {"words": words, "left_out": [], "none": False, "partial": False}
+    finished = _listed([f"{name} {number:,}" for name, number in zip(systems, common.finished, strict=True)])
+    if not common.cases:
+        unlike = (
+            f" {_cases(common.unlike).capitalize()} of the same address have other images." if common.unlike else ""
+        )
+        words = f"No case was finished by all of these systems on the same image ({finished}): nothing is compared."
+        return {"words": words + unlike, "left_out": [], "none": True, "partial": True}
+    words = (
+        f"Compared on the {_cases(common.cases)} that {_all(systems)} finished on the same follow-ups. "
+        f"Finished in all: {finished}. Every figure on this page is of the common cases; each system's own report "
+        "has all of its."
+    )
+    left = [f"{name}: {_left(one)}" for name, one in zip(systems, common.left_out, strict=True) if one.cases]
+    return {"words": words + _unlike(common), "left_out": left, "none": False, "partial": True}
+
+
+def _all(systems: Sequence[str]) -> str:
+    return "both systems" if len(systems) == 2 else f"all {len(systems)} systems"
+
+
+def _unlike(common: Common) -> str:
+    if not common.unlike:
+        return ""
+    return f" {_cases(common.unlike)} of the same address have other images or questions and are no common cases."
+
+
+def _left(one: LeftOut) -> str:
+    parts = []
+    if one.seeds:
+        parts.append(f"all of {counted(len(one.seeds), 'source case')} ({_named(one.seeds)})")
+    if one.relations:
+        parts.append(f"all of {counted(len(one.relations), 'relation')} ({_named(one.relations)})")
+    where = f": {', '.join(parts)}" if parts else ", single cases of many"
+    return f"{_cases(one.cases)} left out{where}"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _cases(number: int) -> str:
+    return counted(number, "case")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def conclusions(table: pd.DataFrame, clusters: str, measures: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
+    """Return what the page shows of every measure: pairs, sentences, and the rows behind them.
+
+    Args:
+        table: What :func:`medtest.results.rates.differences.difference_table` gave.
+        clusters: What intervals resample, in words.
+        measures: Further measures, as :attr:`medtest.core.tasks.base.Task.measures` names them.
+    """
+    titles = _TITLES | {(name, RELATION): words for name, words in measures.items()}
+    rows: Sequence[Mapping[Any, Any]] = table.to_dict("records")
+    found = []
+    for key, (title, all_words) in titles.items():
+        mine = [row for row in rows if (row["measure"], row["by"]) == key]
+        if not mine:
+            continue
+        pairs = list(dict.fromkeys((row["first"], row["second"]) for row in mine))
+        methods = list(dict.fromkeys(row["ci_method"] for row in mine if row["ci_method"]))
+        found.append(
+            {
+                "title": title,
+                "pairs": [
+                    _pair(pair, [row for row in mine if (row["first"], row["second"]) == pair], key, all_words, methods)
+                    for pair in pairs
+                ],
+                "intervals": legend(methods, clusters),
+                "tests": sum(row["name"] != OVERALL for row in mine),
+                "single": len(pairs) == 1,
+            }
+        )
+    return found
+
+
+def _pair(
+    pair: tuple[str, str],
+    rows: Sequence[Mapping[Any, Any]],
+    key: tuple[str, str],
+    all_words: str,
+    methods: Sequence[str],
+) -> dict[str, Any]:
+    parts = [row for row in rows if row["name"] != OVERALL]
+    overall = next((row for row in rows if row["name"] == OVERALL), None)
+    shown = [_row(row, all_words, methods, item=key[1] == ITEM) for row in rows]
+    return {
+        "first": pair[0],
+        "second": pair[1],
+        "verdict": "" if overall is None else _verdict(overall, all_words),
+        "on": _on(pair, parts, item=key[1] == ITEM),
+        "rows": shown,
+    }
+
+
+def _verdict(row: Mapping[Any, Any], all_words: str) -> str:
+    """Return the sentence over all relations."""
+    first, second = str(row["first"]), str(row["second"])
+    rates = f"{percent(row['first_percent'])} against {percent(row['second_percent'])} of {_cases(int(row['cases']))}"
+    what = f"a difference of {_points(abs(row['difference']))}{_interval_of(row)}; {_p(row)}"
+    if not row["better"]:
+        return f"Over {all_words} no difference between {first} and {second} is shown: {rates}, {what}."
+    other = second if row["better"] == first else first
+    return f"Over {all_words} {row['better']} is better than {other}: {first} has {rates} for {second}, {what}."
+
+
+def _interval_of(row: Mapping[Any, Any]) -> str:
+    if row["ci_low"] != row["ci_low"]:
+        return ""
+    low, high = sorted((float(row["ci_low"]), float(row["ci_high"])))
+    if row["difference"] < 0:
+        low, high = -high, -low
+    return f" (95 % interval {points_words(low)} to {points_words(high)})"
+
+
+def _on(pair: tuple[str, str], rows: Sequence[Mapping[Any, Any]], *, item: bool) -> list[str]:
+    """Return who is better on what, a sentence each."""
+    said = []
+    for name in pair:
+        better = [_name(row, item=item) for row in rows if row["better"] == name]
+        if better:
+            said.append(f"{name} is better on {_listed(better)}.")
+    same = [_name(row, item=item) for row in rows if not row["better"]]
+    if same and said:
+        said.append(f"No difference shown on {_listed(same)}.")
+    elif same:
+        what = "question" if item else "relation"
+        said.append(f"No difference shown on any single {what}.")
+    return said
+
+
+def _row(row: Mapping[Any, Any], all_words: str, methods: Sequence[str], *, item: bool) -> dict[str, Any]:
+    known = row["ci_low"] == row["ci_low"]
+    mark = MARKS.get(str(row["ci_method"]), "") if known and len(methods) > 1 else ""
+    return {
+        "name": all_words if row["name"] == OVERALL else _name(row, item=item),
+        "sum": row["name"] == OVERALL,
+        "first": percent(row["first_percent"]),
+        "second": percent(row["second_percent"]),
+        "difference": points_words(row["difference"]),
+        "interval": f"{points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if known else "\N{EN DASH}",
+        "mark": mark,
+        "cases": f"{int(row['cases']):,}",
+        "only": f"{int(row['only_first']):,} | {int(row['only_second']):,}",
+        "p": f"{row['p_holm']:.2g}" if row["p_holm"] >= 1e-4 else "< 0.0001",
+        "better": f"{row['better']} is better" if row["better"] else "no difference shown",
+        "shown": bool(row["better"]),
+    }
+
+
+def _name(row: Mapping[Any, Any], *, item: bool) -> str:
+    return question_words(str(row["name"])) if item else str(row["name"]).replace("_", " ")
+
+
+def _points(value: float) -> str:
+    return f"{value:.1f} points"
+
+
+def points_words(value: float) -> str:
+    """Return a difference with its sign and one decimal, a dash where there is none."""
+    if value != value:
+        return "\N{EN DASH}"
+    shown = round(float(value), 1)
+    return f"{shown:+.1f}".replace("-", "\N{MINUS SIGN}") if shown else "0.0"
+
+
+def _p(row: Mapping[Any, Any]) -> str:
+    value = float(row["p_holm"])
+    return f"p = {value:.2g}" if value >= 1e-4 else "p < 0.0001"

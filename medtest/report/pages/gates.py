@@ -1,0 +1,69 @@
+"""The report's gates: what became of them now, and the evidence of earlier evaluations of the same folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from medtest.report.pages.material import Material
+from medtest.results.gating import gate_log
+from medtest.results.gating.gates import describe
+from medtest.suite.model import PairedGate
+
+_MOST_SENTENCES = 3
+
+
+def gates(material: Material) -> dict[str, Any]:
+    """Return the gates of a system as the report's template shows them.
+
+    Where the call set none, the banner is that of the last evaluation of the same view: a report that failed does not
+    become one without gates. ``gates_judged`` says whether those held, None where none was ever judged.
+    """
+    results = material.tables.gates
+    kept = gate_log.last_of_each(gate_log.read(material.folder))
+    shown = [entry for entry in kept if not material.view or entry.get("view") == material.view]
+    earlier = [entry for entry in shown if entry.get("view") != material.view or not gate_log.is_set(entry, results)]
+    last = next((entry for entry in earlier if entry.get("view") == material.view), None)
+    lost = [result for result in results if not result.held]
+    told = [result.sentence for result in lost or results]
+    return {
+        "gates": [
+            {
+                "words": describe(result.gate),
+                "held": result.held,
+                "standing": result.standing,
+                "conditions": result.conditions if isinstance(result.gate, PairedGate) else (),
+                "percent": ""
+                if result.percent is None
+                else f"{result.percent:.2f} {'points' if isinstance(result.gate, PairedGate) else '%'}",
+                "cases": f"{result.cases:,}",
+                "reason": result.reason,
+            }
+            for result in results
+        ],
+        "gates_held": not lost,
+        "gates_line": _line(told),
+        "gates_before": [_evaluation(entry) for entry in earlier],
+        "gates_last": None if results or last is None else _evaluation(last),
+        "gates_judged": not lost if results else None if last is None else last["result"] == gate_log.HELD,
+    }
+
+
+def _line(sentences: list[str]) -> str:
+    more = len(sentences) - _MOST_SENTENCES
+    said = " ".join(f"{sentence}." for sentence in sentences[:_MOST_SENTENCES])
+    return f"{said} And {more} more, below." if more > 0 else said
+
+
+def _evaluation(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an earlier evaluation in words; what is missing in a line of another version is left out."""
+    became = [gate for gate in entry["gates"] if not gate.get("held")] or list(entry["gates"])
+    shown, view = str(entry.get("shown") or ""), str(entry.get("view") or "")
+    return {
+        "held": entry["result"] == gate_log.HELD,
+        "time": str(entry.get("time", "")),
+        "version": str(entry.get("suite_version", "")),
+        "of": ", ".join(part for part in (shown or "all cases", f"view {view[:12]}" if view else "") if part),
+        "line": _line([str(gate.get("said", "")) for gate in became]),
+        "command": str(entry.get("command", "")),
+    }

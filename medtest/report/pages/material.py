@@ -1,0 +1,177 @@
+"""What one system's report is made of: tables, the run's own account, sample strips."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from medtest.core.files import read_object
+from medtest.core.records import is_simulated
+from medtest.results.records.judged import compared_records
+from medtest.results.records.records_io import Records
+from medtest.results.records.wanted import RUN_FILE, Wanted
+from medtest.results.tables import Tables
+from medtest.runner.folder import view_folder
+from medtest.runner.records.case_set import CaseSet
+
+SAMPLES = "samples"
+INSIDE = "inside"
+"""Folder, in a run's own, of what ``medtest inspect`` saw."""
+INDEX = "index.json"
+_MAX_BYTES = 20_000_000
+_MAX_PIXELS = 40_000_000
+_WIDTH = 1500
+_QUALITY = 80
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleStrip:
+    """A sample strip as the report shows it.
+
+    Attributes:
+        facts: Its entry in ``samples/index.json``.
+        data: JPEG as a ``data:`` address.
+        width: Pixels.
+        height: Pixels.
+    """
+
+    facts: Mapping[str, Any]
+    data: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """Everything a report shows of one system.
+
+    Attributes:
+        folder: Where its results lie.
+        wanted: What the suite wants shown.
+        tables: The tables.
+        run: ``run.json``.
+        notices: Lines for the reader.
+        command: The command line as typed.
+        view: Digest of the view, "" for the folder's own tables and report.
+        rejudged: Whether an oracle judged the records that is not the suite's own, or a judge read answers.
+        asked: The cases that tables and report cover; None for all that the folder holds.
+        read: Reads the records that the tables were made of once more, for a comparison; None reads the folder's.
+    """
+
+    folder: Path
+    wanted: Wanted
+    tables: Tables
+    run: Mapping[str, Any] = field(default_factory=dict)
+    notices: Sequence[str] = ()
+    command: str = ""
+    view: str = ""
+    read: Callable[[], Records] | None = None
+    rejudged: bool = False
+    asked: CaseSet | None = None
+
+    @property
+    def system(self) -> str:
+        """The system's name in records."""
+        return str(self.run.get("system") or self.tables.system)
+
+    def records(self) -> Records:
+        """Return the records that the tables were made of, with images' hashes.
+
+        Raises:
+            OutputProblem: The folder holds no readable records.
+        """
+        return compared_records(self.folder, self.wanted) if self.read is None else self.read()
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the system simulates a product."""
+        return is_simulated(self.system)
+
+    @property
+    def target(self) -> Path:
+        """Where tables and report lie, and pictures that are drawn for them."""
+        return view_folder(self.folder, self.view)
+
+    @property
+    def strips(self) -> Path:
+        """The folder whose ``samples/`` hold the strips; another oracle's view of all cases shows the folder's own."""
+        return self.folder if self.asked is None else self.target
+
+    @property
+    def coverage(self) -> str:
+        """How much of the suite is shown, as ``3 of 30 images``; "" for all of it, or where the run does not tell."""
+        seeds, images = int(self.run.get("seeds") or 0), self.tables.counts.images
+        return f"{images:,} of {seeds:,} {self.wanted.task.seeds}" if seeds and self.partial_cases else ""
+
+    @property
+    def partial_cases(self) -> str:
+        """How many cases of the suite are shown, as ``63 of 630 cases``; "" for all of them."""
+        finished, planned = int(self.run.get("cases_finished") or 0), int(self.run.get("cases_planned") or 0)
+        return f"{finished:,} of {planned:,} cases" if finished < planned else ""
+
+    @property
+    def partial(self) -> str:
+        """How much of the suite is shown and why, as one sentence; "" for all of it."""
+        cases, images = self.partial_cases, self.coverage
+        if not cases:
+            return ""
+        covered = f"{images}: " if images else ""
+        if self.asked is None:
+            return f"{covered}{cases} of the suite are finished."
+        asked, there = self.asked.count, int(self.run.get("cases_finished") or 0)
+        missing = f"; {asked - there:,} more were asked for and are not finished" if there < asked else ""
+        return f"{covered}{cases} of the suite, those that were asked for{missing}."
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """Return ``run.json``, or an empty dict where there is none that can be read."""
+    return read_object(folder / RUN_FILE)
+
+
+def sample_index(folder: Path, name: str = INDEX, below: str = SAMPLES) -> list[dict[str, Any]]:
+    """Return the entries of an index in ``samples/``, or another folder below, whose picture lies beside it."""
+    try:
+        content = json.loads((folder / below / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    entries = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
+    return [entry for entry in entries if picture_of(folder, entry, below) is not None]
+
+
+def picture_of(folder: Path, entry: Mapping[str, Any], below: str = SAMPLES) -> Path | None:
+    """Return the picture of an entry: a plain file inside ``samples/`` (``below``) of a bounded size, or None."""
+    name = str(entry.get("file", ""))
+    path = folder / below / name
+    if not name or Path(name).name != name or path.is_symlink() or not path.is_file():
+        return None
+    return path if path.stat().st_size <= _MAX_BYTES else None
+
+
+def strips(folder: Path, entries: Sequence[Mapping[str, Any]], below: str = SAMPLES) -> list[SampleStrip]:
+    """Return the pictures of entries as JPEG inside the page; what cannot be decoded is left out."""
+    from PIL import Image, UnidentifiedImageError
+
+    found: list[SampleStrip] = []
+    for entry in entries:
+        path = picture_of(folder, entry, below)
+        if path is None:
+            continue
+        try:
+            with Image.open(path) as picture:
+                if picture.width * picture.height > _MAX_PIXELS:
+                    continue
+                shown = picture.convert("RGB")
+        except (OSError, UnidentifiedImageError, Image.DecompressionBombError):
+            continue
+        if shown.width > _WIDTH:
+            shown = shown.resize((_WIDTH, round(shown.height * _WIDTH / shown.width)), Image.Resampling.LANCZOS)
+        buffer = io.BytesIO()
+        shown.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
+        data = "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+        found.append(SampleStrip(facts=entry, data=data, width=shown.width, height=shown.height))
+    return found

@@ -1,0 +1,343 @@
+"""``report.html``: one file, no network, every text escaped, made from tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import medtest
+from medtest.core.cases import UNCHANGED
+from medtest.core.oracles.criteria import NO_THRESHOLD, criterion_name
+from medtest.report.attacks.section import attacks
+from medtest.report.charts.heat import EfrRows, beside, heat, interval, percent
+from medtest.report.inside.section import inside
+from medtest.report.pages import sections
+from medtest.report.pages.cases import cases
+from medtest.report.pages.first_page import first_page
+from medtest.report.pages.gates import gates
+from medtest.report.pages.intervals import short_words
+from medtest.report.pages.material import Material
+from medtest.report.pages.paper import paper
+from medtest.report.pages.words import (
+    cluster_word,
+    criterion_keys,
+    criterion_words,
+    expected_words,
+    limit_words,
+    model_words,
+    phantom_words,
+    simulated_words,
+    view_words,
+    violations_of,
+)
+from medtest.results.gating import gate_log
+from medtest.results.rates import efr, pivot
+from medtest.results.records.wanted import Wanted
+from medtest.results.series.series_records import MEASURED
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_AGAINST = {
+    "truth": "Every score and threshold, against the {expected}",
+    "source": "Every score and threshold, against the system's own answer to the source image",
+    "input": "Every score and threshold, against the image that the system was given",
+}
+TEMPLATES = Path(__file__).parent / "templates"
+_RATES = (("matrix", "Rates"), ("errors", "Not judged"))
+_SHARED = {
+    "attacks": ("attacks", "Attacks"),
+    "curves": ("severity", "Severity"),
+    "factor_panels": ("factors", "Factors"),
+    "alpha_sigma": ("alpha-sigma", "(α,σ)"),
+    "": ("cases", "Cases"),
+    "inside": ("inside", "Inside the network"),
+    "paper": ("paper", "The study's tables"),
+    "published": ("published", "Published figures"),
+}
+"""Sections of every task, by what of the page they show; they are left out where that is empty."""
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import ChoiceLoader, Environment, FileSystemLoader, FunctionLoader, StrictUndefined
+
+    of_tasks = FunctionLoader(lambda path: Path(path).read_text(encoding="utf-8"))
+    loader = ChoiceLoader([FileSystemLoader(TEMPLATES), of_tasks])
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+
+
+def render(template: str, page: Mapping[str, Any]) -> str:
+    """Return a page; everything in ``page`` is escaped but what is :class:`markupsafe.Markup`."""
+    from markupsafe import Markup
+
+    style = Markup((TEMPLATES / "style.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
+    return _environment().get_template(template).render(p=page, style=style)
+
+
+def report_html(material: Material) -> str:
+    """Return the report of one system.
+
+    Args:
+        material: What it is made of.
+    """
+    return render("report.html.j2", report_page(material))
+
+
+def report_page(material: Material) -> dict[str, Any]:
+    """Return what the report's template shows."""
+    tables, wanted = material.tables, material.wanted
+    rates = EfrRows(tables.efr)
+    primary = criterion_keys(material)
+    row = rates.get(relation=efr.OVERALL, **primary)
+    own = tables.own.page(material)
+    further = [*own.sections, *tables.installed.sections]
+    page: dict[str, Any] = {
+        "system": material.system,
+        "suite": wanted.suite,
+        "version": wanted.version,
+        "description": wanted.description,
+        "phantom": phantom_words(material),
+        "simulated": simulated_words(material),
+        "partial": material.partial,
+        "excluded": "" if tables.excluded is None else tables.excluded.words,
+        "view": view_words(material),
+        "asked": material.asked is not None,
+        "series": wanted.series,
+        "trained_on": any(pivot.marked(name, wanted.trained_on) != name for name in rates.datasets),
+        "criterion_words": criterion_words(material),
+        "facts": _facts(material, rates),
+        "cards": _cards(material, row, rates),
+        "heats": _heats(material, rates, brief=bool(own.first)),
+        "not_judged": _not_judged(row),
+        "too_many_errors": _too_many_errors(material),
+        "reasons": tables.counts.reasons,
+        "warnings": tables.warnings,
+        "notices": [*tables.notices, *material.notices, *filter(None, [gate_log.lost(material.folder)])],
+        "command": material.command,
+        "origin": _origin(material),
+        "medtest": medtest.__version__,
+        **gates(material),
+        **attacks(material),
+        **sections.severity(material, rates),
+        **sections.factors(material),
+        **sections.robustness(material),
+        **sections.strata(material),
+        **paper(material),
+        **sections.published(material, rates),
+        **cases(material),
+        "inside": inside(material),
+        "own": own.values,
+        "own_template": "" if own.template is None else str(own.template),
+        "own_sections": further,
+        "brief": bool(own.first),
+        "brief_words": material.wanted.task.rate_words,
+        "case_input": material.wanted.task.case_input,
+        "rate_words": own.rate_words,
+    }
+    page["first_page"] = first_page(page, next((card for card in page["cards"] if card.get("weakest")), None))
+    named = [*own.after, *((one.name, one.title) for one in further)]
+    shared = [section for shown, section in _SHARED.items() if not shown or page[shown]]
+    page["sections"] = [
+        ("tested", "What was tested"),
+        *own.first,
+        *_RATES,
+        *named,
+        *shared,
+        ("again", "Do it again"),
+    ]
+    return page
+
+
+def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
+    wanted, counts, run = material.wanted, material.tables.counts, material.run
+    asked = material.tables.own.sources(material.tables.seeds, wanted.trained_on)
+    seeds = ", ".join(f"{pivot.marked(name, wanted.trained_on)} {count:,}" for name, count in counts.seeds.items())
+    relations = ", ".join(name for name in rates.plain_relations if name != UNCHANGED)
+    levels = ", ".join(level for level in rates.severities if level != "0")
+    versions: Mapping[str, Any] = run.get("versions") or {}
+    facts = [
+        ("System", material.system + (f" - {run['notice']}" if run.get("notice") else "")),
+        ("Model", model_words(material)),
+        ("Suite", f"{wanted.suite} {wanted.version}"),
+        ("Trained on", ", ".join(wanted.trained_on)),
+        ("Source cases", asked or f"{seeds} ({sum(counts.seeds.values()):,})"),
+        ("Relations", relations),
+        ("Severities", levels or _without_levels(material)[0]),
+        ("Follow-ups", _follow_ups(material, rates)),
+        ("Of the suite", ", ".join(part for part in (material.coverage, material.partial_cases) if part)),
+        ("Finished", str(run.get("finished_at", ""))),
+        ("Device", str(run.get("device", ""))),
+        ("medtest", str(versions.get("medtest", medtest.__version__))),
+    ]
+    if run.get("reused_from"):
+        facts.append(
+            ("Reused", f"{int(run.get('cases_reused', 0)):,} cases of earlier runs, last {run['reused_from']}")
+        )
+    return [(name, value) for name, value in facts if value]
+
+
+def _follow_ups(material: Material, rates: EfrRows) -> str:
+    """Return how many cases were executed, those of the image left as it is apart: they are in no pooled rate."""
+    executed = sum(material.tables.counts.verdicts.values())
+    floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
+    again = 0 if floor is None else int(floor["generated"])
+    return f"{executed - again:,} executed" + (
+        f", and {again:,} of the {material.wanted.task.case_input} left as it is" if again else ""
+    )
+
+
+def _without_levels(material: Material) -> tuple[str, str]:
+    """Return what relations without levels do, as a sentence's part and as a column's head."""
+    groups = set(material.tables.efr["group"].astype(str))
+    if MEASURED in groups:
+        return "none: the property is measured on each seed", "as measured"
+    if material.wanted.task.prompts:
+        return "none: a change of words has no degrees", "as drawn"
+    return "drawn from the published ranges", "published ranges"
+
+
+def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) -> list[Mapping[str, Any]]:
+    primary = material.wanted.primary
+    cards: list[Mapping[str, Any]] = []
+    if row is None:
+        cards.append({"name": "EFR overall", "value": "none", "lines": ["no case could be judged"]})
+    else:
+        cards.append(
+            {
+                "name": f"EFR overall, {criterion_name(primary.score, primary.threshold)}",
+                "value": percent(row["efr_percent"]) or "none",
+                "lines": [
+                    f"95 % interval {interval(row)} % ({short_words(row['ci_method'])})",
+                    violations_of(row),
+                    beside(row),
+                ],
+            }
+        )
+    weakest = _weakest(material, rates)
+    if weakest is not None:
+        cards.append(weakest)
+    if material.tables.own.mean_card:
+        cards += sections.mean_cards(material)
+    cards += material.tables.own.cards()
+    floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
+    if floor is not None and int(floor["cases"]):
+        cards.append(
+            {
+                "name": f"Floor: {material.wanted.task.case_input} unchanged",
+                "value": percent(floor["efr_percent"]),
+                "lines": [violations_of(floor)],
+            }
+        )
+    return cards
+
+
+def _weakest(material: Material, rates: EfrRows) -> dict[str, Any] | None:
+    worst = rates.weakest(criterion_keys(material))
+    if worst is None:
+        return None
+    name, row = worst
+    return {
+        "weakest": name,
+        "name": f"Weakest against {name.replace('_', ' ')}",
+        "value": percent(row["efr_percent"]),
+        "lines": [
+            f"95 % interval {interval(row)} % ({short_words(row['ci_method'])})",
+            violations_of(row),
+        ],
+    }
+
+
+def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str, Any]]:
+    primary = criterion_keys(material)
+    wanted, warn = material.wanted, material.tables.attacks.warn
+    levels = [(f"severity {level}", {**primary, "severity": level}) for level in rates.severities if level != "0"]
+    if not levels:
+        name = _without_levels(material)[1]
+        levels = [(name, {**primary, "severity": "0"})] if "0" in rates.severities else []
+    across = [*levels, ("all", primary)]
+    if len(levels) == 1 and _same(rates, levels[0][1], primary):
+        across = [(levels[0][0], primary)]
+    found = [
+        heat(
+            rates,
+            title=f"{limit_words(primary['score'], primary['threshold'])}, against {primary['against']}"
+            + (", all data sets" if len(rates.datasets) > 2 else ""),
+            columns=across,
+            side=primary,
+            clusters=cluster_word(material),
+            warn=warn,
+        )
+    ]
+    if len(rates.datasets) > 2:
+        columns = [
+            (pivot.marked(name, wanted.trained_on) if name != efr.ALL else "all", {**primary, "dataset": name})
+            for name in rates.datasets
+        ]
+        found.append(
+            heat(
+                rates, title="By data set, all severities", columns=columns, clusters=cluster_word(material), warn=warn
+            )
+        )
+    for against in wanted.criteria.against:
+        columns = [
+            (criterion_name(score, threshold), {"score": score, "threshold": threshold, "against": against})
+            for score, threshold in _columns_of(wanted)
+            if rates.get(relation=efr.OVERALL, score=score, threshold=threshold, against=against) is not None
+            and not (brief and (score, against) == (primary["score"], primary["against"]))  # shown already
+        ]
+        if columns:
+            title = _AGAINST[against].format(expected=expected_words(material))
+            if brief and against == primary["against"]:
+                title = title.replace("Every score and threshold", "Further criteria")
+            found.append(heat(rates, title=title, columns=columns, clusters=cluster_word(material), warn=warn))
+    return found
+
+
+def _same(rates: EfrRows, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two columns count the same cases of every relation; ``unchanged`` has no severity."""
+    names = [*(name for name in rates.plain_relations if name != UNCHANGED), efr.OVERALL]
+    pairs = [(rates.get(relation=name, **one), rates.get(relation=name, **other)) for name in names]
+    counted = ("generated", "cases", "violations")
+    return all(a is not None and b is not None and all(a[n] == b[n] for n in counted) for a, b in pairs)
+
+
+def _columns_of(wanted: Wanted) -> list[tuple[str, float]]:
+    """Return the shown scores threshold by threshold, those without a threshold once and first."""
+    shown = wanted.criteria
+    free = [(score, 0.0) for score in shown.scores if score in NO_THRESHOLD]
+    rest = [score for score in shown.scores if score not in NO_THRESHOLD]
+    return [*free, *((score, threshold) for threshold in shown.thresholds for score in rest)]
+
+
+def _not_judged(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return "No case could be judged under the primary criterion."
+    left = int(row["errors"]) + int(row["skipped"]) + int(row["source_failed"])
+    if not left:
+        return f"Every one of {int(row['generated']):,} cases was judged."
+    n = {name: f"{int(row[name]):,}" for name in ("generated", "cases", "errors", "skipped", "source_failed")}
+    return (
+        f"Of {n['generated']} executed follow-ups {n['cases']} were judged. Left out: {n['errors']} errors (the system "
+        f"or the relation broke), {n['skipped']} skipped (the case does not apply) and {n['source_failed']} whose "
+        "source case gives nothing to compare with (its score is zero, or the system failed on it). With all of "
+        f"them in the denominator the rate is {percent(row['efr_generated_percent'])}."
+    )
+
+
+def _too_many_errors(material: Material) -> str:
+    share = float(material.run.get("error_percent") or 0.0)
+    limit = material.wanted.max_error_percent
+    if share <= limit:
+        return ""
+    return f"{share:.2f} % of the cases could not be judged because something broke; the suite allows {limit:g} %."
+
+
+def _origin(material: Material) -> list[tuple[str, str]]:
+    run = material.run
+    versions: Mapping[str, Any] = run.get("versions") or {}
+    facts = [("digest of inputs and system", str(run.get("digest", "")))]
+    facts += [(str(name), str(version)) for name, version in versions.items()]
+    return [(name, value) for name, value in facts if value]

@@ -1,0 +1,81 @@
+"""Which system's flip probabilities and errors the others' are relative to: ``reference=`` of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.tasks.base import Task
+from medtest.report.pages.material import read_run
+from medtest.results.records.judged import make_columns
+from medtest.results.records.records_io import RECORDS, Records
+from medtest.runner.records.case_set import CaseSet
+from medtest.suite.model import Suite
+
+KEY = "reference"
+
+
+def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str, Path]) -> Path:
+    """Return the folder of the reference system.
+
+    Args:
+        name: Id of a system of this run, a folder of results, or a system that ran under this suite earlier.
+        suite: The suite.
+        home: Folder that holds ``outputs/``.
+        folders: Folders of this run's systems by id.
+
+    Raises:
+        UserMistakes: There is no such system or folder, the folder holds several runs, or the suite is of another kind.
+    """
+    if not suite.task.labels:
+        raise _mistake(name, "nothing: flips and corruption errors are of classifiers", "take it out")
+    if name in folders:
+        return folders[name]
+    given = Path(name).expanduser()
+    earlier = home / "outputs" / suite.name / name
+    if given.is_dir():
+        runs = runs_in(given)
+        if len(runs) == 1:
+            return runs[0]
+        allowed = f"a folder that holds one run, as {runs[0]}" if runs else "a folder with records of a run"
+        raise _mistake(name, allowed)
+    if "/" not in name and "\\" not in name:
+        below = runs_in(earlier) if earlier.is_dir() else []
+        # a run that goes on under another name lies where it was begun
+        below += [run for run in runs_in(earlier.parent) if read_run(run).get("system") == name]
+        if below:
+            return max(below, key=lambda run: (run / RECORDS).stat().st_mtime)
+    known = list(folders)
+    raise Mistake(
+        where="command line",
+        key=KEY,
+        found=name,
+        allowed=f"a system of this run ({', '.join(known)}), one that ran under {suite.name}, or its folder",
+        nearest=nearest_name(name, known),
+    ).as_error()
+
+
+def read_reference(folder: Path, task: Task, asked: CaseSet | None = None) -> Any:
+    """Return what figures are relative to (:meth:`reference`), or None without answers of it.
+
+    Args:
+        folder: What :func:`find_reference` gave.
+        task: The suite's task.
+        asked: The cases that are compared; None for all.
+
+    Raises:
+        OutputProblem: Its records cannot be read.
+    """
+    return task.reference(Records.read(folder, make_columns(folder), asked))
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """Return the folders with records at or below one; views, copies of MLflow and old folders are left out."""
+    found = sorted(path.parent for path in folder.rglob(RECORDS))
+    return [path for path in found if not {"views", "mlruns"} & set(path.parts) and ".old-" not in path.name]
+
+
+def _mistake(found: str, allowed: str, fix: str = "") -> UserMistakes:
+    return Mistake(where="command line", key=KEY, found=found, allowed=allowed, fix=fix).as_error()

@@ -1,0 +1,364 @@
+"""The report's sections: severity curves, factors, (α,σ), metadata, published figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from medtest.core.cases import UNCHANGED
+from medtest.core.oracles import criteria
+from medtest.report.charts import figures
+from medtest.report.charts.heat import SUMS, EfrRows, cell, heat_map, interval, percent
+from medtest.report.pages.words import curve_words, limit_words, robustness_against, score_words
+from medtest.results.published import reference
+from medtest.results.rates import efr
+from medtest.results.rates.factors import all_factors
+from medtest.results.series.alpha_sigma import TOO_FEW_SCALES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from medtest.report.pages.material import Material
+
+_SCORE, _RATE = figures.BLUE, figures.VERMILION
+
+
+def curve_score(material: Material) -> str:
+    """Return the score whose curves are drawn: the primary one, of a rule its first."""
+    return criteria.components(material.wanted.primary.score)[0]
+
+
+def _mean_rows(material: Material) -> pd.DataFrame:
+    table = material.tables.severity
+    against = material.wanted.curve_against
+    return table.loc[
+        (
+            (table["score"] == curve_score(material)) & (table["against"] == against) & (table["dataset"] == efr.ALL)
+        ).to_numpy(dtype=bool)
+    ]
+
+
+def _levels(rows: pd.DataFrame) -> list[figures.Point]:
+    points = []
+    for row in rows.sort_values("severity").to_dict("records"):
+        low, high = row["ci_low"], row["ci_high"]
+        known = low == low and high == high and low is not None
+        points.append(
+            figures.Point(
+                x=float(row["severity"]),
+                y=float(row["mean"]),
+                low=float(low) if known else None,
+                high=float(high) if known else None,
+            )
+        )
+    return points
+
+
+def severity(material: Material, rates: EfrRows) -> dict[str, Any]:
+    """Return one panel a relation: mean score and EFR over severities, with intervals."""
+    primary = material.wanted.primary
+    means = _mean_rows(material)
+    panels = []
+    for name in rates.plain_relations:
+        if name == UNCHANGED:
+            continue
+        rows = means.loc[((means["relation"] == name) & (means["severity"] > 0)).to_numpy(dtype=bool)]
+        points = _levels(rows)
+        if len(points) < 2:
+            continue
+        source = float(rows["source_mean"].mean())
+        shares = [
+            figures.Point(
+                x=float(level), y=row["efr_percent"] / 100, low=row["ci_low"] / 100, high=row["ci_high"] / 100
+            )
+            for level in rates.severities
+            if level != "0"
+            and (
+                row := rates.get(
+                    relation=name,
+                    severity=level,
+                    score=primary.score,
+                    threshold=primary.threshold,
+                    against=primary.against,
+                )
+            )
+            is not None
+            and int(row["cases"])
+        ]
+        flat = tuple(figures.Point(x=p.x, y=source) for p in (points[0], points[-1]))
+        panels.append(
+            figures.curve_panel(
+                name.replace("_", " "),
+                [
+                    figures.Curve(name="sources", points=flat, colour=figures.SKY, dashed=True),
+                    figures.Curve(name=curve_score(material), points=tuple(points), colour=_SCORE),
+                    figures.Curve(name="EFR", points=tuple(shares), colour=_RATE),
+                ],
+                y_name=f"{curve_words(curve_score(material), material.wanted.curve_against)}; EFR, share",
+            )
+        )
+    legend = [
+        (f"mean {curve_words(curve_score(material), material.wanted.curve_against)}", _SCORE),
+        (f"EFR ({limit_words(primary.score, primary.threshold)}) as a share", _RATE),
+        (
+            f"mean {curve_words(curve_score(material), material.wanted.curve_against)} on the source images (dashed)",
+            figures.SKY,
+        ),
+    ]
+    return {"curves": panels, "curve_legend": legend}
+
+
+def mean_on_sources(material: Material) -> str:
+    """Return the mean score on source images as text, or "" without truth."""
+    score = curve_score(material)
+    seeds = material.tables.seeds
+    if seeds.empty or score not in seeds.columns or not seeds[score].notna().any():
+        return ""
+    return f"{float(seeds[score].mean()):.3f}"
+
+
+def mean_cards(material: Material) -> list[dict[str, Any]]:
+    """Return a card with the mean score on source images."""
+    mean = mean_on_sources(material)
+    if not mean:
+        return []
+    seeds = material.tables.seeds
+    judged = int(seeds[curve_score(material)].notna().sum())
+    score = curve_score(material)
+    after = _mean_rows(material)
+    after = after.loc[(after["relation"] != UNCHANGED).to_numpy(dtype=bool)]
+    lines = [f"mean {'accuracy' if score == 'agreement' else score_words(score)} of {judged:,} source cases"]
+    if not after.empty and material.wanted.curve_against == "truth":
+        weighted = float((after["mean"] * after["cases"]).sum() / after["cases"].sum())
+        lines.append(f"{weighted:.3f} over all follow-ups")
+    return [{"name": "On source images", "value": mean, "lines": lines}]
+
+
+def factors(material: Material) -> dict[str, Any]:
+    """Return the factor figure: a panel for each factor, and the model's odds ratios."""
+    table = material.tables.factors
+    found = all_factors(curve_score(material))
+    label = {factor.name: factor.label for factor in found}
+    empty: dict[str, Any] = {"factor_panels": [], "odds": "", "odds_words": ""}
+    if table.empty:
+        return empty
+    top = figures.nice_top(float(table["ci_high"].max()))
+    panels = []
+    for name in dict.fromkeys(table["factor"]):
+        rows = table.loc[(table["factor"] == name).to_numpy(dtype=bool)].to_dict("records")
+        bars = [
+            figures.Bar(
+                label=_range(row["from"], row["to"]),
+                value=float(row["efr_percent"]),
+                low=float(row["ci_low"]),
+                high=float(row["ci_high"]),
+                note=f"{row['violations']:,}/{row['cases']:,}",
+            )
+            for row in rows
+        ]
+        panels.append(
+            figures.interval_panel(label.get(str(name), str(name)), bars, high=top, x_name="EFR", unit=rows[0]["unit"])
+        )
+    return {"factor_panels": panels, **_model(material.tables.model, label)}
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+
+
+def _model(model: pd.DataFrame, label: Mapping[str, str]) -> dict[str, Any]:
+    rows = model.to_dict("records")
+    shown = [row for row in rows if row["kind"] == "factor"]
+    if not shown:
+        note = str(rows[0]["note"]) if rows else ""
+        return {"odds": "", "odds_words": f"No model of all factors together: {note}." if note else ""}
+    odds = [
+        figures.Bar(
+            label=label.get(str(row["term"]), str(row["term"])),
+            value=float(row["odds_ratio"]),
+            low=float(row["ci_low"]),
+            high=float(row["ci_high"]),
+        )
+        for row in shown
+    ]
+    first = shown[0]
+    words = (
+        "Odds of a violation for one standard deviation more of each factor, the others, relation, severity and data "
+        f"set held fixed: logistic regression on {int(first['cases']):,} cases ({int(first['violations']):,} "
+        f"violations, {int(first['clusters']):,} clusters, cluster-robust intervals). An interval that leaves 1 out "
+        "stands for an effect that chance alone would rarely give; it does not say why."
+    )
+    return {"odds": figures.odds_panel("One standard deviation more of each factor", odds), "odds_words": words}
+
+
+def robustness(material: Material) -> dict[str, Any]:
+    """Return the (α,σ) table over all data sets, for the drawn score; no rows where no relation has two scales."""
+    score, against = curve_score(material), robustness_against(material)
+    table = material.tables.alpha_sigma
+    mine = (table["dataset"] == efr.ALL) & (table["score"] == score) & (table["against"] == against)
+    found = table.loc[mine.to_numpy(dtype=bool)].to_dict("records")
+    if all(row["note"] == TOO_FEW_SCALES for row in found):
+        found = []
+    rows = []
+    for row in found:
+        known = row["seeds"] > 0
+        qualities = f"{row['source_quality']:.3f} | {row['qualities']}" if known else ""
+        note = str(row["note"] or "")
+        steep = row["alpha_from_source"]
+        if known and steep is not None and steep == steep and steep > row["alpha"] > 0:
+            note = f"{note} steeper still from the source to the first scale: {steep:.3g}".strip()
+        rows.append(
+            {
+                "relation": str(row["relation"]),
+                "alpha": f"{row['alpha']:.3g}" if known else "",
+                "alpha_range": _ends(row, "alpha"),
+                "sigma": f"{row['sigma']:.3g}" if known else "",
+                "sigma_range": _ends(row, "sigma"),
+                "seeds": f"{row['seeds']:,}",
+                "qualities": qualities,
+                "note": note,
+            }
+        )
+    return {"alpha_sigma": rows, "alpha_score": curve_words(score, against)}
+
+
+def _ends(row: Mapping[Any, Any], name: str) -> str:
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    if low is None or high is None or low != low or high != high:
+        return ""
+    return f"{low:.3g} to {high:.3g}"
+
+
+def strata(material: Material, most: int = 60) -> dict[str, Any]:
+    """Return the overall rate of every value of every metadata column."""
+    table = material.tables.strata
+    if table.empty:
+        return {"strata": []}
+    rows = table.loc[((table["dataset"] == efr.ALL) & (table["relation"] == efr.OVERALL)).to_numpy(dtype=bool)]
+    return {
+        "strata": [
+            {
+                "stratum": str(row["stratum"]),
+                "value": str(row["value"]),
+                "efr": percent(row["efr_percent"]),
+                "range": interval({str(key): value for key, value in row.items()}),
+                "counts": f"{row['violations']:,} of {row['cases']:,}",
+            }
+            for row in rows.to_dict("records")[:most]
+        ]
+    }
+
+
+def published(material: Material, rates: EfrRows) -> dict[str, Any]:
+    """Return the report's figures beside the user's: the same score and threshold, against truth."""
+    primary = material.wanted.primary
+    score = curve_score(material)
+    thresholds = {cell_.threshold for cell_ in reference.cells()}
+    nothing: dict[str, Any] = {"published": [], "published_models": [], "published_words": ""}
+    if primary.threshold not in thresholds or score not in {"dice", "iou"}:
+        return nothing
+    models = reference.models()
+    keys = {"score": score, "threshold": primary.threshold, "against": "truth"}
+    rows = []
+    for name in rates.plain_relations:
+        part = material.wanted.relations.get(name, name)
+        figures_ = [reference.relation_rate(model, part, score=score, threshold=primary.threshold) for model in models]
+        if all(value is None for value in figures_):
+            continue
+        rows.append(
+            {
+                "relation": name,
+                "own": _own(rates, name, keys),
+                "cells": ["" if value is None else f"{value:.2f} %" for value in figures_],
+                "sum": False,
+            }
+        )
+    if not rows:
+        return nothing
+    totals = [reference.overall(model, score=score, threshold=primary.threshold) for model in models]
+    outside = [
+        reference.overall_cells(model, score=score, threshold=primary.threshold, datasets=reference.OUTSIDE_TRAINING)
+        for model in models
+    ]
+    rows.append(
+        {
+            "relation": "over all cases",
+            "own": _own(rates, efr.OVERALL, keys),
+            "cells": [f"{value:.2f} %" for value in totals],
+            "sum": True,
+        }
+    )
+    rows.append(
+        {
+            "relation": "mean of the cells (published: CVC-300 and CVC-ColonDB, outside training)",
+            "own": _own(rates, efr.OVERALL_CELLS, keys),
+            "cells": [f"{value:.2f} %" for value in outside],
+            "sum": False,
+        }
+    )
+    seeds = "phantoms here" if material.wanted.phantom else "other images here"
+    words = (
+        f"{score.upper() if score == 'iou' else 'Dice'}, t = {primary.threshold:g}, against the expected mask. "
+        f"{reference.SOURCE}: 2,052 real images, parameters drawn from the report's ranges; {seeds} and severities "
+        "from 1 to 5, so compare orders of magnitude and rankings, not decimals."
+    )
+    return {"published": rows, "published_models": list(models), "published_words": words}
+
+
+def _own(rates: EfrRows, relation: str, keys: Mapping[str, Any]) -> str:
+    row = rates.get(relation=relation, **keys)
+    if row is None or not int(row["cases"]):
+        return ""
+    return f"{row['efr_percent']:.2f} % ({interval(row)})"
+
+
+def comparison_heats(
+    materials: Sequence[Material], rates: Sequence[EfrRows], primary: Mapping[str, Any], clusters: str
+) -> list[dict[str, Any]]:
+    """Return a heat map of relations down and systems across, all severities and, of several, the highest one."""
+    names = list(dict.fromkeys(name for rate in rates for name in rate.plain_relations))
+    names = [name for name in names if name != UNCHANGED] + [name for name in names if name == UNCHANGED]
+    groups = {name: group for rate in rates for name, group in rate.groups.items()}
+    systems = [material.system for material in materials]
+    last = sorted({level for rate in rates for level in rate.severities if level != "0"}, key=int)
+    found = []
+    for title, severity_ in (("All severities", efr.ALL), *((f"Severity {level}", level) for level in last[1:][-1:])):
+        keys = {**primary, "severity": severity_}
+        found.append(
+            heat_map(
+                [*names, *SUMS],
+                groups,
+                title=title,
+                columns=systems,
+                cells=lambda relation, keys=keys: [  # type: ignore[misc]
+                    cell(rate.get(relation=relation, **keys)) for rate in rates
+                ],
+                clusters=clusters,
+            )
+        )
+    return found
+
+
+def comparison_curves(materials: Sequence[Material]) -> list[Any]:
+    """Return one panel a relation with a curve for each system: the mean score over severities."""
+    means = [_mean_rows(material) for material in materials]
+    names = list(dict.fromkeys(str(name) for table in means for name in table["relation"]))
+    panels = []
+    for name in names:
+        if name == UNCHANGED:
+            continue
+        curves = [
+            figures.Curve(
+                name=material.system,
+                points=tuple(
+                    _levels(table.loc[((table["relation"] == name) & (table["severity"] > 0)).to_numpy(dtype=bool)])
+                ),
+                colour=figures.SERIES[number % len(figures.SERIES)],
+            )
+            for number, (material, table) in enumerate(zip(materials, means, strict=True))
+        ]
+        kept = [curve for curve in curves if len(curve.points) > 1]
+        if kept:
+            y_name = f"mean {curve_words(curve_score(materials[0]), materials[0].wanted.curve_against)}"
+            panels.append(figures.curve_panel(name.replace("_", " "), kept, y_name=y_name))
+    return panels

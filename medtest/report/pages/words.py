@@ -1,0 +1,221 @@
+"""What the report says of a run in words: its criterion, its seeds, what its intervals resample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from medtest.core.errors import MedtestError
+from medtest.core.oracles.criteria import ALONE, NO_THRESHOLD
+from medtest.core.plugins import parts
+from medtest.report.pages.material import Material
+from medtest.results.cube.axes import ALL
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number with its noun, in the plural unless it is one."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def criterion_keys(material: Material) -> dict[str, Any]:
+    """Return score, threshold and reference of the primary criterion."""
+    primary = material.wanted.primary
+    return {"score": primary.score, "threshold": primary.threshold, "against": primary.against}
+
+
+def violations_of(row: Mapping[str, Any]) -> str:
+    """Return the counts behind a rate: ``1 violation of 24 cases``."""
+    return f"{counted(int(row['violations']), 'violation')} of {counted(int(row['cases']), 'case')}"
+
+
+def score_words(score: str) -> str:
+    """Return a score or a rule as people say it."""
+    return {
+        "dice": "Dice",
+        "iou": "IoU",
+        "both": "Dice and IoU both",
+        "either": "Dice or IoU",
+        "mean_dice_256": "mean Dice over 256 thresholds",
+        "mean_iou_256": "mean IoU over 256 thresholds",
+        "ssim": "SSIM",
+        "psnr": "PSNR",
+        "f_measure": "F-measure",
+        "label_share": "share of decisions",
+    }.get(score, score.replace("_", " "))
+
+
+def scale_words(relation: str, part: str) -> str:
+    """Return a relation's name with the unit of its scale, as an axis is called.
+
+    Args:
+        relation: Its id in the suite.
+        part: Name of the part; one that is not installed here has no unit.
+    """
+    name, info = relation.replace("_", " "), parts("relations").get(part)
+    try:
+        unit = "" if info is None else str(getattr(info.load(), "scale_unit", ""))
+    except MedtestError:
+        unit = ""
+    return f"{name}: {unit}" if unit else name
+
+
+def question_words(item: str) -> str:
+    """Return a question's short name as people read it."""
+    return "all questions" if item == ALL else item.replace("_", " ")
+
+
+def criterion_words(material: Material) -> str:
+    """Return when a case is a violation, in words."""
+    primary = material.wanted.primary
+    if primary.score in ALONE:
+        return _scene_words(primary.score, primary.against)
+    if primary.score in NO_THRESHOLD:
+        what = "label" if primary.score == "label" else "answer"
+        changed = "the label is another one than on the source image"
+        if what == "answer":
+            changed = (
+                "the answer no longer agrees with the system's own answer to the source image, or does not say what "
+                "the relation made true"
+            )
+        return changed if primary.against == "source" else f"the {what} is wrong while it was right on the source image"
+    if primary.against == "source":
+        first = "what it was on the source" if primary.score == "probability" else "1"
+        return (
+            f"{score_words(primary.score)} between the answers to the follow-up and to its source falls more than "
+            f"{100 * primary.threshold:g} % below {first}"
+        )
+    if primary.against == "input":
+        more = f" by more than {100 * primary.threshold:g} %" if primary.threshold else ""
+        return f"{score_words(primary.score)} of the answer is below that of the image which the system was given{more}"
+    return (
+        f"{score_words(primary.score)} against the {expected_words(material)} falls by more than "
+        f"{100 * primary.threshold:g} % of what it was on the source image"
+    )
+
+
+def _scene_words(score: str, against: str) -> str:
+    what = {"whole": "what the picture shows", "counts": "how many there are"}.get(score, f"its {score}")
+    if against == "source":
+        return f"{what} against the source's picture is not what the change of the prompt makes of it"
+    return f"{what} is not what its own prompt says"
+
+
+def curve_words(score: str, against: str) -> str:
+    """Return what the curves of a score show: agreement with the truth is accuracy."""
+    if score == "agreement":
+        return "accuracy" if against == "truth" else "agreement with the source"
+    return score_words(score)
+
+
+def robustness_against(material: Material) -> str:
+    """Return what (α,σ) is against: of classifiers the truth, so that it is of accuracy, where seeds are labelled."""
+    table = material.tables.alpha_sigma
+    if material.wanted.task.labels and ((table["against"] == "truth") & (table["seeds"] > 0)).any():
+        return "truth"
+    return material.wanted.curve_against
+
+
+def expected_words(material: Material) -> str:
+    """Return what the seeds of a suite expect: a mask, an image, a region, a label."""
+    return f"expected {material.wanted.kind}"
+
+
+def limit_words(score: str, threshold: float) -> str:
+    """Return score and threshold for a heading: ``Dice, t = 0.25``, ``label``."""
+    return score_words(score) if score in NO_THRESHOLD else f"{score_words(score)}, t = {threshold:g}"
+
+
+def simulated_words(material: Material) -> str:
+    """Return what a simulated system's figures are not, or ""."""
+    if not material.simulated:
+        return ""
+    return (
+        f"{material.system} is a simulation with defects that were set; it stands for no product. Its figures say how "
+        "well the test finds such defects, and nothing about any real system."
+    )
+
+
+def phantom_words(material: Material) -> str:
+    """Return which data sets are phantoms, or ""."""
+    wanted = material.wanted
+    return ", ".join(wanted.seeds) if wanted.phantom else ""
+
+
+def cluster_word(material: Material) -> str:
+    """Return what intervals resample."""
+    seeds = material.tables.seeds
+    if seeds.empty or "cluster" not in seeds.columns:
+        return "source cases"
+    alone = (seeds["cluster"].astype(str) == seeds["seed_id"].astype(str)).all()
+    return "source cases" if alone else "clusters of source cases (patients, videos)"
+
+
+def model_words(material: Material, *, digits: int = 64) -> str:
+    """Return which model it was: its file and SHA-256, or the model and its host; "" where a run does not say.
+
+    Args:
+        material: The system's.
+        digits: Of the SHA-256 that are shown.
+    """
+    given = material.run.get("model")
+    model: dict[str, Any] = given if isinstance(given, dict) else {}
+    if model.get("model"):
+        return f"{model['model']} at {model['host']}" if model.get("host") else str(model["model"])
+    sha256 = f"SHA-256 {str(model['sha256'])[:digits]}" if model.get("sha256") else ""
+    return ", ".join(part for part in (str(model.get("file", "")), sha256) if part)
+
+
+def run_name(material: Material) -> str:
+    """Return what MLflow calls a system's run: of a view also what is shown, as ``v2, 3 of 30 images``."""
+    parts, primary, reader = [material.system], material.wanted.primary, material.tables.own.reader
+    if material.asked is not None:
+        parts.append(material.coverage or material.partial_cases)
+    if material.rejudged and reader:
+        parts.append(f"read by {reader}")
+    elif material.rejudged:
+        limit = "" if primary.score in NO_THRESHOLD else f" threshold {primary.threshold:g}"
+        parts.append(f"{score_words(primary.score)}{limit} against {primary.against}")
+    return ", ".join(part for part in parts if part)
+
+
+def view_words(material: Material) -> str:
+    """Return that the oracle is not the suite's own, or ""."""
+    if not material.rejudged:
+        return ""
+    if reader := material.tables.own.reader:
+        unread = "answers in which medtest finds no value were put to"
+        return f"The same records; {unread} {reader}; view {material.view}."
+    return f"The same records under another oracle ({criterion_words(material)}); view {material.view}."
+
+
+def with_interval(row: Mapping[Any, Any], name: str, *, signed: bool = False) -> str:
+    """Return a measure with its interval, "" where there is none.
+
+    Args:
+        row: A row of a table, with ``<name>``, ``<name>_low`` and ``<name>_high``.
+        name: The measure.
+        signed: Whether it is a difference.
+    """
+    value = _number(row.get(name))
+    if value is None:
+        return ""
+    form = "+.3f" if signed else ".3f"
+    low, high = _number(row.get(f"{name}_low")), _number(row.get(f"{name}_high"))
+    if low is None or high is None:
+        return f"{value:{form}}"
+    return f"{value:{form}} ({low:{form}} to {high:{form}})"
+
+
+def p_words(value: Any) -> str:
+    """Return a p value with two digits, "" where there is none."""
+    p = _number(value)
+    if p is None:
+        return ""
+    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def _number(value: Any) -> float | None:
+    if value is None:
+        return None
+    number = float(value)
+    return None if number != number else number

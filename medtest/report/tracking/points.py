@@ -1,0 +1,76 @@
+"""Points of metrics: which of them a run shows already, for a point that is logged twice is drawn twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from medtest.report.tracking.params import VALUE_LENGTH, metric_name
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Metric
+
+POINTS = "mlflow.medtest_points"
+"""A tag that MLflow's pages hide: the points of a run whose last batch arrived whole; else :data:`UNKNOWN`."""
+UNKNOWN = "null"
+
+Points = dict[str, dict[int, float]]
+"""Values by the metric's name, then by step."""
+
+
+def as_points(metrics: Mapping[str, float | Mapping[int, float]]) -> Points:
+    """Return metrics as points, a plain number as that of step 0; what is no number is left out."""
+    found: Points = {}
+    for key, content in metrics.items():
+        steps = content if isinstance(content, Mapping) else {0: content}
+        found[metric_name(key)] = {step: value for step, value in steps.items() if value == value}
+    return {name: steps for name, steps in found.items() if steps}
+
+
+def held_points(client: MlflowClient, run: Any, points: Points) -> Points:
+    """Return what a run shows of some metrics, by one request for each only where the run does not say so itself.
+
+    Args:
+        client: The store's.
+        run: The run as the store gave it.
+        points: What it is to show.
+    """
+    latest: Mapping[str, float] = run.data.metrics
+    noted: Mapping[str, Mapping[str, float]] | None = json.loads(run.data.tags.get(POINTS) or UNKNOWN)
+    held: Points = {}
+    for name in points.keys() & latest.keys():
+        if noted is not None and name in noted:
+            held[name] = {int(step): value for step, value in noted[name].items()}
+        elif set(points[name]) == {0}:
+            held[name] = {0: latest[name]}
+        else:
+            history = sorted(client.get_metric_history(run.info.run_id, name), key=lambda point: point.timestamp)
+            held[name] = {point.step: point.value for point in history}
+    return held
+
+
+def new_metrics(points: Points, held: Points, now: int) -> list[Metric]:
+    """Return the points that a run does not show yet.
+
+    Args:
+        points: What it is to show.
+        held: What it shows.
+        now: Milliseconds since 1970.
+    """
+    from mlflow.entities import Metric
+
+    return [
+        Metric(name, value, now, step)
+        for name, steps in points.items()
+        for step, value in steps.items()
+        if held.get(name, {}).get(step) != value
+    ]
+
+
+def note(points: Points, held: Points) -> str:
+    """Return the tag's text once ``points`` are logged; :data:`UNKNOWN` where it would be too long for a tag."""
+    shown = {name: held.get(name, {}) | steps for name, steps in points.items()}
+    text = json.dumps(shown, separators=(",", ":"))
+    return text if len(text) <= VALUE_LENGTH else UNKNOWN

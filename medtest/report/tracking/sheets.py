@@ -1,0 +1,75 @@
+"""Sample pictures on few sheets, one below the other: MLflow shows each sheet as a step of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from medtest.report.tracking.child import LoggedPicture
+
+MOST = 3
+"""Sheets of a run: each costs two requests, the second for its thumbnail."""
+_FEWEST, _HIGHEST = 4, 10
+"""Pictures on a full sheet."""
+_WIDTH = 1100
+_GAP = 12
+_PAPER = "white"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """Pictures of one key.
+
+    Attributes:
+        key: Groups sheets in the UI.
+        step: Its number within the group.
+        image: At most 1100 pixels wide.
+    """
+
+    key: str
+    step: int
+    image: Image
+
+
+def sheets(pictures: Sequence[LoggedPicture]) -> Iterator[Sheet]:
+    """Yield at most :data:`MOST` sheets, those of a key in order; the last pictures are left out where there are many.
+
+    Args:
+        pictures: The pictures; those of a key lie on the same sheets.
+    """
+    by_key: dict[str, list[LoggedPicture]] = {}
+    for picture in pictures:
+        by_key.setdefault(picture.key, []).append(picture)
+    shown = dict(list(by_key.items())[:MOST])
+    rows = _FEWEST
+    while rows < _HIGHEST and sum(ceil(len(group) / rows) for group in shown.values()) > MOST:
+        rows += 1
+    room = MOST - len(shown)  # beyond the first sheet of each key
+    for key, group in shown.items():
+        more = min(room, ceil(len(group) / rows) - 1)
+        room -= more
+        for step in range(1 + more):
+            yield Sheet(key=key, step=step, image=_below_one_another(group[step * rows : (step + 1) * rows]))
+
+
+def _below_one_another(pictures: Sequence[LoggedPicture]) -> Image:
+    from PIL import Image
+
+    drawn = []
+    for picture in pictures:
+        with Image.open(picture.path) as opened:
+            shown = opened.convert("RGB")
+        shown.thumbnail((_WIDTH, _WIDTH))
+        drawn.append(shown)
+    height = sum(image.height for image in drawn) + _GAP * (len(drawn) - 1)
+    sheet = Image.new("RGB", (max(image.width for image in drawn), height), _PAPER)
+    top = 0
+    for image in drawn:
+        sheet.paste(image, (0, top))
+        top += image.height + _GAP
+    return sheet

@@ -1,0 +1,338 @@
+"""What further training changed: the same follow-ups asked of a network before and after, paired by case.
+
+The table has the form of the MedTest slides (RQ2): mean Dice and IoU on the originals, on each relation, and the
+average of both (the slides' Average rows include the original). A row ``relations`` holds the mean over the relations
+alone. Intervals are 95 % percentile bootstraps of the *difference* that resample seeds (clusters where there are
+patients or videos) within each data set, so that before and after always share their images (Davison and Hinkley,
+Bootstrap Methods, 1997, section 3.8; the pairing is that of Koehn, EMNLP 2004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import UNCHANGED
+from medtest.core.errors import OutputProblem
+from medtest.core.records import KEY_COLUMNS
+from medtest.core.tasks.base import Task
+from medtest.results.columns import columns_in
+from medtest.results.cube.axes import ALL, Floats, Places
+from medtest.results.cube.intervals import percentile_interval
+from medtest.results.cube.resampling import Resampler, group_numbers
+from medtest.results.published import retraining
+from medtest.results.published.retraining import AVERAGE, ORIGINAL
+from medtest.results.records.records_io import Records
+from medtest.results.records.revisions import check_alike
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RELATIONS = "relations"
+"""Row of the mean over the relations, without the originals."""
+SCORES = ("dice", "iou")
+COLUMNS = columns_in(__file__, "before_after")
+"""Columns of the long table, that of classifiers too (:mod:`medtest.tasks.classify.tables.before_after`). Scores and
+differences lie in [-1, 1]. ``published_before`` and ``published_after`` are there where the slides have this data set;
+``published_mean_difference`` is the mean over the slides' data sets."""
+
+_HASH, _CRAFTED = "followup_sha256", "crafted_on"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SharedPlaces(Places):
+    """Where cases stand that both systems answered, a cell a row.
+
+    Attributes:
+        datasets: Data sets in order.
+        rows: ``original`` and the relations in order.
+    """
+
+    datasets: tuple[str, ...]
+    rows: tuple[str, ...]
+
+    @property
+    def pools(self) -> tuple[tuple[str, list[int]], ...]:
+        """Data sets by name, and all together where there are several: name and numbers."""
+        own = [(name, [number]) for number, name in enumerate(self.datasets)]
+        return (*own, (ALL, list(range(len(own))))) if len(own) > 1 else tuple(own)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Paired(SharedPlaces):
+    """Cases that were scored both before and after.
+
+    Attributes:
+        before: Score before by name.
+        after: Score after by name.
+        unpaired: Cases left out because one of the two had no score (ERROR, or SKIP of one side) or no record.
+    """
+
+    before: dict[str, Floats]
+    after: dict[str, Floats]
+    unpaired: int
+
+
+def pair(before: Records, after: Records, *, order: Sequence[str] = (), scores: Sequence[str] = SCORES) -> Paired:
+    """Bring the cases of two systems together.
+
+    Args:
+        before: Records of the network before.
+        after: Records of the network after.
+        order: Relation ids in the order wanted.
+        scores: Score columns.
+
+    Raises:
+        OutputProblem: They share no case, or an image differs between them.
+    """
+    for side in (before, after):
+        missing = [score for score in scores if score not in side.followups.columns]
+        if missing:
+            raise OutputProblem(f"the records hold no {' and no '.join(missing)}: the seeds have no expected masks")
+    both, alone = joined(before, after, scores)
+    values = {
+        when: {score: both[f"{score}_{when}"].to_numpy(dtype=np.float64, na_value=np.nan) for score in scores}
+        for when in ("before", "after")
+    }
+    known = ~np.isnan(np.stack([column for side in values.values() for column in side.values()])).any(axis=0)
+    return Paired(
+        **vars(placed(both.loc[known], order)),
+        before={score: values["before"][score][known] for score in scores},
+        after={score: values["after"][score][known] for score in scores},
+        unpaired=unanswered(both.loc[~known]) + alone,
+    )
+
+
+def joined(before: Records, after: Records, columns: Sequence[str]) -> tuple[pd.DataFrame, int]:
+    """Return the cases that both have, with columns as ``<name>_before`` and ``<name>_after``, and how many one has.
+
+    Args:
+        before: Records of the network before.
+        after: Records of the network after.
+        columns: What is wanted of each case; columns that the records lack are empty.
+
+    Raises:
+        OutputProblem: They share no case, or an image differs between them.
+    """
+    keys = list(KEY_COLUMNS)
+    check_alike((before, after))
+    sides = [_cases(side, columns) for side in (before, after)]
+    both = sides[0].merge(sides[1], on=keys, how="inner", suffixes=("_before", "_after"), sort=False)
+    if both.empty:
+        raise OutputProblem("before and after have no case in common: were they run under the same suite and seeds?")
+    same = (both[f"{_HASH}_before"] == both[f"{_HASH}_after"]).to_numpy(dtype=bool)
+    same = same | _made_on_each(both)
+    if not same.all():
+        first = both.loc[~same].iloc[0]
+        raise OutputProblem(
+            f"before and after did not see the same images: {int((~same).sum())} cases differ, the first is "
+            f"{first['dataset']}/{first['seed_id']}/{first['relation']}_s{first['severity']}"
+        )
+    return both, len(sides[0]) + len(sides[1]) - 2 * len(both)
+
+
+def _made_on_each(both: pd.DataFrame) -> NDArray[np.bool_]:
+    """Say which cases were crafted on the one and on the other system, each for itself, and so are of two images."""
+    sides = [both[f"{_CRAFTED}_{when}"].astype(object) for when in ("before", "after")]
+    known = sides[0].notna() & sides[1].notna()
+    return np.asarray(known & (sides[0] != sides[1]), dtype=bool)
+
+
+def unanswered(unjudged: pd.DataFrame) -> int:
+    """Return how many of the cases that cannot be paired are no SKIP on both sides."""
+    neither = (unjudged["verdict_before"] == "SKIP") & (unjudged["verdict_after"] == "SKIP")
+    return len(unjudged) - int(neither.sum())
+
+
+def placed(kept: pd.DataFrame, order: Sequence[str]) -> SharedPlaces:
+    """Return where paired cases stand.
+
+    Args:
+        kept: Rows of :func:`joined`.
+        order: Relation ids in the order wanted.
+    """
+    datasets, dataset = _numbered(kept["dataset"])
+    names = list(dict.fromkeys(kept["relation"]))
+    chosen = [name for name in order if name in names]
+    rows = [ORIGINAL, *chosen, *(name for name in names if name != ORIGINAL and name not in chosen)]
+    place = {name: index for index, name in enumerate(rows)}
+    cluster = np.zeros(len(kept), np.int64)
+    counts: list[int] = []
+    for number in range(len(datasets)):
+        here = dataset == number
+        cluster[here], count = group_numbers(kept["cluster_before"].to_numpy()[here].astype(str))
+        counts.append(count)
+    return SharedPlaces(
+        shape=(len(rows),),
+        datasets=datasets,
+        rows=tuple(rows),
+        dataset=dataset,
+        cell=np.array([place[name] for name in kept["relation"]], np.int64),
+        cluster=cluster,
+        resamplers=tuple(Resampler(count, name) for count, name in zip(counts, datasets, strict=True)),
+    )
+
+
+def _cases(records: Records, scores: Sequence[str]) -> pd.DataFrame:
+    """Return originals and follow-ups as one frame of plain types; ``unchanged`` is left out."""
+    import pandas as pd
+
+    frame = pd.concat([records.sources.assign(relation=ORIGINAL), records.followups], ignore_index=True)
+    frame = frame.loc[(frame["relation"].astype(str) != UNCHANGED).to_numpy()].copy()
+    for name in ("dataset", "seed_id", "item", "relation", "cluster", "verdict", _HASH):
+        frame[name] = frame[name].astype(object).where(frame[name].notna(), "").astype(str)
+    return frame.reindex(columns=[*KEY_COLUMNS, "cluster", "verdict", _HASH, _CRAFTED, *scores])
+
+
+def _numbered(column: pd.Series) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    names = tuple(dict.fromkeys(str(name) for name in column))
+    place = {name: index for index, name in enumerate(names)}
+    return names, np.array([place[str(name)] for name in column], np.int64)
+
+
+def compare(
+    before: Records, after: Records, *, task: Task, order: Sequence[str] = (), family: str = ""
+) -> tuple[pd.DataFrame, int]:
+    """Return the long table of two systems, and how many cases only one of them answered.
+
+    Args:
+        before: Records of the network before.
+        after: Records of the network after.
+        task: Their task; one without measures of its own has masks compared.
+        order: Relation ids in the order wanted.
+        family: Network whose published figures stand beside.
+
+    Raises:
+        OutputProblem: The two did not see the same images, or nothing is expected of them.
+    """
+    own = task.before_after(before, after, order, family)
+    if own is not None:
+        return own
+    masks = pair(before, after, order=order)
+    return table_of(masks, family), masks.unpaired
+
+
+def table_of(paired: Paired, family: str = "") -> pd.DataFrame:
+    """Return the long table: one row for each data set (and ``all`` where there are several), row and score.
+
+    Args:
+        paired: The cases.
+        family: Network whose published figures stand beside.
+    """
+    import pandas as pd
+
+    found: list[dict[str, object]] = []
+    for score, before in paired.before.items():
+        after = paired.after[score]
+        sums = paired.sums(np.ones(len(before)), before, after, after - before)
+        drawn = paired.drawn([one[:, [0, 3]] for one in sums])
+        for dataset, numbers in paired.pools:
+            shown = _sides([sums[number] for number in numbers], [drawn[number] for number in numbers])
+            found += difference_rows(paired.rows, shown, score=score, family=family, dataset=dataset)
+    return pd.DataFrame(found, columns=list(COLUMNS))
+
+
+def _sides(sums: Sequence[Floats], drawn: Sequence[Floats]) -> Sides:
+    """Return a score of some data sets together.
+
+    Args:
+        sums: clusters × (cases, before, after, difference) × rows of each.
+        drawn: replicates × (cases, difference) × rows of each.
+    """
+    cases, before, after = np.sum([one.sum(0) for one in sums], axis=0)[:3]
+    draws = np.sum(drawn, axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Sides(
+            before=before / cases,
+            after=after / cases,
+            differences=draws[:, 1] / draws[:, 0],
+            cases=cases,
+            clusters=sum(len(one) for one in sums),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sides:
+    """A score of every row before and after.
+
+    Attributes:
+        before: float64 rows; NaN where there is none.
+        after: float64 rows.
+        differences: float64 replicates × rows, after minus before of resampled clusters.
+        cases: Cases of each row.
+        clusters: Clusters that were resampled.
+    """
+
+    before: Floats
+    after: Floats
+    differences: Floats
+    cases: Floats
+    clusters: int
+
+
+def difference_rows(
+    names: Sequence[str], shown: Sides, *, score: str, family: str, dataset: str
+) -> Iterator[dict[str, object]]:
+    """Yield the long table's rows of one score and data set: each row, the mean of the relations, the average.
+
+    Args:
+        names: ``original``, then the relations.
+        shown: The score.
+        score: Its name.
+        family: Network whose published figures stand beside.
+        dataset: The data set.
+    """
+    relations = list(range(1, len(names)))
+    rows = [(name, [index]) for index, name in enumerate(names)]
+    rows += [(RELATIONS, relations), (AVERAGE, [0, *relations])]
+    for name, members in rows:
+        known = ~np.isnan(shown.before) & ~np.isnan(shown.after)
+        there = [index for index in members if shown.cases[index] > 0 and known[index]]
+        if not there:
+            continue
+        low, high = percentile_interval(shown.differences[:, there].mean(axis=1))
+        published = retraining.figure(family, dataset, name, score)
+        elsewhere = retraining.mean_difference(family, name, score)
+        yield {
+            "dataset": dataset,
+            "relation": name,
+            "score": score,
+            "before": round(float(shown.before[there].mean()), 6),
+            "after": round(float(shown.after[there].mean()), 6),
+            "difference": round(float((shown.after[there] - shown.before[there]).mean()), 6),
+            "ci_low": None if shown.clusters < 2 else round(float(low), 6),
+            "ci_high": None if shown.clusters < 2 else round(float(high), 6),
+            "seeds": shown.clusters,
+            "cases": int(shown.cases[there].sum()),
+            "published_before": None if published is None else published.before,
+            "published_after": None if published is None else published.after,
+            "published_difference": None if published is None else published.difference,
+            "published_mean_difference": None if elsewhere is None else round(elsewhere, 6),
+        }
+
+
+def row_of(
+    table: pd.DataFrame, relation: str, *, score: str | None = None, dataset: str | None = None
+) -> pd.Series | None:
+    """Return one row of the long table, or None.
+
+    Args:
+        table: The long table.
+        relation: Relation id, ``original``, ``relations`` or ``average``.
+        score: Score; None for the table's first one (Dice, accuracy).
+        dataset: Data set; None for the pool, which is the only data set where there is one.
+    """
+    names = list(dict.fromkeys(table["dataset"]))
+    wanted = dataset if dataset is not None else (ALL if ALL in names else (names[0] if names else ""))
+    shown = score if score is not None else headline(table)
+    chosen = (table["dataset"] == wanted) & (table["relation"] == relation) & (table["score"] == shown)
+    return None if not chosen.any() else table.loc[chosen].iloc[0]
+
+
+def headline(table: pd.DataFrame) -> str:
+    """Return the score that a table leads with, or "" where it is empty."""
+    return "" if table.empty else str(table["score"].iloc[0])

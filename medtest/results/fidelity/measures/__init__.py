@@ -1,0 +1,1 @@
+"""Measures of generated pictures: FID, IS, KID, R-precision."""

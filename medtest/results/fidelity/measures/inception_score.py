@@ -1,0 +1,162 @@
+"""Inception score with a temperature (ACTesting, equation 16), and how the temperature is fitted.
+
+T. Salimans et al., NeurIPS 2016; the temperature: TISE (T. Dinh et al., ECCV 2022) after C. Guo et al., ICML 2017.
+
+It is IS where the scores are those of Inception-v3, and nowhere else. A classifier that is too sure of itself rates
+pictures higher than it should; its scores are divided by T before the softmax. T = 1 is the plain score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from medtest.results.fidelity.features import Floats, Integers, PictureFeatures, Rows
+from medtest.results.fidelity.measures.estimates import INFLUENCE, Estimate, cluster_numbers, interval_of_influence
+
+SPLITS: Final = 10
+_NOTHING: Final = 1e-300
+SHUFFLED_BY: Final = 2020
+"""Seed of the shuffle before the splits: torch-fidelity's, so that its figure and ours are of the same splits."""
+
+
+def inception_score(
+    scores: PictureFeatures,
+    *,
+    temperature: float = 1.0,
+    splits: int = SPLITS,
+    shuffle: bool = True,
+    seed: int = SHUFFLED_BY,
+    clusters: Sequence[Hashable] | None = None,
+) -> Estimate:
+    """Return the mean over splits of exp(mean KL(p(y|x) ‖ p(y))).
+
+    Two passes over the scores; what stays in memory are splits × classes sums and one number a picture.
+
+    Args:
+        scores: Scores of C classes before the softmax.
+        temperature: What they are divided by, above 0.
+        splits: How many parts of nearly one size; fewer where there are fewer pictures.
+        shuffle: Whether pictures are shuffled before they are split.
+        seed: Of the shuffle.
+        clusters: The cluster of each picture; None for each its own.
+
+    Raises:
+        ValueError: The temperature is not above 0.
+    """
+    if not temperature > 0:
+        raise ValueError(f"a temperature is above 0, not {temperature}")
+    count, classes = scores.count, scores.dimension
+    if count < 1:
+        return Estimate(value=float("nan"), warning="no picture")
+    parts = min(splits, count)
+    split = _splits(count, parts, shuffle=shuffle, seed=seed)
+    sizes = np.bincount(split, minlength=parts)
+    mean = np.zeros((parts, classes))
+    own = np.zeros(count)  # Σ p log p of each picture
+    for start, chunk in _numbered(scores):
+        log = _log_softmax(chunk, temperature)
+        chances = np.exp(log)
+        here = split[start : start + len(chunk)]
+        np.add.at(mean, here, chances)
+        own[start : start + len(chunk)] = _product(chances, log).sum(1)
+    mean /= sizes[:, None]
+    with np.errstate(divide="ignore"):
+        log_mean = np.log(mean)
+    gains = np.zeros(count)
+    for start, chunk in _numbered(scores):
+        here = split[start : start + len(chunk)]
+        chances = np.exp(_log_softmax(chunk, temperature))
+        gains[start : start + len(chunk)] = own[start : start + len(chunk)] - _product(chances, log_mean[here]).sum(1)
+    means = np.bincount(split, weights=gains, minlength=parts) / sizes
+    found = np.exp(means)
+    value = float(found.mean())
+    codes, known = cluster_numbers(range(count) if clusters is None else clusters)
+    influence = found[split] * (gains - means[split]) / (sizes[split] * parts)
+    low, high = interval_of_influence(value, [(influence, codes[0])])
+    return Estimate(
+        value=value,
+        low=max(low, 1.0) if low == low else low,
+        high=high,
+        method=INFLUENCE if low == low else "",
+        spread=float(found.std()),
+        count=count,
+        clusters=known,
+        warning=_few(count, classes, parts),
+    )
+
+
+def _few(count: int, classes: int, parts: int) -> str:
+    if count // parts >= classes:
+        return ""
+    return f"{count // parts:,} pictures a split are fewer than the {classes:,} classes: the score rises with N"
+
+
+def _splits(count: int, parts: int, *, shuffle: bool, seed: int) -> Integers:
+    """Return the number of each picture's split, as torch-fidelity cuts a shuffled array into runs."""
+    order = np.random.RandomState(seed).permutation(count) if shuffle else np.arange(count)
+    found = np.zeros(count, np.int64)
+    for number in range(parts):
+        found[order[number * count // parts : (number + 1) * count // parts]] = number
+    return found
+
+
+def _numbered(scores: PictureFeatures) -> Iterator[tuple[int, Rows]]:
+    """Yield chunks with the number of their first row."""
+    start = 0
+    for chunk in scores.chunks():
+        yield start, chunk
+        start += len(chunk)
+
+
+def _log_softmax(chunk: Rows, temperature: float) -> Floats:
+    values = chunk.astype(np.float64) / temperature
+    values -= values.max(1, keepdims=True)
+    shifted: Floats = values - np.log(np.exp(values).sum(1, keepdims=True))
+    return shifted
+
+
+def _product(chances: Floats, logs: Floats) -> Floats:
+    """Return p · log q, 0 where p is next to 0, for log q may then be minus infinity."""
+    return np.multiply(chances, logs, out=np.zeros_like(chances), where=chances > _NOTHING)
+
+
+def negative_log_likelihood(scores: Rows, labels: Integers, temperature: float) -> float:
+    """Return the mean of -log p(true class) at a temperature, in nats."""
+    logs = _log_softmax(scores, temperature)
+    return float(-logs[np.arange(len(labels)), labels].mean())
+
+
+def fit_temperature(scores: Rows, labels: Integers) -> float:
+    """Return the temperature of the least negative log-likelihood (C. Guo et al., ICML 2017, section 4.2).
+
+    The likelihood is concave in 1/T, so that its slope has one zero: it is found by halving, without an optimizer whose
+    steps decide.
+
+    Args:
+        scores: N×C, before the softmax, of pictures whose classes are known.
+        labels: int64 N in [0, C).
+
+    Raises:
+        ValueError: Shapes do not fit, or a label is no class, or no temperature in [0.01, 100] is best: every picture
+            is right by a margin, or scores tell nothing of the labels.
+    """
+    if scores.ndim != 2 or labels.shape != (len(scores),) or not len(scores):
+        raise ValueError(f"scores of shape {scores.shape} and labels of shape {labels.shape} do not fit")
+    if labels.min() < 0 or labels.max() >= scores.shape[1]:
+        raise ValueError(f"a label is no class of {scores.shape[1]}")
+    values = scores.astype(np.float64)
+    true = values[np.arange(len(labels)), labels]
+
+    def slope(sharpness: float) -> float:
+        return float((true - (np.exp(_log_softmax(values, 1 / sharpness)) * values).sum(1)).mean())
+
+    low, high = 0.01, 100.0
+    if slope(low) <= 0 or slope(high) >= 0:
+        raise ValueError("no temperature between 0.01 and 100 is best for these scores and labels")
+    for _ in range(200):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if slope(middle) > 0 else (low, middle)
+    return 1 / float(np.sqrt(low * high))

@@ -1,0 +1,1 @@
+"""Gates and the log of their evaluations."""

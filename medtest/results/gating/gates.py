@@ -1,0 +1,303 @@
+"""Does the run hold the suite's gates?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from medtest.core.oracles.criteria import criterion_name
+from medtest.results.conditions import (
+    FAILED,
+    FAILED_SOURCES,
+    NOT_SHOWN,
+    PASSED,
+    VIOLATIONS,
+    Chosen,
+    Condition,
+    Margins,
+    Verdict,
+    paired_conditions,
+    verdict_of,
+    what_helps,
+)
+from medtest.results.cube.intervals import smallest_upper_bound
+from medtest.results.rates import efr
+from medtest.results.records.common_cases import common_cases
+from medtest.results.records.records_io import Records
+from medtest.suite.model import Criterion, Gate, PairedGate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_GATE_FIELDS = ("score", "threshold", "against", "dataset", "relation", "severity", "bound", "max_percent")
+_FACTS = tuple(name for name in Condition.__dataclass_fields__ if name not in ("name", "words"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateResult:
+    """What became of one gate.
+
+    Attributes:
+        gate: The gate.
+        held: Whether it held; a gate that too few cases speak to is not held.
+        percent: The figure of violations that was compared, or None where there is none.
+        cases: Cases behind it.
+        reason: The figures beside their bounds, in words.
+        conditions: What became of each of its conditions; none of a gate whose finished run says nothing.
+        unlike: Whether the run that it names shares no judged case: a mistake of the call.
+    """
+
+    gate: Gate
+    held: bool
+    percent: float | None
+    cases: int
+    reason: str
+    conditions: tuple[Condition, ...] = ()
+    unlike: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """``passed``, ``failed``, or ``not shown`` where too few cases speak to it; a gate not shown is not held."""
+        return PASSED if self.held else verdict_of(self.conditions)
+
+    @property
+    def sentence(self) -> str:
+        """Which gate, which figures and which bounds, as one full sentence."""
+        return f"{describe(self.gate)}: {self.reason}"
+
+    @property
+    def standing(self) -> str:
+        """``held``, ``not held`` or ``not held (not shown)``."""
+        return "held" if self.held else "not held (not shown)" if self.verdict == NOT_SHOWN else "not held"
+
+    def __str__(self) -> str:
+        return f"{self.standing}: {self.sentence}"
+
+
+def describe(gate: Gate) -> str:
+    """Return which gate it is, in words: ``dice>0.25 against truth, all relations, all severities, all data sets``."""
+    relation = {"overall": "all relations", "overall_cells": "mean of the cells"}.get(gate.relation, gate.relation)
+    severity = "all severities" if gate.severity == "all" else f"severity {gate.severity}"
+    dataset = "all data sets" if gate.dataset == "all" else gate.dataset
+    criterion = criterion_name(gate.score, gate.threshold)
+    if isinstance(gate, PairedGate):
+        what = f"no worse than {gate.no_worse_than} by {gate.margin_percent:g} points or more"
+        return f"{what}: EFR by {criterion} against {gate.against}, {relation}, {severity}, {dataset}"
+    return f"EFR by {criterion} against {gate.against}, {relation}, {severity}, {dataset}"
+
+
+def evaluate(gates: Iterable[Gate], table: pd.DataFrame) -> tuple[GateResult, ...]:
+    """Judge every gate.
+
+    Args:
+        gates: The suite's gates.
+        table: What :func:`medtest.results.rates.efr.efr_table` gave, covering their scores and thresholds.
+    """
+    return tuple(_one(gate, table) for gate in gates if not isinstance(gate, PairedGate))
+
+
+def evaluate_paired(gate: PairedGate, base: Records, own: Records, called: str) -> GateResult:
+    """Judge a gate that names a finished run, on the cases that both have.
+
+    Args:
+        gate: The gate.
+        base: Records of the finished run.
+        own: Records of this one.
+        called: What the finished run is called.
+    """
+    gate = replace(gate, no_worse_than=called)  # what is typed may be a path of this machine
+    first, second = common_cases([own, base]).records
+    criterion = Criterion(score=gate.score, threshold=gate.threshold, against=gate.against)
+    margins = Margins(percent=gate.margin_percent, source_percent=gate.source_margin_percent)
+    chosen = Chosen(dataset=gate.dataset, relation=gate.relation, severity=gate.severity)
+    conditions = paired_conditions(first, second, criterion, margins, chosen)
+    if not conditions:
+        reason = f"no case of {called} is shared that either was judged on, so nothing can be said"
+        return no_answer(gate, f"{reason}: run both under the same seeds, relations and preparation")
+    violations = next(one for one in conditions if one.name == VIOLATIONS)
+    return GateResult(
+        gate=gate,
+        held=verdict_of(conditions) == PASSED,
+        percent=violations.figure,
+        cases=violations.cases,
+        reason=in_words(conditions),
+        conditions=conditions,
+    )
+
+
+def in_words(conditions: Sequence[Condition]) -> str:
+    """Return what became of conditions, the gravest first; where one is not met, those that are met by name alone."""
+    kinds = {verdict: [one for one in conditions if one.verdict == verdict] for verdict in (FAILED, NOT_SHOWN, PASSED)}
+    lost = bool(kinds[FAILED] or kinds[NOT_SHOWN])
+    parts = [
+        f"{verdict}: " + "; ".join(one.name if lost and verdict == PASSED else one.sentence for one in found)
+        for verdict, found in kinds.items()
+        if found
+    ]
+    parts += [helps] if (helps := what_helps(conditions)) else []
+    return ". ".join(part[0].upper() + part[1:] if number else part for number, part in enumerate(parts))
+
+
+def no_answer(gate: PairedGate, reason: str) -> GateResult:
+    """Return what becomes of a gate whose finished run says nothing about this one: a mistake of the call."""
+    return GateResult(gate=gate, held=False, percent=None, cases=0, reason=reason, unlike=True)
+
+
+def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
+    rows = table.loc[
+        (
+            (table["against"] == gate.against)
+            & (table["dataset"] == gate.dataset)
+            & (table["relation"] == gate.relation)
+            & (table["severity"] == str(gate.severity))
+            & efr.of_criterion(table, gate.score, gate.threshold)
+        ).to_numpy()
+    ]
+    if rows.empty:
+        reason = "no case speaks to it, so it is not held"
+        lost = Condition(name=VIOLATIONS, verdict=NOT_SHOWN, words=reason, limit=gate.max_percent, cases=0)
+        return GateResult(gate=gate, held=False, percent=None, cases=0, reason=reason, conditions=(lost,))
+    row = {str(name): value for name, value in rows.iloc[0].items()}
+    violations, sources = _violations(gate, row), _source_failed(gate, row)
+    conditions = (violations,) if sources is None else (violations, sources)
+    words = [
+        one.words for one in (sources, violations) if one is not None and (one is violations or one.verdict == FAILED)
+    ]
+    return GateResult(
+        gate=gate,
+        held=all(one.verdict == PASSED for one in conditions),
+        percent=violations.figure,
+        cases=violations.cases,
+        reason="; ".join(words),
+        conditions=conditions,
+    )
+
+
+def _violations(gate: Gate, row: Mapping[str, Any]) -> Condition:
+    """Return the condition on the rate of violations."""
+    cases = int(row["cases"])
+    if not cases:
+        reason = "no case speaks to it, so it is not held"
+        return Condition(name=VIOLATIONS, verdict=NOT_SHOWN, words=reason, limit=gate.max_percent, cases=0)
+    percent, rate = float(row[gate.bound]), float(row["efr_percent"])
+    held = percent <= gate.max_percent
+    compared = f"is {'not ' if held else ''}above {gate.max_percent:g} %"
+    counted = f"{int(row['violations']):,} of {cases:,} cases"
+    if gate.bound == "efr_percent":
+        reason = f"the rate, {_beside(percent, gate.max_percent)} % ({counted}), {compared}"
+    else:
+        reason = f"the upper end of the 95 % interval, {_beside(percent, gate.max_percent)} %, {compared}"
+        reason += f"; the rate itself is {_beside(rate, gate.max_percent)} % ({counted})"
+    few = not held and rate <= gate.max_percent
+    if few:
+        reason += ", too few cases for this bound"
+        least = smallest_upper_bound(cases)
+        if rate > 0 and least > gate.max_percent:
+            reason += f": even without a violation the interval would reach {_beside(least, gate.max_percent)} %"
+    return Condition(
+        name=VIOLATIONS,
+        verdict=PASSED if held else NOT_SHOWN if few else FAILED,
+        words=reason,
+        figure=percent,
+        limit=gate.max_percent,
+        cases=cases,
+        own=rate,
+        low=float(row["ci_low"]),
+        high=float(row["ci_high"]),
+        method=str(row["ci_method"]),
+        newly=int(row["violations"]),
+    )
+
+
+def _source_failed(gate: Gate, row: Mapping[str, Any]) -> Condition | None:
+    """Return the condition on cases that could not be judged since their source failed; None where none is set.
+
+    The share is that of the cases that could have been judged: errors, and cases skipped for a reason of their own, are
+    left out of it.
+    """
+    most = gate.max_source_failed_percent
+    if most is None or gate.against == "source":
+        return None
+    lost = int(row["source_failed"])
+    cases = int(row["cases"]) + lost
+    if not cases:
+        return Condition(name=FAILED_SOURCES, verdict=NOT_SHOWN, words="no case speaks to it", limit=most, cases=0)
+    share = 100 * lost / cases
+    held = share <= most
+    shown = _beside(share, most) if share < 100 else "100"
+    compared = f"{'not ' if held else ''}above {most:g} %"
+    words = f"{lost:,} of {cases:,} cases ({shown} %) have no source to compare with, {compared}"
+    return Condition(
+        name=FAILED_SOURCES,
+        verdict=PASSED if held else FAILED,
+        words=words,
+        figure=share,
+        limit=most,
+        cases=cases,
+        own=share,
+        newly=lost,
+    )
+
+
+def _beside(percent: float, limit: float) -> str:
+    """Return a percentage with as many decimals as it takes to tell it from a limit that it differs from."""
+    for decimals in range(1, 7):
+        text = f"{percent:.{decimals}f}"
+        if percent == limit or float(text) != limit:
+            return text
+    return f"{percent:g}"
+
+
+def gates_table(results: Iterable[GateResult]) -> pd.DataFrame:
+    """Return gates and what became of them as a table."""
+    import pandas as pd
+
+    judged = tuple(results)
+    paired = any(isinstance(result.gate, PairedGate) for result in judged)
+    return pd.DataFrame(
+        [
+            {
+                **{name: getattr(result.gate, name) for name in _GATE_FIELDS},
+                "max_source_failed_percent": result.gate.max_source_failed_percent,
+                **(_paired_fields(result.gate) if paired else {}),
+                "held": result.held,
+                "verdict": result.verdict,
+                "percent": result.percent,
+                "cases": result.cases,
+                "reason": result.reason,
+            }
+            for result in judged
+        ]
+    )
+
+
+def conditions_table(results: Iterable[GateResult]) -> pd.DataFrame:
+    """Return the conditions of gates, a row each; ``gate`` counts from 1 in the order of :func:`gates_table`."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                "gate": number,
+                "condition": one.name,
+                **{name: getattr(one, name) for name in _FACTS},
+                "words": one.words,
+            }
+            for number, result in enumerate(results, start=1)
+            for one in result.conditions
+        ]
+    )
+
+
+def _paired_fields(gate: Gate) -> dict[str, object]:
+    if not isinstance(gate, PairedGate):
+        return {"no_worse_than": "", "margin_percent": None, "source_margin_percent": None}
+    source = gate.margin_percent if gate.source_margin_percent is None else gate.source_margin_percent
+    return {
+        "max_percent": None,
+        "bound": "ci_high",
+        "no_worse_than": gate.no_worse_than,
+        "margin_percent": gate.margin_percent,
+        "source_margin_percent": source,
+    }

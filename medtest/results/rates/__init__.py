@@ -1,0 +1,1 @@
+"""Error finding rates and the tables made of them."""

@@ -1,0 +1,102 @@
+"""Which cases fail in one run and not in the other: violations that came and went, and what only one run lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtest.core.oracles import criteria
+from medtest.core.records import KEY_COLUMNS, addresses
+from medtest.results.columns import columns_in
+from medtest.results.rates.images import case_losses
+from medtest.results.records.records_io import Records
+from medtest.results.records.status import Status, failed_in_pair, source_scores, status
+from medtest.suite.model import Criterion
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = columns_in(__file__, "comparison_changed")
+"""``first`` and ``second`` are the scores after the change of the image, ``source_…`` those on the source."""
+FAILING, PASSING, BROKEN = "newly failing", "newly passing", "newly an error"
+SKIPPED, SOURCE_LOST = "newly skipped", "newly failed source"
+KINDS = (SOURCE_LOST, FAILING, PASSING, BROKEN, SKIPPED)
+"""What may have changed, in the order of the table."""
+
+
+def changed_table(first: Records, second: Records, primary: Criterion) -> pd.DataFrame:
+    """Return the cases whose verdict changed from the first run to the second, with :data:`COLUMNS`.
+
+    Newly failing and newly passing ones lie in a denominator of both; a case that broke or was skipped is in none and
+    is listed apart, and so are source cases that fail: their follow-ups are judged no more. Within each kind the case
+    whose loss changed most stands first, of sources the one whose score fell most.
+
+    Args:
+        first: Records of the run that is compared with, row by row the same cases as ``second``.
+        second: Records of the other run.
+        primary: The criterion of a violation.
+    """
+    import pandas as pd
+
+    before, after = (
+        status(one, score=primary.score, threshold=primary.threshold, against=primary.against)
+        for one in (first, second)
+    )
+    both = before.case & after.case
+    change = np.full(len(first.followups), "", dtype=object)
+    change[both & ~before.violated & after.violated] = FAILING
+    change[both & before.violated & ~after.violated] = PASSING
+    change[~before.error & after.error] = BROKEN
+    change[~before.skipped & after.skipped] = SKIPPED
+    score = criteria.components(primary.score)[0]
+    name = f"self_{score}" if primary.against == "source" else score
+    losses = [case_losses(one, primary) for one in (first, second)]
+    with np.errstate(invalid="ignore"):  # of a source that scores 0 every loss is infinite
+        moved = np.nan_to_num(np.abs(losses[1] - losses[0]), posinf=0.0)
+    kinds = np.array([KINDS.index(one) if one in KINDS else len(KINDS) for one in change], dtype=np.int64)
+    rows = np.lexsort((np.arange(len(kinds)), -moved, kinds))
+    rows = rows[: int((kinds < len(KINDS)).sum())]
+    table = pd.DataFrame(
+        {
+            "change": change,
+            "address": first.texts("address"),
+            "dataset": first.texts("dataset"),
+            "relation": first.texts("relation"),
+            "severity": first.followups["severity"].to_numpy(),
+            "score": score,
+            "source_first": np.round(first.floats(f"source_{score}"), 6),
+            "source_second": np.round(second.floats(f"source_{score}"), 6),
+            "first": np.round(first.floats(name), 6),
+            "second": np.round(second.floats(name), 6),
+        }
+    )
+    sources = _sources(first, second, (before, after), primary)
+    parts = [part for part in (sources, table.iloc[rows]) if not part.empty] or [table.iloc[:0]]
+    return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+
+
+def _sources(first: Records, second: Records, judged: tuple[Status, Status], primary: Criterion) -> pd.DataFrame:
+    """Return the source cases that fail in the second run alone, those whose score fell most first."""
+    import pandas as pd
+
+    lost = failed_in_pair((first, second), judged, score=primary.score, against=primary.against)
+    score = criteria.components(primary.score)[0]
+    scores = [source_scores(one, score) for one in (first, second)]
+    fell = np.nan_to_num(scores[0]) - np.nan_to_num(scores[1])
+    rows = [at for at in np.argsort(-fell, kind="stable") if lost[1][at] and not lost[0][at]]
+    keys = {name: first.sources[name].astype(object).fillna("").iloc[rows].tolist() for name in KEY_COLUMNS}
+    return pd.DataFrame(
+        {
+            "change": SOURCE_LOST,
+            "address": addresses(keys),
+            "dataset": keys["dataset"],
+            "relation": keys["relation"],
+            "severity": keys["severity"],
+            "score": score,
+            "source_first": np.round(scores[0][rows], 6),
+            "source_second": np.round(scores[1][rows], 6),
+            "first": np.nan,
+            "second": np.nan,
+        }
+    )

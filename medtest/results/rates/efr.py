@@ -1,0 +1,136 @@
+"""Error finding rates (MedTest report, equation 3) from records: ``tables/efr.csv``.
+
+Every executed follow-up of a row is counted once: ``generated = cases + errors + skipped + source_failed``.
+
+- ``errors``: the system or the relation broke.
+- ``source_failed``: the follow-up was answered, but the source case is an ERROR or its score is zero, so that
+  equation 6 has nothing to divide by.
+- ``skipped``: everything else without a verdict (no room for the object, no prediction, no expected answer).
+
+Pools: ``overall`` over all cases of all relations but ``unchanged``; ``overall_cells`` the mean of the cells'
+percentages, a cell being one relation on one data set (at one severity, or at all); data sets pooled are ``all``.
+Intervals: see :mod:`medtest.results.cube`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.oracles import criteria
+from medtest.results.columns import columns_in
+from medtest.results.cube.axes import ALL, OVERALL, OVERALL_CELLS, Axes, axes
+from medtest.results.cube.rates import BOOTSTRAP, CASES, CELLS, WILSON, WILSON_CLUSTERS, Rates, margins, rates, table
+from medtest.results.records.records_io import Records
+from medtest.results.records.status import status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = columns_in(__file__, "efr")
+__all__ = [
+    "ALL",
+    "BOOTSTRAP",
+    "COLUMNS",
+    "OVERALL",
+    "OVERALL_CELLS",
+    "WILSON",
+    "WILSON_CLUSTERS",
+    "Criteria",
+    "available",
+    "efr_table",
+    "of_criterion",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Criteria:
+    """What an EFR table covers: every score at every threshold against every reference.
+
+    A rule that has no threshold is covered once, at 0; the table leaves its threshold empty.
+    """
+
+    scores: tuple[str, ...]
+    thresholds: tuple[float, ...]
+    against: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[tuple[str, float, str]]:
+        for against in self.against:
+            for score in self.scores:
+                for threshold in (0.0,) if score in criteria.NO_THRESHOLD else self.thresholds:
+                    yield score, threshold, against
+
+
+def available(records: Records, wanted: Criteria) -> Iterator[tuple[str, float, str]]:
+    """Yield the criteria whose columns hold any number at all."""
+    known: dict[str, bool] = {}
+    for score, threshold, against in wanted:
+        for name in criteria.columns_needed(score, against):
+            if name not in known:
+                known[name] = bool((~np.isnan(records.floats(name))).any())
+        if all(known[name] for name in criteria.columns_needed(score, against)):
+            yield score, threshold, against
+
+
+def of_criterion(table: pd.DataFrame, score: str, threshold: float) -> NDArray[np.bool_]:
+    """Return which rows of a table are of a score at a threshold; a rule that has none has an empty one there."""
+    limits = table["threshold"].to_numpy(dtype=np.float64)
+    same = np.isnan(limits) if score in criteria.NO_THRESHOLD else np.isclose(limits, threshold, rtol=0, atol=1e-12)
+    return np.asarray((table["score"] == score).to_numpy(dtype=bool) & same, dtype=np.bool_)
+
+
+def efr_table(records: Records, wanted: Criteria, place: Axes | None = None) -> pd.DataFrame:
+    """Return the table of error finding rates, with exactly :data:`COLUMNS`.
+
+    Args:
+        records: Records of one system.
+        wanted: Scores, thresholds and references.
+        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
+    """
+    import pandas as pd
+
+    if records.followups.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
+    found = axes(records) if place is None else place
+    known: dict[bytes, Rates] = {}
+    parts = [_one_criterion(records, found, known, *criterion) for criterion in available(records, wanted)]
+    return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else pd.DataFrame(columns=list(COLUMNS))
+
+
+def _one_criterion(
+    records: Records, place: Axes, known: dict[bytes, Rates], score: str, threshold: float, against: str
+) -> pd.DataFrame:
+    found = status(records, score=score, threshold=threshold, against=against)
+    # "both" is often what one of the two scores says alone: intervals are made once for the same violations
+    key = hashlib.sha256(found.case.tobytes() + found.violated.tobytes()).digest()
+    if key not in known:
+        known[key] = rates(
+            place, found.violated, found.case, pools=(CASES, CELLS), pooled=place.pooled, independent=True
+        )
+    made = known[key]
+    lost = {
+        name: margins(place.totals(where), place.pooled, pools=2).astype(np.int64)
+        for name, where in (("errors", found.error), ("skipped", found.skipped), ("source_failed", found.source_failed))
+    }
+    cases, violations = made.whole.astype(np.int64), made.part.astype(np.int64)
+    generated = cases + sum(lost.values())
+    columns = {
+        "score": score,
+        "threshold": np.nan if score in criteria.NO_THRESHOLD else threshold,
+        "against": against,
+        "cases": cases,
+        "violations": violations,
+        "efr_percent": np.round(100 * made.rate, 4),
+        "ci_low": np.round(100 * made.low, 4),
+        "ci_high": np.round(100 * made.high, 4),
+        "ci_method": np.where(cases > 0, made.method, ""),
+        "generated": generated,
+        "efr_generated_percent": np.round(100 * violations / np.maximum(generated, 1), 4),
+        **lost,
+    }
+    return table(place.names(OVERALL, OVERALL_CELLS), columns, generated > 0)

@@ -1,0 +1,227 @@
+"""Which cases and which images fail: violations with their addresses, an image a row, and data sets that prove little.
+
+One engine for masks, labels, answers and series: what a case lost, and whether that is a violation, is the primary
+criterion's matter. Addresses hold what records hold, hashed ids where the suite hashes them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import UNCHANGED
+from medtest.core.oracles import criteria
+from medtest.core.records import ADDRESS, KEY_COLUMNS, addresses
+from medtest.results.columns import columns_in
+from medtest.results.cube.axes import Axes, axes
+from medtest.results.cube.rates import decimals
+from medtest.results.records.records_io import Floats, Records
+from medtest.results.records.status import status
+from medtest.suite.model import Criterion
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COUNTED = ("missed_lesions", "false_regions")
+"""Scores that count what went wrong; of the others, higher is better."""
+CASE_COLUMNS = columns_in(__file__, "violations")
+VIOLATIONS = "violations_"
+"""How the column of an image's violations under a relation begins."""
+LOW_SOURCE = 0.5
+"""A data set whose source cases score less on average is warned of: what a system cannot do it cannot lose."""
+
+
+def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.DataFrame:
+    """Return the cases that lost most under a criterion, the worst first, ``unchanged`` left out.
+
+    Args:
+        records: Records of one system.
+        primary: The criterion; a rule over several scores ranks by its first one, and labels that changed (or did
+            not) rank among themselves by the fall of their probability.
+        most: How many.
+    """
+    return _Cases(records, primary).table(changed_only=True, most=most)
+
+
+def violations_table(records: Records, primary: Criterion) -> pd.DataFrame:
+    """Return every violation under a criterion, those of ``unchanged`` too, columns as ``worst.csv``, the worst first.
+
+    Args:
+        records: Records of one system.
+        primary: As in :func:`worst_table`.
+    """
+    return _Cases(records, primary).table(violated_only=True)
+
+
+def images_table(records: Records, primary: Criterion, place: Axes | None = None) -> pd.DataFrame:
+    """Return one row for each source image, the worst first: most violations by its cases, then the largest loss.
+
+    Args:
+        records: Records of one system.
+        primary: As in :func:`worst_table`.
+        place: The cells of the records; relations follow its order.
+
+    Returns:
+        ``dataset``, ``seed_id``, ``source_score`` (mean over its questions), ``cases``, ``violations`` and
+        ``violation_percent`` without ``unchanged``, ``worst_loss_percent`` and the ``worst_address`` it is of, then
+        ``violations_<relation>`` for each relation, empty where the image has no case of it.
+    """
+    return _Cases(records, primary).images(axes(records) if place is None else place)
+
+
+_NOTHING = (
+    " Where masks were given, look at their type: uint8 is read as probability × 255, so that 0 and 1 are both next to "
+    "nothing; a mask is bool."
+)
+
+
+def source_warnings(records: Records, primary: Criterion) -> tuple[str, ...]:
+    """Return a line for each data set whose source cases score below 0.5 on average under a criterion.
+
+    Args:
+        records: Records of one system.
+        primary: Its first score, against the truth, is looked at; scores that count mistakes, and data without truth,
+            have no warning.
+    """
+    score = criteria.components(primary.score)[0]
+    frame = records.sources
+    if score in COUNTED or score not in frame.columns or frame.empty:
+        return ()
+    cases = _Cases(records, primary)
+    judged = set(zip(cases.texts("dataset")[cases.counted], cases.texts("seed_id")[cases.counted], strict=True))
+    known = frame.assign(dataset=frame["dataset"].astype(str), seed_id=frame["seed_id"].astype(str))
+    lines = []
+    for name, rows in known.groupby("dataset", sort=False):
+        mean = float(np.nanmean(values)) if not np.isnan(values := rows[score].to_numpy(np.float64)).all() else np.nan
+        if mean < LOW_SOURCE:
+            images = set(rows["seed_id"])
+            rest = sum((name, one) in judged for one in images)
+            rests = f"these figures rest on {rest:,} of {len(images):,} images"
+            if rest == len(images):
+                rests = "all of them are judged, and what is that bad has little left to lose"
+            hint = _NOTHING if mean == 0 and score in ("dice", "iou") else ""
+            lines.append(f"{name}: the mean {score} of unchanged images is {mean:.2f}; {rests}.{hint}")
+    return tuple(lines)
+
+
+def case_losses(records: Records, criterion: Criterion) -> Floats:
+    """Return what each follow-up lost of its score under a criterion, a share in (-inf, 1]; NaN where unknown."""
+    return _losses(records, criteria.components(criterion.score)[0], criterion.against)[2]
+
+
+class _Cases:
+    """The follow-ups of one system's records under one criterion."""
+
+    def __init__(self, records: Records, primary: Criterion) -> None:
+        self.records, self.primary = records, primary
+        found = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+        self.case, self.violated = found.case, found.violated
+        self.counted: NDArray[np.bool_] = found.case & (records.texts("relation") != UNCHANGED)
+        self.before, self.after, self.loss = _losses(records, criteria.components(primary.score)[0], primary.against)
+
+    def texts(self, name: str) -> NDArray[np.object_]:
+        return self.records.texts(name)
+
+    def ranked(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return the places of chosen follow-ups, the largest loss first; what ties stays in the records' order."""
+        places = np.flatnonzero(chosen)
+        keys = [-self.loss[places]]
+        second = criteria.TIE_BREAKERS.get(self.primary.score)
+        if second is not None:
+            tied = _losses(self.records, second, self.primary.against)[2][places]
+            keys.insert(0, -np.nan_to_num(tied, nan=-np.inf))
+        return places[np.lexsort(keys)]
+
+    def addresses(self, rows: NDArray[np.intp]) -> list[str]:
+        """Return the addresses of follow-ups, by their places; made of the keys where the records lack them."""
+        frame = self.records.followups
+        if ADDRESS in frame.columns:
+            return [str(text) for text in frame[ADDRESS].iloc[rows]]
+        return addresses({name: frame[name].iloc[rows].tolist() for name in KEY_COLUMNS})
+
+    def table(
+        self, *, changed_only: bool = False, violated_only: bool = False, most: int | None = None
+    ) -> pd.DataFrame:
+        import pandas as pd
+
+        chosen = self.counted if changed_only else self.case
+        places = self.ranked(chosen & self.violated if violated_only else chosen)[:most]
+        if not places.size:
+            return pd.DataFrame()
+        columns = (
+            self.addresses(places),
+            self.texts("relation")[places].tolist(),
+            self.records.followups["severity"].to_numpy()[places].astype(int),
+            self.primary.score,
+            np.round(self.before[places], 6),
+            np.round(self.after[places], 6),
+            np.round(100 * self.loss[places], 4),
+            self.violated[places],
+        )
+        return pd.DataFrame(dict(zip(CASE_COLUMNS, columns, strict=True)))
+
+    def images(self, place: Axes) -> pd.DataFrame:
+        import pandas as pd
+
+        (dataset, datasets), (seed, seeds) = (self.records.codes(name) for name in ("dataset", "seed_id"))
+        codes, unique = pd.factorize(dataset * max(1, len(seeds)) + seed)
+        if not len(unique):
+            return pd.DataFrame()
+        names = [(datasets[one // len(seeds)], seeds[one % len(seeds)]) for one in unique.tolist()]
+        scores = self._source_scores()
+        failed = self.violated & self.counted
+        cases = np.bincount(codes[self.counted], minlength=len(unique))
+        violations = np.bincount(codes[failed], minlength=len(unique))
+        cell = np.zeros((2, len(unique), len(place.relations)), np.int64)
+        np.add.at(cell[0], (codes[self.case], place.relation[self.case]), 1)
+        np.add.at(cell[1], (codes[self.violated], place.relation[self.violated]), 1)
+        ranked = self.ranked(self.counted)
+        failing, first = np.unique(codes[ranked], return_index=True)
+        worst = ranked[first]
+        largest = np.full(len(unique), -np.inf)
+        largest[failing] = self.loss[worst]
+        address = np.full(len(unique), "", dtype=object)
+        address[failing] = self.addresses(worst)
+        shown = np.full(len(unique), np.nan)
+        shown[failing] = decimals(100 * self.loss[worst], 4)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(cases > 0, 100.0 * violations / cases, np.nan)
+        order = np.lexsort([-np.nan_to_num(largest, nan=-np.inf), -np.nan_to_num(share, nan=-1.0)])
+        columns: dict[str, Any] = {
+            "dataset": np.array([name for name, _ in names], dtype=object),
+            "seed_id": np.array([name for _, name in names], dtype=object),
+            "source_score": np.array([scores.get(name, np.nan) for name in names]),
+            "cases": cases,
+            "violations": violations,
+            "violation_percent": decimals(share, 4),
+            "worst_loss_percent": shown,
+            "worst_address": address,
+        }
+        for number, name in enumerate(place.relations):
+            there = cell[0, :, number] > 0
+            own = cell[1, :, number]
+            columns[f"{VIOLATIONS}{name}"] = own if there.all() else np.where(there, own, np.nan)
+        return pd.DataFrame({name: column[order] for name, column in columns.items()})
+
+    def _source_scores(self) -> dict[tuple[str, str], float]:
+        """Return each image's mean score on the source case, over its questions; none where there is no such score."""
+        score, frame = criteria.components(self.primary.score)[0], self.records.sources
+        if score not in frame.columns:
+            return {}
+        names = (frame[name].astype(str) for name in ("dataset", "seed_id"))
+        sums: dict[tuple[str, str], list[float]] = {}
+        for dataset, seed, value in zip(*names, frame[score].to_numpy(np.float64).tolist(), strict=True):
+            if not np.isnan(value):
+                sums.setdefault((dataset, seed), []).append(value)
+        return {key: round(float(np.mean(values)), 6) for key, values in sums.items()}
+
+
+def _losses(records: Records, score: str, against: str) -> tuple[Floats, Floats, Floats]:
+    """Return a score before, after, and the fall relative to what it was."""
+    name, origin = criteria.compared_columns(score, against)
+    after = records.floats(name)
+    before = np.ones_like(after) if origin is None else records.floats(origin)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return before, after, (before - after) / before

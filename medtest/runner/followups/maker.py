@@ -1,0 +1,83 @@
+"""From a case that was made to what a store keeps of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from medtest.core.cases import FollowUp, Mask, PreparedSeed, SeedRef, image_sha256
+from medtest.core.oracles.moves import moved_mask
+from medtest.runner.followups.entry import Entry
+from medtest.runner.followups.recipe import SuiteKeys
+from medtest.runner.privacy.rules import Scrubber
+from medtest.runner.units.parts import MadeCase, Parts
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoadedSeed:
+    """A prepared seed with its key in a store and the SHA-256 of the image as its file holds it."""
+
+    seed: PreparedSeed
+    key: str
+    original: str
+
+
+class EntryMaker:
+    """Loads a suite's seeds, and says of its cases what a store keeps.
+
+    Args:
+        parts: The suite's parts.
+        recipe: Makes its keys.
+        scrub: What must not show.
+    """
+
+    def __init__(self, parts: Parts, recipe: SuiteKeys, scrub: Scrubber) -> None:
+        self._parts, self.recipe, self._scrub = parts, recipe, scrub
+        self._names = {plan.id: plan.info.name for plan in parts.suite.relations}
+
+    def load(self, source: int, ref: SeedRef) -> LoadedSeed:
+        """Load and prepare a seed of this seed source."""
+        loaded = self._parts.sources[source].load(ref)
+        seed = self._parts.prepare(loaded)
+        return LoadedSeed(seed=seed, key=self.recipe.source_key(seed), original=image_sha256(loaded.image))
+
+    def entry(self, loaded: LoadedSeed, key: str, made: MadeCase, *, source_mask: str, mask: str) -> Entry:
+        """Return the entry of a case.
+
+        Args:
+            loaded: Its seed.
+            key: Its key.
+            made: The case; without a follow-up it is one that was skipped.
+            source_mask: SHA-256 of the seed's mask, or "".
+            mask: SHA-256 of the expected mask, or "".
+        """
+        ref, follow = loaded.seed.ref, made.follow
+        relation = self._parts.relations[made.address.relation]
+        common: dict[str, Any] = {"skipped": self._scrub.reason(made.reason, ref)}
+        if follow is not None:
+            common = {
+                "params": self._scrub.params(dict(follow.params), ref),
+                "scale": float(follow.scale),
+                "effect": follow.effect,
+                "facts": {name: float(value) for name, value in follow.facts.items()},
+            }
+        return Entry(
+            key=key,
+            address=self.recipe.shown(made.address),
+            cluster=self.recipe.names.cluster(ref),
+            strata=ref.strata,
+            part=self._names[made.address.relation],
+            revision=type(relation).revision,
+            group=relation.group,
+            original_sha256=loaded.original,
+            source_sha256=loaded.seed.sha256,
+            source_mask_sha256=source_mask,
+            followup_sha256=made.sha256,
+            mask_sha256=mask,
+            **common,
+        )
+
+
+def expected_mask(seed: PreparedSeed, follow: FollowUp) -> Mask | None:
+    """Return the expected mask of a follow-up: the source's, moved where the relation moves it; None where none is."""
+    return None if seed.mask is None else moved_mask(seed.mask, follow.effect)

@@ -1,0 +1,77 @@
+"""Takes follow-ups from a store instead of making them, where the store holds exactly these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from medtest.core.cases import Address, FollowUp, PreparedSeed
+from medtest.core.errors import MedtestError
+from medtest.runner.followups.recipe import SuiteKeys
+from medtest.runner.followups.store import FollowUpStore, default_folder
+from medtest.runner.privacy.rules import ShownNames
+from medtest.suite.model import Suite
+
+_MEMO = "medtest.runner.followups.reuse:source_key"
+
+
+@dataclass(kw_only=True)
+class StoredFollowUps:
+    """What :attr:`medtest.suite.model.Invocation.kept` holds under ``followups=store``; goes to workers by pickle.
+
+    A follow-up is taken when its key is the same: content of the source, preparation, the relation's class, revision,
+    settings and files, the suite's seed, the address. The relation draws nothing then; pixels and parameters are
+    those that were kept, so that records are equal with and without a store.
+
+    Attributes:
+        folder: The store's folder.
+        recipe: Makes keys.
+    """
+
+    folder: Path
+    recipe: SuiteKeys
+    _store: FollowUpStore | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, suite: Suite, home: Path, folder: Path | None = None) -> StoredFollowUps:
+        """Prepare for one suite.
+
+        Args:
+            suite: The suite.
+            home: The invocation's home folder.
+            folder: The store's folder; :func:`default_folder` where it is None.
+
+        Raises:
+            MedtestError: There is no store.
+        """
+        chosen = default_folder() if folder is None else folder
+        store = FollowUpStore.open(chosen)
+        store.close()
+        names = ShownNames.of(suite.privacy, home)
+        return cls(folder=chosen.resolve(), recipe=SuiteKeys(suite, suite.build_relations(), names))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"folder": self.folder, "recipe": self.recipe, "_store": None}
+
+    def find(self, seed: PreparedSeed, address: Address) -> FollowUp | str | None:
+        """Return the kept follow-up, why there is none ("no room …"), or None where the store does not know.
+
+        A picture that is missing or damaged counts as unknown, and so does all of a store that cannot be read any
+        more: what is made anew is the same.
+        """
+        source = seed.memo(_MEMO, lambda: self.recipe.source_key(seed))
+        try:
+            if self._store is None:
+                self._store = FollowUpStore.open(self.folder)
+            entry = self._store.by_key(self.recipe.followup_key(source, address))
+            if entry is None:
+                return None
+            if entry.skipped:
+                return entry.skipped
+            image = self._store.image(entry.followup_sha256)
+        except MedtestError:
+            return None
+        return FollowUp(
+            image=image, params=entry.params, scale=entry.scale or 0.0, effect=entry.effect, facts=entry.facts
+        )

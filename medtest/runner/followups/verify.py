@@ -1,0 +1,330 @@
+"""Looks whether a store is whole: every picture there, unaltered, and known to the index."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from medtest.core.errors import MedtestError, OutputProblem
+from medtest.core.files.by_content import DRAFT, KINDS, SUFFIX, DamagedFile, Kind, decode, relative_path
+from medtest.runner.followups.guard import StoreLock
+from medtest.runner.followups.store import FollowUpStore
+from medtest.runner.pool.layout import usable_cores
+from medtest.seeds.folders.layout import shown
+
+ASIDE = "aside"
+"""Folder below the store to which a repair moves what does not belong there."""
+
+Trouble: TypeAlias = Literal["missing", "altered", "truncated", "orphaned", "draft", "index"]
+_NAME = re.compile(rf"([0-9a-f]{{64}}){re.escape(SUFFIX)}")
+_AHEAD = 4
+_PAGE = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong.
+
+    Attributes:
+        trouble: ``missing`` (the index names a file that is not there), ``truncated`` (it is shorter than it was
+            written), ``altered`` (it holds other pixels than its name says), ``orphaned`` (a file that the index does
+            not name), ``draft`` (what a killed process left unfinished), ``index`` (the index contradicts itself).
+        file: Path below the store; "" for the index.
+        detail: More about it.
+        used_by: Address of a follow-up that needs the file, or "".
+        uses: How many follow-ups need it.
+    """
+
+    trouble: Trouble
+    file: str
+    detail: str = ""
+    used_by: str = ""
+    uses: int = 0
+
+    def __str__(self) -> str:
+        parts = [f"{self.trouble}: {shown(self.file) or 'index'}"]
+        if self.detail:
+            parts.append(f"({self.detail})")
+        if self.uses:
+            more = f" and {self.uses - 1:,} more" if self.uses > 1 else ""
+            parts.append(f"of {self.used_by}{more}")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyReport:
+    """What a look at a store found.
+
+    Attributes:
+        files: Pictures that the index names.
+        entries: Follow-ups of the index, skipped ones included.
+        findings: What is wrong.
+        in_work: Files and drafts that another process, adding at this moment, has not noted yet.
+        moved: Files that a repair moved aside.
+        forgotten: Follow-ups that a repair took out of the index, for a file of theirs is gone.
+    """
+
+    files: int
+    entries: int
+    findings: tuple[Finding, ...]
+    in_work: int = 0
+    moved: int = 0
+    forgotten: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is wrong, or everything that was is repaired."""
+        return not self.findings
+
+
+def verify_store(
+    store: FollowUpStore, *, progress: Callable[[int, int], None] | None = None, workers: int | None = None
+) -> VerifyReport:
+    """Read every picture of a store and compare it with its name, and every file with the index.
+
+    Args:
+        store: The store; it may be opened for reading alone.
+        progress: Called with how many pictures were read, and how many there are.
+        workers: Threads; as many as there are cores when None.
+
+    Raises:
+        MedtestError: The index cannot be read at all.
+    """
+    alone = StoreLock(store.folder).is_free()
+    found = _look(store, progress, workers or usable_cores())
+    if alone and StoreLock(store.folder).is_free():
+        return found
+    # somebody adds: pictures stand in the folder before the index names them
+    settled = tuple(f for f in found.findings if f.trouble not in ("orphaned", "draft"))
+    return replace(found, findings=settled, in_work=len(found.findings) - len(settled))
+
+
+def repair_store(store: FollowUpStore, *, progress: Callable[[int, int], None] | None = None) -> VerifyReport:
+    """Make a store whole again: what is damaged or orphaned is moved aside, what lost a picture is forgotten.
+
+    Nothing is deleted but drafts; ``aside/<time>/`` keeps what was moved. The command that made the follow-ups makes
+    the forgotten ones again.
+
+    Args:
+        store: The store, opened for writing.
+        progress: As for :func:`verify_store`.
+
+    Returns:
+        What was wrong and what was done; ``findings`` hold what was found before.
+
+    Raises:
+        FolderInUse: Another process adds to it.
+        OutputProblem: It cannot be written.
+        MedtestError: The index itself is damaged.
+    """
+    with StoreLock(store.folder).alone():
+        before = _look(store, progress, usable_cores())
+        aside = _new_folder(store.folder / ASIDE / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
+        moved = sum(
+            _move(store.folder, f.file, aside) for f in before.findings if f.trouble in ("altered", "truncated")
+        )
+        lost = [f.file for f in before.findings if f.trouble in ("missing", "altered", "truncated")]
+        forgotten = _forget(store, lost)
+        for stranger in _strangers(store):
+            if stranger.trouble == "draft":
+                _remove(store.folder / stranger.file)
+            else:
+                moved += _move(store.folder, stranger.file, aside)
+    return replace(before, moved=moved, forgotten=forgotten)
+
+
+def _look(store: FollowUpStore, progress: Callable[[int, int], None] | None, workers: int) -> VerifyReport:
+    findings = list(_index_findings(store))
+    total = int(store.index.rows("SELECT count(*) FROM files")[0][0])
+    entries = int(store.index.rows("SELECT count(*) FROM followups")[0][0])
+    findings += _read_all(store, total, progress, workers)
+    findings += _strangers(store)
+    return VerifyReport(files=total, entries=entries, findings=tuple(findings))
+
+
+# --------------------------------------------------------------------------------------------------------- pictures
+
+
+def _read_all(
+    store: FollowUpStore, total: int, progress: Callable[[int, int], None] | None, workers: int
+) -> list[Finding]:
+    """Read every picture that the index names, some at a time: decoding leaves Python's lock."""
+    found: list[Finding] = []
+    waiting: deque[Future[Finding | None]] = deque()
+    done = 0
+
+    def settle() -> None:
+        nonlocal done
+        finding = waiting.popleft().result()
+        done += 1
+        if finding is not None:
+            found.append(_with_users(store, finding))
+        if progress is not None:
+            progress(done, total)
+
+    with ThreadPoolExecutor(workers, thread_name_prefix="verify") as pool:
+        for kind, sha256, size in _named(store):
+            waiting.append(pool.submit(_check, store.folder, kind, sha256, size))
+            if len(waiting) >= _AHEAD * workers:
+                settle()
+        while waiting:
+            settle()
+    return found
+
+
+def _named(store: FollowUpStore) -> Iterator[tuple[Kind, str, int]]:
+    """Yield (kind, SHA-256, bytes) of every file of the index, a page at a time."""
+    for kind in KINDS:
+        last = ""
+        while rows := store.index.rows(
+            "SELECT sha256, bytes FROM files WHERE kind = ? AND sha256 > ? ORDER BY sha256 LIMIT ?", (kind, last, _PAGE)
+        ):
+            for sha256, size in rows:
+                yield kind, str(sha256), int(size)
+            last = str(rows[-1][0])
+
+
+def _check(folder: Path, kind: Kind, sha256: str, size: int) -> Finding | None:
+    try:
+        name = relative_path(kind, sha256)
+    except ValueError as error:
+        return Finding(trouble="index", file="", detail=str(error))
+    path = folder / name
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):  # a pipe would hang, a link lead elsewhere
+            return Finding(trouble="altered", file=name, detail="is not a regular file")
+        with path.open("rb") as file:
+            content = file.read(size + 1)
+    except FileNotFoundError:
+        return Finding(trouble="missing", file=name)
+    except OSError as error:
+        return Finding(trouble="altered", file=name, detail=f"cannot be read: {error.strerror or error}")
+    if len(content) < size:
+        return Finding(trouble="truncated", file=name, detail=f"{len(content):,} of {size:,} bytes")
+    if len(content) > size:
+        return Finding(trouble="altered", file=name, detail=f"more than the {size:,} bytes it had")
+    try:
+        decode(kind, sha256, content)
+    except DamagedFile:
+        return Finding(trouble="altered", file=name, detail="holds other pixels than its name says")
+    return None
+
+
+def _with_users(store: FollowUpStore, finding: Finding) -> Finding:
+    """Say which follow-ups need a file."""
+    kind, sha256 = finding.file.partition("/")[0], Path(finding.file).stem
+    where = _users(kind)
+    row = store.index.rows(
+        "SELECT count(*), min(s.dataset || '/' || s.seed_id || '/' || f.relation || '_s' || f.severity || '_f' "  # noqa: S608 - our own words
+        f"|| f.frame || '_r' || f.repeat) FROM followups f JOIN sources s ON s.id = f.source WHERE {where}",
+        (sha256, sha256),
+    )[0]
+    return Finding(
+        trouble=finding.trouble, file=finding.file, detail=finding.detail, uses=int(row[0]), used_by=str(row[1] or "")
+    )
+
+
+def _users(kind: str) -> str:
+    if kind == "images":
+        return "f.image_sha256 = ? OR f.source IN (SELECT id FROM sources WHERE image_sha256 = ?)"
+    return "f.mask_sha256 = ? OR f.source IN (SELECT id FROM sources WHERE mask_sha256 = ?)"
+
+
+# ------------------------------------------------------------------------------------------------- files and index
+
+
+def _strangers(store: FollowUpStore) -> Iterator[Finding]:
+    """Yield what lies among the pictures and is not in the index."""
+    for kind in KINDS:
+        for file in _walk(store.folder / kind):
+            name = file.relative_to(store.folder).as_posix()
+            if file.name.startswith(".") and file.name.endswith(DRAFT):
+                yield Finding(trouble="draft", file=name, detail="left by a process that was killed")
+                continue
+            match = _NAME.fullmatch(file.name)
+            expected = None if match is None else relative_path(kind, match[1])
+            if match is None or name != expected or store.index.size(kind, match[1]) is None:
+                yield Finding(trouble="orphaned", file=name, detail="the index does not name it")
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield every file below a folder; links are not followed."""
+    for place, _, files in os.walk(folder):
+        for file in sorted(files):
+            yield Path(place) / file
+
+
+def _index_findings(store: FollowUpStore) -> Iterator[Finding]:
+    """Yield where the index contradicts itself."""
+    for (line,) in store.index.rows("PRAGMA quick_check(20)"):
+        if line != "ok":
+            raise MedtestError(
+                f"{store.folder.name}/{store.index.path.name} is damaged ({line}). Move it away and make the "
+                "follow-ups again: pictures that are there already are used."
+            )
+    for table, row, parent, _ in store.index.rows("PRAGMA foreign_key_check"):
+        yield Finding(trouble="index", file="", detail=f"row {row} of {table} names no row of {parent}")
+    for kind, column in (("images", "image_sha256"), ("masks", "mask_sha256")):
+        for table in ("followups", "sources"):
+            query = (
+                f"SELECT count(*) FROM {table} WHERE {column} != '' AND {column} NOT IN "  # noqa: S608 - our own words
+                "(SELECT sha256 FROM files WHERE kind = ?)"
+            )
+            missing = int(store.index.rows(query, (kind,))[0][0])
+            if missing:
+                yield Finding(trouble="index", file="", detail=f"{missing:,} rows of {table} name {kind} without size")
+
+
+def _forget(store: FollowUpStore, lost: Iterable[str]) -> int:
+    """Take follow-ups out of the index that need one of these files; return how many."""
+    forgotten = 0
+    with store.index.transaction() as connection:
+        for file in lost:
+            kind, sha256 = file.partition("/")[0], Path(file).stem
+            query = f"DELETE FROM followups AS f WHERE {_users(kind)}"  # noqa: S608 - our own words
+            forgotten += connection.execute(query, (sha256, sha256)).rowcount
+        connection.execute("DELETE FROM sources WHERE id NOT IN (SELECT source FROM followups)")
+        connection.execute(
+            "DELETE FROM files WHERE kind = 'images' AND sha256 NOT IN (SELECT image_sha256 FROM followups) "
+            "AND sha256 NOT IN (SELECT image_sha256 FROM sources)"
+        )
+        connection.execute(
+            "DELETE FROM files WHERE kind = 'masks' AND sha256 NOT IN (SELECT mask_sha256 FROM followups) "
+            "AND sha256 NOT IN (SELECT mask_sha256 FROM sources)"
+        )
+    return forgotten
+
+
+def _new_folder(path: Path) -> Path:
+    """Return a folder's path that is not taken: a clock that was set back gives a name twice."""
+    number = 1
+    while (free := path.with_name(f"{path.name}{f'-{number}' * (number > 1)}")).exists():
+        number += 1
+    return free
+
+
+def _move(folder: Path, name: str, aside: Path) -> int:
+    target = aside / name
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).replace(target)
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise OutputProblem(f"{folder.name}/{name} cannot be moved aside: {error.strerror or error}") from error
+    return 1
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputProblem(f"{path.name} cannot be removed: {error.strerror or error}") from error

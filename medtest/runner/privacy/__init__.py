@@ -1,0 +1,1 @@
+"""Privacy rules of records, logs and artefacts."""

@@ -1,0 +1,114 @@
+"""Records without the words of prompts: ``privacy: {prompts: none}``.
+
+A prompt may tell of a patient. Under this setting its words, and what a service says it drew instead, enter no record,
+hence no table, no report and nothing in MLflow. What rules compare (pools, effects, scenes) stays comparable: every
+name in it is replaced by an HMAC-SHA256 of it, under the key that hashed ids have
+(:mod:`medtest.runner.privacy.rules`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medtest.core.errors import Mistake
+from medtest.core.scenes import dumped
+from medtest.core.tasks.base import Task
+from medtest.readers.base import Reader
+from medtest.runner.privacy.rules import ShownNames
+from medtest.suite.model import Suite
+
+_LENGTH = 12
+_QUOTED = re.compile(r"[:\"'“”‘’«»]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenWords:
+    """How records keep words to themselves.
+
+    Attributes:
+        key: Key of the hash; None where words are shown.
+        said: Text columns of words, which are left empty.
+        named: Text columns of JSON, in which every string is replaced.
+    """
+
+    key: bytes | None = None
+    said: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, suite: Suite, key: bytes | None) -> HiddenWords:
+        """Return how the records of a suite keep words.
+
+        Args:
+            suite: The suite.
+            key: Key of the hash (:attr:`medtest.runner.privacy.rules.ShownNames.word_key`), None to show words.
+        """
+        task: Task = suite.task
+        return (
+            cls() if key is None or not task.prompts else cls(key=key, said=task.said_columns, named=task.named_columns)
+        )
+
+    def texts(self, texts: Mapping[str, str | None]) -> Mapping[str, str | None]:
+        """Return text columns as records hold them."""
+        return texts if self.key is None else {name: self.column(name, text) for name, text in texts.items()}
+
+    def column(self, name: str, text: str | None) -> str | None:
+        """Return one text column as records hold it."""
+        if self.key is None or not text or name not in (*self.said, *self.named):
+            return text
+        return None if name in self.said else dumped(self.value(json.loads(text)))
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value with every string replaced; keys of objects, which are ours, stay."""
+        if self.key is None:
+            return value
+        if isinstance(value, str):
+            return f"w{self._hmac(value)[:_LENGTH]}"
+        if isinstance(value, Mapping):
+            return {key: self.value(inner) for key, inner in value.items()}
+        return [self.value(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+    def sha256(self, sha256: str) -> str:
+        """Return what stands for the SHA-256 of a prompt: that of a few words could be found by trying."""
+        return sha256 if self.key is None or not sha256 else self._hmac(sha256)
+
+    def reason(self, reason: str) -> str:
+        """Return a reason as far as nothing is quoted in it: a service may repeat what it was asked."""
+        return reason if self.key is None else _QUOTED.split(reason, maxsplit=1)[0].strip()
+
+    def _hmac(self, text: str) -> str:
+        return hmac.new(self.key or b"", f"word\0{text}".encode(), hashlib.sha256).hexdigest()
+
+
+def hidden_words(suite: Suite, home: Path) -> HiddenWords:
+    """Return how the records of a suite keep words.
+
+    Args:
+        suite: The suite.
+        home: Folder that holds the outputs; the key is that of this home, made where it is needed and missing.
+    """
+    return HiddenWords.of(suite, ShownNames.of(suite.privacy, home).word_key)
+
+
+def check_reader(suite: Suite, reader: Reader[Any, Any]) -> None:
+    """Refuse a second reader that would need the words which records do not hold.
+
+    Raises:
+        UserMistakes: It does.
+    """
+    if suite.task.prompts and suite.privacy.prompts == "none" and reader.asks_words:
+        raise Mistake(
+            where="suite",
+            key="oracles.reader",
+            found=reader.name,
+            allowed="a reader that asks about no words",
+            fix="under privacy: {prompts: none} records hold no words to ask about; name it in the suite itself, where"
+            " it reads during the run",
+        ).as_error()

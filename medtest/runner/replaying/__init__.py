@@ -1,0 +1,1 @@
+"""Cases made again: replay, export, crafted follow-ups."""

@@ -1,0 +1,368 @@
+"""Crafted follow-ups beside a run: which run keeps their pixels, and how a case is crafted anew where none does.
+
+A case is the same in two runs where seed, preparation, relation and the system on which it was crafted are: whichever
+system was tested, for what is crafted on each of two systems is crafted on the one by name when it is shown to the
+other. So a folder of any system serves, and of any suite that agrees in these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from medtest.core.cases import Address, FollowUp, Json, PreparedSeed, SeedRef
+from medtest.core.errors import MedtestError, Mistake, UserMistakes
+from medtest.core.files import read_object
+from medtest.preparation import REVISION as PREPARATION_REVISION
+from medtest.relations.base import CraftedRelation
+from medtest.runner.folder import OUTPUTS, RECORDS, RUN_FILE
+from medtest.runner.pool.callbacks import Callbacks
+from medtest.runner.pool.dispatch import Dispatcher
+from medtest.runner.pool.layout import Layout, device_is_certain
+from medtest.runner.pool.messages import Job, PoolTask, Row, UnitTask
+from medtest.runner.pool.workplace import CallingProcess, LocalProcesses
+from medtest.runner.prepared import run_folders
+from medtest.runner.privacy.rules import ShownNames
+from medtest.runner.records.crafted import CraftedCases
+from medtest.runner.records.rows import records_schema, strata_of
+from medtest.runner.reporting.outcome import Limits
+from medtest.runner.units.parts import Parts
+from medtest.suite.digest import crafter_of, entry_beside, system_entry
+from medtest.suite.model import EACH, Invocation, PartPlan, Suite
+from medtest.suite.plan import Plan, craft_batches
+
+
+def crafted_of(parts: Parts) -> frozenset[str]:
+    """Return the ids of relations that are crafted on a system."""
+    return frozenset(name for name, relation in parts.relations.items() if isinstance(relation, CraftedRelation))
+
+
+def crafting_system(suite: Suite, relation: str) -> PartPlan:
+    """Return the system on which the follow-ups that are meant were crafted.
+
+    Raises:
+        UserMistakes: Several systems have follow-ups of their own.
+    """
+    named = suite.crafters.get(relation)
+    if named is not None:
+        return named
+    if len(suite.systems) > 1:
+        names = [plan.id for plan in suite.systems]
+        raise Mistake(
+            where="command line",
+            key="model",
+            found=f"{len(names)} systems, each with follow-ups of {relation} that were crafted on it",
+            allowed=f"one of {', '.join(names)}",
+            fix=f"Say whose: model={names[0]}",
+        ).as_error()
+    return suite.systems[0]
+
+
+def crafted_runs(suite: Suite, invocation: Invocation, parts: Parts, *, by_source: bool = False) -> CraftedCases | None:
+    """Return where crafted follow-ups of a suite are found; None for a suite that has none.
+
+    Args:
+        suite: The suite.
+        invocation: ``home`` counts.
+        parts: The suite's parts.
+        by_source: As in :class:`CraftedCases`.
+    """
+    if not suite.crafts:
+        return None
+    return CraftedCases(
+        folders=run_folders(suite, invocation, parts.sources, parts.relations),
+        names=ShownNames.of(suite.privacy, invocation.home),
+        more=_crafted_alike(suite, invocation, parts),
+        by_source=by_source,
+    )
+
+
+def _crafted_alike(suite: Suite, invocation: Invocation, parts: Parts) -> dict[tuple[int, str], tuple[Path, ...]]:
+    """Return folders in which relations were crafted alike, by system and relation; the newest first."""
+    built, plans = suite.build_systems(), {plan.id: plan for plan in suite.relations}
+    runs = list(_runs(invocation.home, suite.name))
+    found = {}
+    for number, system in enumerate(suite.systems):
+        for name in sorted(crafted_of(parts)):
+            under_test = (system, built[system.id])
+            crafter = crafter_of(suite, name) or under_test
+            entry = entry_beside(suite, plans[name], parts.relations, crafter=under_test)
+            wanted = {
+                "seed": suite.seed,
+                "preparation": {**suite.prepare.covers(), "revision": PREPARATION_REVISION},
+                "relation": {**entry, "crafted_on": system_entry(*crafter, suite.task)},
+            }
+            found[number, name] = tuple(folder for folder, covers in runs if wanted in _crafted_in(covers))
+    return found
+
+
+def _runs(home: Path, suite: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    known = []
+    for file in (home / OUTPUTS).glob(f"*/*/*/{RUN_FILE}"):
+        content = read_object(file)
+        covers = content.get("covers")
+        if isinstance(covers, dict) and (file.parent / RECORDS).is_file():
+            own = content.get("suite") == suite
+            known.append((own, str(content.get("finished_at", "")), file.parent, covers))
+    for _, _, folder, covers in sorted(known, key=lambda one: one[:3], reverse=True):
+        yield folder, covers
+
+
+def _crafted_in(covers: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    relations = covers.get("relations")
+    for entry in relations.values() if isinstance(relations, dict) else ():
+        if isinstance(entry, dict) and "crafted_on" in entry:
+            on = covers.get("system") if entry["crafted_on"] == EACH else entry["crafted_on"]
+            yield {
+                "seed": covers.get("seed"),
+                "preparation": covers.get("preparation"),
+                "relation": {**entry, "crafted_on": on},
+            }
+
+
+def is_in_runs(suite: Suite, invocation: Invocation, parts: Parts, relation: str) -> bool:
+    """Whether it is plain whose follow-ups of a crafted relation are meant, and a run may have them."""
+    if relation not in suite.crafters and len(suite.systems) > 1:
+        return False
+    found = crafted_runs(suite, invocation, parts)
+    return found is not None and _there(found, relation)
+
+
+def _there(found: CraftedCases, relation: str) -> bool:
+    return bool(found.more[0, relation]) or any(folder.is_dir() for folder in found.folders)
+
+
+def read_from_runs(suite: Suite, invocation: Invocation, parts: Parts, relations: Iterable[str] | None = None) -> None:
+    """Have parts take crafted follow-ups from runs.
+
+    Args:
+        suite: The suite.
+        invocation: ``home`` counts.
+        parts: The suite's parts; a suite without such relations leaves them as they are.
+        relations: Those that are wanted; None for all.
+
+    Raises:
+        UserMistakes: No run has follow-ups of a relation, or several systems have their own.
+    """
+    wanted = [name for name in parts.relations if relations is None or name in set(relations)]
+    wanted = [name for name in wanted if name in crafted_of(parts)]
+    if not wanted:
+        return
+    for name in wanted:
+        crafting_system(suite, name)
+    found = crafted_runs(suite, invocation, parts)
+    assert found is not None  # noqa: S101 - it has such a relation
+    parts.crafted = found
+    mistakes = [not_crafted(suite, name) for name in wanted if not _there(found, name)]
+    if mistakes:
+        raise UserMistakes(mistakes)
+
+
+def not_crafted(suite: Suite, relation: str, more: str = "") -> Mistake:
+    """Return what to say of a relation of which no run keeps follow-ups.
+
+    Args:
+        suite: The suite.
+        relation: The relation.
+        more: What the command of the run that would keep them has beside suite and system.
+    """
+    model = suite.systems[0].id if len(suite.systems) == 1 else "NAME"
+    fix = f"Run it first, what is crafted is read from there: python run.py suite={suite.name} model={model}{more}"
+    if suite.privacy.images == "none":
+        fix = "The suite has privacy: {images: none}, under which no run keeps what it crafts."
+    return Mistake(
+        where="suite",
+        key=f"relations.{relation}",
+        found="a relation that is crafted on a system, and no run that keeps its follow-ups",
+        allowed="relations that need no system, or a run in outputs/",
+        fix=fix,
+    )
+
+
+def crafted_facts(parts: Parts) -> dict[str, Json]:
+    """Return on which system crafted follow-ups of a suite are; nothing where none are taken from runs."""
+    suite = parts.suite
+    if parts.crafted is None:
+        return {}
+    built = suite.build_systems()
+    own = [(plan, built[plan.id]) for plan in suite.systems]
+    pairs = {name: crafter_of(suite, name) or own[0] for name in sorted(crafted_of(parts))}
+    return {"crafted_on": {name: system_entry(*pair, suite.task) for name, pair in pairs.items()}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Crafted:
+    """A crafted case that is shown again.
+
+    Attributes:
+        follow: The follow-up.
+        sha256: Its image's.
+        on: Name of the system on which it was crafted.
+        folder: The run's folder from which its pixels come; None for one that was crafted anew.
+        recorded: SHA-256 in a run's record of it; "" where no run has recorded it.
+        problem: Why what the run kept was not taken; "" where nothing is wrong with it, or nothing was kept.
+    """
+
+    follow: FollowUp
+    sha256: str
+    on: str
+    folder: Path | None = None
+    recorded: str = ""
+    problem: str = ""
+
+
+def crafted_again(
+    suite: Suite,
+    invocation: Invocation,
+    parts: Parts,
+    seed: PreparedSeed,
+    place: tuple[int, SeedRef, int],
+    scratch: Path | None = None,
+) -> Crafted:
+    """Return a crafted case as a run keeps it, else crafted anew on its system, in a worker of its own.
+
+    Args:
+        suite: The suite.
+        invocation: ``home``, ``data``, ``device``, ``batch_seconds`` and ``batch_size`` count.
+        parts: Its parts.
+        seed: The prepared source case.
+        place: Number of its seed source, its seed, and the case's index in its unit.
+        scratch: A folder of this call alone, which keeps what was crafted anew for who asks next; None for none.
+
+    Raises:
+        UserMistakes: Several systems have such a case of their own, or the relation does not apply to this seed.
+        MedtestError: The system cannot be loaded, or crafting failed.
+    """
+    source, ref, case = place
+    address = parts.unit(ref).cases[case]
+    on = crafting_system(suite, address.relation)
+    runs = crafted_runs(suite, invocation, parts)
+    assert runs is not None  # noqa: S101 - the case is crafted
+    known = runs.look(0, seed, address)
+    follow = None if known is None else runs.find(0, seed, address)
+    if known is not None and isinstance(follow, FollowUp):
+        return Crafted(
+            follow=follow,
+            sha256=known.record["followup_sha256"],
+            on=known.record["crafted_on"] or "",
+            folder=known.folder,
+            recorded=known.record["followup_sha256"],
+        )
+    if isinstance(follow, str):
+        raise _refused(follow, known.record["verdict"] if known is not None else "SKIP", address)
+    recorded = "" if known is None else str(known.record["followup_sha256"])
+    if known is not None:  # pixels depend on the batch in which they are crafted
+        batch = read_object(known.folder / RUN_FILE).get("batch_size")
+        invocation = replace(invocation, batch_size=batch) if isinstance(batch, int) else invocation
+    with _scratch(scratch) as folder:
+        anew = craft_anew(suite, invocation, parts, on, (source, ref, (case,)), folder)
+        found = anew.look(0, seed, address)
+        follow = anew.find(0, seed, address)
+    if found is None or not isinstance(follow, FollowUp):
+        raise _refused(str(follow or "it could not be crafted"), found.record["verdict"] if found else "ERROR", address)
+    return Crafted(
+        follow=follow,
+        sha256=found.record["followup_sha256"],
+        on=found.record["crafted_on"] or "",
+        recorded=recorded,
+        problem="" if known is None else known.problem,
+    )
+
+
+@contextmanager
+def _scratch(folder: Path | None) -> Iterator[Path]:
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+        return
+    with TemporaryDirectory(prefix="medtest-crafted-") as made:
+        yield Path(made)
+
+
+def _refused(reason: str, verdict: str, address: Address) -> MedtestError:
+    if verdict == "SKIP":
+        return Mistake(where="command line", key="address", found=f"a skipped case: {reason}").as_error()
+    return MedtestError(f"{address}: {reason}")
+
+
+def craft_anew(
+    suite: Suite,
+    invocation: Invocation,
+    parts: Parts,
+    on: PartPlan,
+    place: tuple[int, SeedRef, Sequence[int]],
+    folder: Path,
+) -> CraftedCases:
+    """Craft cases of one seed as a run does, in a worker with the run's time limit; their pixels go to a folder.
+
+    Args:
+        suite: The suite.
+        invocation: As for a run.
+        parts: The suite's parts.
+        on: The system on which they are crafted.
+        place: Number of the seed source, the seed, and the cases' indices in its unit; their batches are crafted whole.
+        folder: An empty folder, or one in which an earlier call crafted them.
+
+    Returns:
+        Where they are found; a case that could not be crafted has a record that says why.
+
+    Raises:
+        MedtestError: The system cannot be loaded.
+    """
+    source, ref, wanted = place
+    names, strata = ShownNames.of(suite.privacy, invocation.home), strata_of([ref])
+    if (folder / RECORDS).is_file():
+        return CraftedCases([folder], names)
+    cases = [parts.unit(ref).cases[index] for index in wanted]
+    alone = _alone(suite, on, {case.relation for case in cases})
+    relations = {plan.id: parts.relations[plan.id] for plan in alone.relations}
+    unit = Plan((ref,), relations, invocation.batch_size).unit(0, 0)
+    batches = craft_batches(unit, set(relations), invocation.batch_size)
+    whole = {other for index, case in enumerate(unit.cases) if case in cases for other in batches[index].cases}
+    todo = bytes(int(index in whole) for index in range(len(unit.cases)))
+    (system,) = alone.build_systems().values()
+    device = device_is_certain(invocation.device, needed=type(system).needs_device) or "auto"
+    job = Job.of(
+        alone, invocation, hash_key=names.key, device=device, strata=strata, folders=(str(folder),), shared=str(folder)
+    )
+    rows: list[Row] = []
+
+    def left(task: Any) -> PoolTask | None:
+        done = {case for _, case, _, _ in rows}
+        rest = bytes(int(bool(one) and index not in done) for index, one in enumerate(todo))
+        return replace(task, todo=(rest,)) if any(rest) else None
+
+    Dispatcher(
+        job=job,
+        tasks=iter([UnitTask(index=0, source=source, ref=ref, todo=(todo,))]),
+        batch_seconds=invocation.batch_seconds,
+        limits=Limits(),
+        callbacks=Callbacks(
+            result=lambda found, _unit: rows.extend(found),
+            renew=left,
+            layout=lambda _device: Layout(workers=1, threads=job.threads),
+        ),
+        workplace=CallingProcess() if type(system).in_process else LocalProcesses(),
+    ).run()
+    schema = records_schema(parts.oracle, strata, crafts=True)
+    values = [dict(zip(schema.names, row, strict=True)) for _, _, row, _ in rows]
+    pq.write_table(pa.Table.from_pylist(values, schema=schema), folder / RECORDS)
+    return CraftedCases([folder], names)
+
+
+def _alone(suite: Suite, on: PartPlan, relations: Collection[str]) -> Suite:
+    """Return a suite of some relations, with the system on which they are crafted in place of those under test."""
+    return replace(
+        suite,
+        systems=(on,),
+        relations=tuple(plan for plan in suite.relations if plan.id in relations),
+        crafters={name: plan for name, plan in suite.crafters.items() if name in relations},
+        privacy=replace(suite.privacy, images="samples"),  # the pixels go to a folder of this call alone
+    )

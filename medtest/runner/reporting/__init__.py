@@ -1,0 +1,1 @@
+"""Progress and outcome of a run."""

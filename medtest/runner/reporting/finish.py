@@ -1,0 +1,280 @@
+"""What is written once every case is run: merged records, samples, ``suite.yaml``, ``run.json``, the manifest."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import yaml
+
+import medtest
+from medtest.core.cases import SOURCE
+from medtest.core.files import read_object
+from medtest.core.oracles.base import Oracle
+from medtest.readers.base import KeptReader
+from medtest.runner.folder import RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
+from medtest.runner.pictures.choice import Pictures, drawing_tasks
+from medtest.runner.pool.layout import Layout, resolve_device
+from medtest.runner.pool.messages import StripTask
+from medtest.runner.privacy.hidden_words import HiddenWords
+from medtest.runner.records import answers
+from medtest.runner.records.case_set import CaseSet
+from medtest.runner.records.ledger import CasePlaces, RecordLedger
+from medtest.runner.records.parts import write_part
+from medtest.runner.records.shards import Code, revised
+from medtest.runner.reporting.outcome import Limits, SystemOutcome
+from medtest.suite.model import Invocation
+from medtest.systems.base import System
+from medtest.systems.naming import identity
+
+if TYPE_CHECKING:
+    from medtest.runner.prepared import PreparedRun
+
+_SEED = ("dataset", "seed_id", "item")
+"""Columns that a follow-up's record and its source's have in common."""
+SUITE_FILE = "suite.yaml"
+_LIBRARIES = (
+    "numpy",
+    "opencv-python",
+    "pillow",
+    "scipy",
+    "torch",
+    "torchvision",
+    "onnxruntime",
+    "pyarrow",
+    "transformers",
+)
+
+
+@dataclass
+class Finisher:
+    """Finishes the folders of a run.
+
+    Attributes:
+        prepared: What is run.
+        invocation: How.
+        ledgers: The systems' records.
+        places: Where records stand in the plan.
+        limits: How many samples.
+        asked: The cases asked for, where a folder holds others beside them.
+        view: Digest of their view.
+    """
+
+    prepared: PreparedRun
+    invocation: Invocation
+    ledgers: Sequence[RecordLedger]
+    places: CasePlaces
+    limits: Limits
+    asked: CaseSet | None = None
+    view: str = ""
+    _counts: dict[int, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
+    _pictures: list[Pictures] = field(default_factory=list)
+    _reader: KeptReader[Any, Any] | None = None
+    _sources: dict[int, dict[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
+
+    def merge(self) -> list[StripTask]:
+        """Merge every system's records and return the sample strips that have to be drawn."""
+        for number, ledger in enumerate(self.ledgers):
+            name = self.prepared.systems[number].record_name
+            before = read_object(ledger.folder / RUN_FILE).get("system", name)
+            self._counts[number] = ledger.merge(partial(self._judge, number), system=name, anew=before != name)
+            answers.tidy(ledger.folder)
+        self._pictures = [self._pictures_of(None, "")]
+        if self.asked is not None:
+            self._pictures.append(self._pictures_of(self.asked, self.view))
+        return list(drawing_tasks(self.prepared, self._pictures))
+
+    def _pictures_of(self, asked: CaseSet | None, view: str) -> Pictures:
+        return Pictures(
+            prepared=self.prepared,
+            ledgers=self.ledgers,
+            places=self.places,
+            home=self.invocation.home,
+            count=self.limits.samples if self.invocation.shard is None else 0,  # a part's are not the whole's
+            asked=asked,
+            view=view,
+        )
+
+    def close(self, *, device: str, layout: Layout) -> None:
+        """Write the last files, the manifest last of all."""
+        if self._reader is not None:
+            self._reader.close()
+        for pictures in self._pictures:
+            pictures.write_indices()
+        for number, (ledger, digest) in enumerate(zip(self.ledgers, self.prepared.digests, strict=True)):
+            folder = ledger.folder
+            if self.asked is None or tables_are_stale(folder):  # else a view is written, and the folder stays
+                with writing_text(folder / SUITE_FILE) as file:
+                    yaml.safe_dump(_plain(self.prepared.suite.composed), file, sort_keys=False, allow_unicode=True)
+            outcome = self.outcomes()[number]
+            content = self._run_json(outcome, digest.covers, device=device, layout=layout)
+            if self.asked is not None:  # what it says of records is of all that the folder holds
+                content |= self._of_folder(number)
+            with writing_text(folder / RUN_FILE) as file:
+                json.dump(content, file, indent=2, ensure_ascii=False)
+                file.write("\n")
+            shard = self.invocation.shard
+            if shard is not None:
+                write_part(folder, shard, self.prepared, self.invocation, finished=outcome.asked_finished)
+            write_manifest(folder)
+
+    def _system(self, name: str) -> System:
+        return next(system for system in self.prepared.systems if system.name == name)
+
+    def outcomes(self) -> tuple[SystemOutcome, ...]:
+        """Return what became of each system."""
+        return tuple(self._outcome(number) for number in range(len(self.ledgers)))
+
+    def _outcome(self, number: int) -> SystemOutcome:
+        ledger, system = self.ledgers[number], self.prepared.systems[number]
+        counts = self._counts.get(number, ledger.counts())
+        finished = int(counts.sum() - counts[Code.NONE])
+        asked = ledger.chosen_counts()
+        asked_finished = int(asked.sum() - asked[Code.NONE])
+        return SystemOutcome(
+            system=self.prepared.suite.systems[number].id,
+            record_name=system.record_name,
+            folder=ledger.folder,
+            digest=self.prepared.digests[number].value,
+            counts={
+                "PASS": int(counts[Code.PASS]),
+                "FAIL": int(counts[Code.FAIL]),
+                "ERROR": int(counts[Code.ERROR]),
+                "SKIP": int(counts[Code.SKIP] + counts[Code.SOURCE_FAILED]),
+            },
+            cases_executed=ledger.executed,
+            cases_reused=asked_finished - ledger.executed,
+            reused_from=ledger.reused_from if asked_finished > ledger.executed else "",
+            finished=finished,
+            planned=self.prepared.plan.total,
+            error_percent=_error_percent(asked),
+            asked=ledger.chosen,
+            asked_finished=asked_finished,
+            notice=system.notice(),
+        )
+
+    def _of_folder(self, number: int) -> dict[str, Any]:
+        ledger = self.ledgers[number]
+        counts = self._counts.get(number, ledger.counts())
+        return {
+            "cases_reused": ledger.reused,
+            "reused_from": ledger.reused_from if ledger.reused else "",
+            "error_percent": _error_percent(counts),
+        }
+
+    def _of_source(self, number: int, row: dict[str, Any], oracle: Oracle) -> dict[str, Any]:
+        """Return what a follow-up's record takes over from its source's, which may lie in another file."""
+        if not oracle.judging() or row["relation"] == SOURCE:
+            return {}
+        if number not in self._sources:
+            columns = [*oracle.texts, *_SEED, "relation"]
+            found = [one for one in self.ledgers[number].rows(columns) if one["relation"] == SOURCE]
+            self._sources[number] = {
+                tuple(one[name] for name in _SEED): oracle.of_source(one) for one in self._read_again(found)
+            }
+        return self._sources[number].get(tuple(row[name] for name in _SEED), {})
+
+    def _read_again(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return records as the suite's reader reads them now, whose revision or weights may be others than before."""
+        if self._reader is None:
+            reader = self.prepared.suite.build_reader()
+            if reader is None:
+                return rows
+            reader.keep_in(ledger.folder for ledger in self.ledgers)
+            self._reader = KeptReader(reader, shared=self.invocation.shared, cache=self.invocation.cache)
+            device = "cpu" if reader.of_oracle else resolve_device(self.invocation.device)
+            self._reader.open(device=device, threads=self.invocation.threads or 1)
+        words = HiddenWords.of(self.prepared.suite, self.prepared.names.word_key)
+        columns = self._reader.columns(rows)
+        return [{**row, **words.texts(read)} for row, read in zip(rows, columns, strict=True)]
+
+    def _judge(self, number: int, table: pa.Table) -> pa.Table:
+        """Make verdicts anew under the suite's criterion; what was not judged by scores stays as it is."""
+        oracle = self.prepared.suite.build_oracle()
+        names = oracle.judged_columns
+        made = ["verdict", "reason", *([*names, *oracle.texts] if oracle.judging() else [])]
+        rows = table.select([*names, *oracle.texts, *_SEED, "relation", "verdict", "reason"]).to_pylist()
+        rows = [{**row, **self._of_source(number, row, oracle)} for row in self._read_again(rows)]
+        rows = [{**row, **oracle.judged_again(row)} for row in rows]
+        for name in made:
+            at, field = table.schema.get_field_index(name), table.schema.field(name)
+            table = table.set_column(at, field, pa.array([row[name] for row in rows], field.type))
+        return revised(table, oracle.revision) if oracle.from_records else table
+
+    def _about_reader(self) -> dict[str, Any]:
+        """Return what ``run.json`` says of the suite's reader; nothing of one that is part of its oracle."""
+        reader = self.prepared.suite.build_reader()
+        return {} if reader is None or reader.of_oracle else {"reader": reader.about()}
+
+    def _run_json(
+        self, outcome: SystemOutcome, covers: Mapping[str, Any], *, device: str, layout: Layout
+    ) -> dict[str, Any]:
+        suite = self.prepared.suite
+        earlier = read_object(outcome.folder / RUN_FILE)
+        ran = outcome.cases_executed > 0
+        return {
+            "suite": suite.name,
+            "suite_version": suite.version,
+            "system": outcome.record_name,
+            "system_id": outcome.system,
+            "model": identity(self._system(outcome.system), folders=suite.privacy.seed_ids == "plain"),
+            "digest": outcome.digest,
+            "covers": covers,
+            "finished_at": utc_now(),
+            "cases_executed": outcome.cases_executed,
+            "cases_reused": outcome.cases_reused,
+            "reused_from": outcome.reused_from,
+            "cases_finished": outcome.finished,
+            "cases_planned": outcome.planned,
+            "partial": outcome.partial,
+            "verdicts": dict(outcome.counts),
+            "error_percent": outcome.error_percent,
+            "seeds": len(self.prepared.plan.refs),
+            "classes": {name: asdict(classes) for name, classes in self.prepared.classes.items()},
+            **self._about_reader(),
+            "notice": outcome.notice,
+            "command": earlier.get("command", ""),
+            "device": device if ran else earlier.get("device", device),
+            "workers": layout.workers if ran else earlier.get("workers", 0),
+            "threads": layout.threads if ran else earlier.get("threads", 0),
+            "batch_size": self.invocation.batch_size,
+            "versions": versions(),
+            "mlflow_run_id": None,
+            **{key: value for key, value in earlier.items() if key.startswith("mlflow_")},
+            TABLES_OF: earlier.get(TABLES_OF, ""),
+        }
+
+
+def _error_percent(counts: np.ndarray[Any, np.dtype[np.int64]]) -> float:
+    """Return ERROR records and follow-ups whose source failed, per hundred records."""
+    finished = int(counts.sum() - counts[Code.NONE])
+    failed = int(counts[Code.ERROR] + counts[Code.SOURCE_FAILED])
+    return 100.0 * failed / finished if finished else 0.0
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """Return the versions that numbers may depend on, without importing the libraries."""
+    found = {"medtest": medtest.__version__, "python": platform.python_version(), "machine": platform.machine()}
+    found["system"] = platform.system()
+    for library in _LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value

@@ -1,0 +1,1 @@
+"""Shards of a run: checks and merging."""

@@ -1,0 +1,258 @@
+"""Shards of a run, made anywhere, joined into the run that one machine would have made.
+
+Nothing is joined that is not whole: every shard is there once, finished, of one digest and one choice of cases, and
+every record is read and held against its seal. What is wrong is told at once, and nothing is written then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from medtest.core.errors import Mistake, OutputProblem, UserMistakes
+from medtest.runner.folder import (
+    RECORDS,
+    RUN_FILE,
+    TABLES_OF,
+    FolderLock,
+    make_folder,
+    output_problems,
+    write_run,
+    writing,
+)
+from medtest.runner.merge_target import BY_CONTENT, choose_target, is_joined, make_room
+from medtest.runner.records.parts import KEY, read_seeds
+from medtest.runner.records.shard_scan import ForeignFile, read_parts
+from medtest.runner.records.shards import RowGroup, Stamp, merge
+from medtest.runner.reporting.finish import SUITE_FILE
+from medtest.runner.sharding.shard_checks import ShardPart, folder_mistake, typed_shards, whole_run
+from medtest.suite.checking.exclusion import COPY as EXCLUDED
+
+JOINED = "joined"
+"""Key of ``run.json`` of a run that was joined of shards: how many."""
+_PLACES = 32
+"""Bits of a place that count rows within a shard; what lies above is the seed's position in the plan."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined:
+    """What came of joining.
+
+    Attributes:
+        folder: The run's folder.
+        shards: How many shards there were.
+        cases: Records of all.
+        planned: Cases of the full plan.
+    """
+
+    folder: Path
+    shards: int
+    cases: int
+    planned: int
+
+
+def join(folders: Sequence[Path], *, home: Path, out: Path | None = None, fresh: bool = False) -> Joined:
+    """Join the shards of one run of one system; shards stay as they are.
+
+    What an earlier merge of the same shards made is left as it is.
+
+    Args:
+        folders: Shards' folders (``…/shards/3-of-16``), or folders of runs that hold ``shards/``.
+        home: Folder that holds ``outputs/``, where the run's folder lies.
+        out: Another folder for it.
+        fresh: Move what the run's folder holds beside its shards aside, where it has cases that no shard holds.
+
+    Raises:
+        UserMistakes: A shard is missing, there twice, not finished, damaged, or of another run, or the folder is not
+            this run's; nothing was written.
+        FolderInUse: A shard is being run.
+        OutputProblem: The run's folder cannot be written.
+    """
+    parts = whole_run(typed_shards(folders))
+    parts.sort(key=lambda part: part.account.number)
+    first = parts[0]
+    target = choose_target(parts, home, out)
+    with ExitStack() as locks:
+        lock = FolderLock(target)
+        locks.callback(lock.release)
+        for part in parts:
+            locks.enter_context(_unwritten(part.folder))
+        schema, stamp, groups, written, mark = _read(parts)
+        lock.acquire()
+        choose_target(parts, home, out)  # what came into being meanwhile
+        cases = sum(len(group.places) for group in groups)
+        if not is_joined(target, mark):
+            make_room(target, lock, parts, fresh=fresh)
+            make_folder(target)
+            # first what says whose folder it is, last the records, whose mark says that all else is there
+            write_run(target, _account(parts, cases))
+            for name in (SUITE_FILE, EXCLUDED):
+                if (first.folder / name).is_file():
+                    with writing(target / name) as file:
+                        file.write((first.folder / name).read_bytes())
+            merge(
+                target,
+                schema,
+                stamp,
+                groups,
+                written=written,
+                judge=lambda table: table,
+                system=str(first.run["system"]),
+                joins=len(parts),
+                mark=mark,
+            )
+        for part in parts:
+            for name in BY_CONTENT:
+                _take_over(part.folder / name, target / name)
+    return Joined(folder=target, shards=len(parts), cases=cases, planned=first.account.cases)
+
+
+@contextmanager
+def _unwritten(folder: Path) -> Iterator[None]:
+    lock = FolderLock(folder.resolve())
+    lock.share()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+# --- their records ---------------------------------------------------------------------------------------------------
+
+
+class _Places:
+    """Places of a shard's rows in the whole: the seed's position in the plan, then the row's in its file."""
+
+    def __init__(self, part: ShardPart) -> None:
+        self._seeds = read_seeds(part.folder)
+        self._row = 0
+
+    def find(self, columns: Mapping[str, Sequence[Any]]) -> NDArray[np.int64]:
+        pairs = zip(columns["dataset"], columns["seed_id"], strict=True)
+        units = np.array([self._seeds.get(pair, -1) for pair in pairs], dtype=np.int64)
+        rows = np.arange(self._row, self._row + len(units), dtype=np.int64)
+        self._row += len(units)
+        return np.where(units < 0, -1, (units << _PLACES) + rows)
+
+
+def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup], str, bytes]:
+    """Read all records once, verified; return what they look like, their rows, and the mark of these very shards.
+
+    Raises:
+        UserMistakes: Records are damaged, or judged otherwise.
+    """
+    with _readable(parts[0].folder), pq.ParquetFile(parts[0].folder / RECORDS) as file:
+        schema = file.schema_arrow.remove_metadata()
+    mistakes: list[Mistake] = []
+    groups: list[RowGroup] = []
+    written, primary = "", ""
+    mark = hashlib.sha256()
+    for part in parts:
+        again = f"run its command again, which makes good what is lost: {part.account.command}".rstrip(": ")
+        try:
+            found, opened = read_parts(part.folder / RECORDS, schema, str(part.run["digest"]), _Places(part).find)
+        except (ForeignFile, OutputProblem) as error:
+            what = f"{part.name}: {RECORDS} is {error}" if isinstance(error, ForeignFile) else f"{part.name}: {error}"
+            mistakes.append(folder_mistake(what, "records as a run wrote them", again))
+            continue
+        rows = sum(len(group.places) for group in found)
+        units = [np.unique(group.places >> _PLACES) for group in found]
+        if any(not part.account.shard.holds(int(unit)) for some in units for unit in some):
+            what = f"{part.name}: cases of seeds that are another shard's"
+            mistakes.append(folder_mistake(what, f"every {part.account.of}th seed of the plan", again))
+        if rows < part.account.finished:
+            what = f"{part.name}: {rows:,} records, where {RUN_FILE} speaks of {part.account.finished:,}"
+            mistakes.append(folder_mistake(what, "all of a shard's records", again))
+        primary = primary or opened.primary
+        if opened.primary != primary:
+            what = f"{part.name}: verdicts by another criterion than those of {parts[0].name}"
+            mistakes.append(folder_mistake(what, "one criterion in all shards", again))
+        written = max(written, opened.written)
+        mark.update(f"{part.account.shard} {opened.seal.hex()}\n".encode())
+        groups += found
+    if mistakes:
+        raise UserMistakes(mistakes, f"nothing was joined: {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}")
+    stamp = Stamp(digest=str(parts[0].run["digest"]), primary=primary)
+    return schema, stamp, groups, written, mark.hexdigest().encode()
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        what = f"{folder}: {RECORDS} is not a whole Parquet file"
+        raise folder_mistake(
+            what, "records as a run wrote them", "run that shard's command again"
+        ).as_error() from error
+
+
+# --- the run's folder ------------------------------------------------------------------------------------------------
+
+
+def _take_over(source: Path, target: Path) -> None:
+    """Take files over that are named after their content and are not there yet, by link where the disk is one.
+
+    Raises:
+        OutputProblem: One cannot be written.
+    """
+    for path in sorted(source.rglob("*")) if source.is_dir() else ():
+        to = target / path.relative_to(source)
+        if path.is_symlink() or not path.is_file() or (to.is_file() and to.stat().st_size == path.stat().st_size):
+            continue
+        with output_problems(to):
+            to.parent.mkdir(parents=True, exist_ok=True)
+            draft = to.with_name(f".{to.name}.tmp")
+            draft.unlink(missing_ok=True)
+            try:
+                os.link(path, draft)
+            except OSError:
+                shutil.copyfile(path, draft)
+            draft.replace(to)
+
+
+def _account(parts: Sequence[ShardPart], cases: int) -> dict[str, Any]:
+    """Return ``run.json`` of the whole: sums of what shards count, and the first one's for what they have in common."""
+    first = dict(parts[0].run)
+    for name in (KEY, TABLES_OF):
+        first.pop(name, None)
+    verdicts: Counter[str] = Counter()
+    for part in parts:
+        verdicts.update(part.run.get("verdicts", {}))
+    shares = [(float(part.run.get("error_percent", 0.0)), part.account.finished) for part in parts]
+    command = [token for token in _tokens(parts[0].account.command) if not token.startswith("shard=")]
+    return {
+        **first,
+        "finished_at": max(str(part.run.get("finished_at", "")) for part in parts),
+        "cases_executed": sum(int(part.run.get("cases_executed", 0)) for part in parts),
+        "cases_reused": sum(int(part.run.get("cases_reused", 0)) for part in parts),
+        "cases_finished": cases,
+        "cases_planned": parts[0].account.cases,
+        "partial": cases < parts[0].account.cases,
+        "verdicts": dict(verdicts),
+        "error_percent": sum(p * n for p, n in shares) / max(1, sum(n for _, n in shares)),
+        "workers": sum(int(part.run.get("workers", 0)) for part in parts),
+        "command": shlex.join(command),
+        "mlflow_run_id": None,
+        JOINED: len(parts),
+    }
+
+
+def _tokens(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []

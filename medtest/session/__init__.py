@@ -1,0 +1,1 @@
+"""One call of medtest: arguments, run and result."""

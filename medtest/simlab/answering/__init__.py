@@ -1,0 +1,1 @@
+"""How the simulated product words its answers."""

@@ -1,0 +1,107 @@
+"""Plain answers put into words: terse, whole sentences, hedged, chatty, Markdown, JSON; refusals too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from medtest.simlab.answering.draws import Draws
+from medtest.simlab.answering.topics import CLOSED, COLOURS, COUNTS, LISTS, PLACES, WORDS, Topic
+from medtest.simlab.defects import Utterance, number_of
+from medtest.simlab.seeing.sight import NONE, NOT_RELEVANT
+
+STYLES: tuple[str, ...] = ("terse", "sentence", "hedged", "chatty", "markdown", "json")
+"""How an answer may be put; which one is drawn anew for each asking."""
+
+REFUSALS: tuple[str, ...] = tuple(WORDS["refusals"])
+UNSURE = "I do not understand what is asked."
+
+_YES: dict[Topic, str] = WORDS["affirmed"]
+_NO: dict[Topic, str] = WORDS["denied"]
+_THING: dict[Topic, str] = WORDS["things"]
+_LONG: dict[str, str] = WORDS["whole"]
+
+
+def phrase(said: Utterance, topic: Topic | None, draws: Draws, styles: Sequence[str] = STYLES) -> str:
+    """Return an answer's words.
+
+    Args:
+        said: What is to be said.
+        topic: What was asked; None where the product did not understand.
+        draws: Draws of the asking: they choose the style.
+        styles: The styles to choose from.
+    """
+    if topic is None:
+        return UNSURE
+    if said.refused:
+        return draws.one_of("refusal words", REFUSALS)
+    style = draws.one_of("style", styles)
+    plain = ", ".join(said.words)
+    if style == "terse":
+        return plain
+    if style == "json":
+        return json.dumps({"answer": list(said.words) if len(said.words) > 1 else plain})
+    if style == "markdown":
+        if len(said.words) > 1:
+            return "**Answer:**\n\n" + "\n".join(f"- {word}" for word in said.words)
+        return f"**Answer:** {plain}"
+    whole = sentence(said.words, topic)
+    if style == "sentence" or _nothing(said.words, topic):
+        return whole
+    if style == "hedged":
+        return f"It appears so, as far as I can tell: {_inside(whole)}" if topic not in CLOSED else f"{whole} Probably."
+    return f"Thanks for the picture! {whole} Let me know if you want to hear more."
+
+
+def filled(said: Utterance, topic: Topic | None, draws: Draws) -> str:
+    """Return an answer for a field of structured output: plain, without sentences around it."""
+    if topic is None:
+        return UNSURE
+    return draws.one_of("refusal words", REFUSALS) if said.refused else ", ".join(said.words)
+
+
+def sentence(words: tuple[str, ...], topic: Topic) -> str:
+    """Return a whole sentence that says the words."""
+    even = tuple(word.strip().lower() for word in words)
+    if _nothing(words, topic) and topic not in LISTS:
+        return "This question is not relevant for the image." if NOT_RELEVANT.lower() in even else "None."
+    if topic in CLOSED:
+        return _YES[topic] if even == ("yes",) else _NO[topic] if even == ("no",) else f"{words[0]}."
+    if topic in COUNTS:
+        return _counted(words, _THING[topic])
+    if topic in PLACES:
+        return f"The {_THING[topic]} is in the {_and(even)} of the image."
+    if topic in COLOURS:
+        return f"The {_THING[topic]} is {_and(even)}."
+    if topic in LISTS:
+        return (
+            f"There are no {_THING[topic]} in the image."
+            if _nothing(words, topic)
+            else f"The image shows {_and(even)}."
+        )
+    if topic == Topic.PROCEDURE:
+        return f"The image was taken during a {_and(even)}."
+    return f"The polyp is {_and(tuple(_LONG.get(word, word) for word in even))}."
+
+
+def _nothing(words: tuple[str, ...], topic: Topic) -> bool:
+    """Say whether words name nothing: "No" does so for a list, and is an answer elsewhere."""
+    empty = {NONE.lower(), NOT_RELEVANT.lower(), *(["no"] if topic in LISTS else [])}
+    return all(word.strip().lower() in empty for word in words)
+
+
+def _counted(words: tuple[str, ...], thing: str) -> str:
+    number = number_of(words[0]) if len(words) == 1 else None
+    if number is None:
+        return f"{', '.join(words)}."
+    if number == 0:
+        return f"There are no {thing}s in the image."
+    return f"There is one {thing} in the image." if number == 1 else f"There are {number} {thing}s in the image."
+
+
+def _inside(whole: str) -> str:
+    return whole[:1].lower() + whole[1:] if not whole.startswith("I ") else whole
+
+
+def _and(words: tuple[str, ...]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,1 @@
+"""What the simulated product sees in a picture."""

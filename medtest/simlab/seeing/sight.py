@@ -1,0 +1,153 @@
+"""What the product believes is in a picture, and the words in which it would answer if nothing were wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from medtest.simlab.answering.topics import Topic
+
+NOT_RELEVANT = "Not relevant"
+YES, NO, NONE = "Yes", "No", "None"
+GRID: tuple[str, ...] = (
+    "Upper-left", "Upper-center", "Upper-right",
+    "Center-left", "Center", "Center-right",
+    "Lower-left", "Lower-center", "Lower-right",
+)  # fmt: skip
+"""Cells of the picture, row by row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thing:
+    """Something in the picture.
+
+    Attributes:
+        name: What it is ("polyp", "polyp snare", "cecum").
+        cells: Numbers of the cells that it lies in, the fullest first.
+        colours: Its colours, the commonest first.
+        millimetres: Its length; 0 where that is not known.
+        shape: A polyp's: ``pedunculated``, ``sessile`` or ``flat``; "" else.
+        contrast: How much it stands out, 0 to 1.
+    """
+
+    name: str
+    cells: tuple[int, ...] = ()
+    colours: tuple[str, ...] = ()
+    millimetres: float = 0.0
+    shape: str = ""
+    contrast: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureTraits:
+    """What the picture itself is like; the product's defects depend on it.
+
+    Attributes:
+        saturated: Over-exposed and glaring.
+        blurred: Out of focus, or moved.
+        bloody: With much blood in view.
+    """
+
+    saturated: bool = False
+    blurred: bool = False
+    bloody: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What the product believes.
+
+    Attributes:
+        procedure: "Colonoscopy", "Gastroscopy" or "Capsule endoscopy".
+        findings: Abnormalities, the largest first.
+        tools: Instruments, the largest first.
+        landmark: The anatomical landmark, or None.
+        box: Whether a green or black box is laid over the picture.
+        text: Whether there is writing.
+        removed: Whether polyps have been removed; None where there are none to remove.
+        easy: Whether the finding is easy to see; None where there is none.
+        traits: What the picture itself is like.
+    """
+
+    procedure: str = "Colonoscopy"
+    findings: tuple[Thing, ...] = ()
+    tools: tuple[Thing, ...] = ()
+    landmark: Thing | None = None
+    box: bool = False
+    text: bool = False
+    removed: bool | None = None
+    easy: bool | None = None
+    traits: PictureTraits = field(default_factory=PictureTraits)
+
+    @property
+    def polyps(self) -> tuple[Thing, ...]:
+        """The findings that are polyps."""
+        return tuple(one for one in self.findings if one.name == "polyp")
+
+
+def answers(sight: Sight, topic: Topic) -> tuple[str, ...]:
+    """Return what the product would say to a question, in plain words: one text for each thing it would name."""
+    match topic:
+        case Topic.PROCEDURE:
+            return (sight.procedure,)
+        case Topic.REMOVED:
+            return _yes_no(sight.removed)
+        case Topic.EASY:
+            return _yes_no(sight.easy)
+        case Topic.BOX:
+            return _yes_no(sight.box)
+        case Topic.TEXT:
+            return _yes_no(sight.text)
+        case Topic.FINDING_COUNT:
+            return (str(len(sight.findings)),)
+        case Topic.POLYP_COUNT:
+            return (str(len(sight.polyps)),)
+        case Topic.TOOL_COUNT:
+            return (str(len(sight.tools)),)
+        case Topic.SIZE:
+            return _sizes(sight.polyps)
+        case Topic.POLYP_TYPE:
+            return _types(sight.polyps)
+    things = _about(sight, topic)
+    if topic in (Topic.ABNORMALITIES, Topic.LANDMARKS, Topic.TOOLS):
+        return _distinct([_named(one) for one in things]) or (NONE,)
+    if topic in (Topic.ABNORMALITY_COLOUR, Topic.LANDMARK_COLOUR):
+        return _distinct([colour.capitalize() for one in things for colour in one.colours]) or (NOT_RELEVANT,)
+    return _distinct([GRID[cell] for one in things for cell in one.cells]) or (NOT_RELEVANT,)
+
+
+def _about(sight: Sight, topic: Topic) -> tuple[Thing, ...]:
+    if topic in (Topic.TOOLS, Topic.TOOL_PLACE):
+        return sight.tools
+    if topic in (Topic.LANDMARKS, Topic.LANDMARK_COLOUR, Topic.LANDMARK_PLACE):
+        return () if sight.landmark is None else (sight.landmark,)
+    return sight.findings
+
+
+def _yes_no(value: bool | None) -> tuple[str, ...]:
+    return (NOT_RELEVANT if value is None else YES if value else NO,)
+
+
+def _named(thing: Thing) -> str:
+    return thing.name[:1].upper() + thing.name[1:]
+
+
+def _distinct(found: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found))
+
+
+def _sizes(polyps: tuple[Thing, ...]) -> tuple[str, ...]:
+    return _distinct([size_class(one.millimetres) for one in polyps if one.millimetres > 0]) or (NOT_RELEVANT,)
+
+
+def size_class(millimetres: float) -> str:
+    """Return the class of a length, as endoscopists write it."""
+    if millimetres < 5:
+        return "<5mm"
+    if millimetres <= 10.5:
+        return "5-10mm"
+    return "11-20mm" if millimetres <= 20 else ">20mm"
+
+
+def _types(polyps: tuple[Thing, ...]) -> tuple[str, ...]:
+    paris = {"pedunculated": "Paris Ip", "sessile": "Paris Is", "flat": "Paris IIa"}
+    return _distinct([paris[one.shape] for one in polyps if one.shape in paris]) or (NOT_RELEVANT,)

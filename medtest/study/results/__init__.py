@@ -1,0 +1,1 @@
+"""Ratings of the human study and their tables."""

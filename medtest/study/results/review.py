@@ -1,0 +1,69 @@
+"""A second look: a study of the follow-ups that another one flagged, or on which its annotators disagreed."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from medtest.core.errors import Mistake, OutputProblem
+from medtest.study.database import now
+from medtest.study.make import MadeStudy, new_folder, write_study
+from medtest.study.model import Item
+from medtest.study.options import StudyOptions
+from medtest.study.questions import StudyKind
+from medtest.study.results.ratings import read_ratings
+from medtest.study.results.tables import second_look
+from medtest.study.store import IMAGES, StudyStore
+
+
+def make_review(folder: Path, options: StudyOptions, to: Path) -> MadeStudy:
+    """Write a study of another one's doubtful items; it needs neither suite nor data.
+
+    Its annotators see the images as the first ones did, without their answers, so that they judge for themselves.
+
+    Args:
+        folder: The first study.
+        options: ``annotators``, ``raters``, ``repeat`` and ``draw`` count.
+        to: The new folder.
+
+    Raises:
+        UserMistakes: The first study is one of artefacts, or has nothing to look at again.
+        OutputProblem: The folder cannot be written.
+    """
+    with StudyStore(folder) as store:
+        if not store.kind.compares:
+            raise Mistake(where=folder.name, found="a study of artefacts", allowed="a study of pairs").as_error()
+        chosen = second_look(read_ratings(store))
+        meta = dict(store.meta)
+    if not chosen:
+        found = "nothing flagged and no disagreement"
+        raise Mistake(where=folder.name, found=found, allowed="a study with items for a second look").as_error()
+    groups: dict[str, list[Item]] = {}
+    for number, item in enumerate(chosen, start=1):
+        groups.setdefault(item.relation, []).append(replace(item, id=number))
+    seed = int(meta["seed"]) if options.draw is None else options.draw
+    kept = {key: value for key, value in meta.items() if key not in {"format", "secret"}}
+    kept |= {"created": now(), "options": options.model_dump(mode="json"), "review_of": folder.name, "seed": seed}
+    with new_folder(to) as draft:
+        _copy_images(folder, draft.path, chosen)
+        longest = write_study(draft.path, kept, groups, [], [], options, seed)
+        draft.keep()
+    return MadeStudy(
+        folder=to,
+        kind=StudyKind.PAIRS,
+        items={name: len(items) for name, items in groups.items()},
+        catches=0,
+        training=0,
+        annotators=options.annotators,
+        longest=longest,
+    )
+
+
+def _copy_images(folder: Path, draft: Path, items: list[Item]) -> None:
+    try:
+        (draft / IMAGES).mkdir()
+        for name in sorted({name for item in items for name in (item.source_file, item.followup_file)}):
+            shutil.copyfile(folder / IMAGES / name, draft / IMAGES / name)
+    except OSError as error:
+        raise OutputProblem(f"the images of {folder.name} cannot be copied: {error.strerror}") from error

@@ -1,0 +1,94 @@
+"""Serves a study with uvicorn until it is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from socket import AF_INET, AF_INET6, create_server, socket
+
+from medtest.core.errors import Mistake
+from medtest.study.server.guard import Site
+from medtest.study.server.web import build_app
+from medtest.study.store import StudyStore
+
+_CONCURRENCY = 512
+_KEEP_ALIVE_SECONDS = 30
+_BACKLOG = 2048
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """An annotator's link; this is the only time that it can be told.
+
+    Attributes:
+        annotator: His number.
+        url: The whole link.
+    """
+
+    annotator: int
+    url: str
+
+
+def make_links(store: StudyStore, site: Site, annotators: Sequence[int] | None = None) -> list[Link]:
+    """Give links to annotators; an earlier link of theirs ends.
+
+    Args:
+        store: The open study.
+        site: Where it is reached.
+        annotators: Whose; None for all that never had one.
+    """
+    chosen = [n for n, has_link in store.annotators() if not has_link] if annotators is None else annotators
+    tokens = store.new_tokens(chosen)
+    return [Link(annotator=n, url=f"{site.url}/a/{token}") for n, token in zip(chosen, tokens, strict=True)]
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket]:
+    """Give a socket that listens, before anything is promised to annotators.
+
+    Args:
+        host: Address to listen on.
+        port: Port to listen on.
+
+    Raises:
+        UserMistakes: The port is taken, may not be listened on, or the address is none of this machine.
+    """
+    try:
+        found = create_server((host, port), family=AF_INET6 if ":" in host else AF_INET, backlog=_BACKLOG)
+    except OSError as error:
+        reason = (error.strerror or str(error)).partition(" (while")[0].lower()
+        wrong = f"{host}:{port} ({reason})"
+        fix = f"another --port, e.g. {port + 1 if port < 65535 else 8765}"
+        raise Mistake(
+            where="command line", key="--port", found=wrong, allowed="a free port of this machine", fix=fix
+        ).as_error() from error
+    with found:
+        yield found
+
+
+def serve(store: StudyStore, site: Site, listener: socket) -> None:
+    """Serve until Ctrl-C or SIGTERM.
+
+    Args:
+        store: The open study.
+        site: Where it is reached.
+        listener: From :func:`listening`.
+    """
+    import uvicorn
+
+    config = uvicorn.Config(
+        build_app(store, site),
+        lifespan="off",
+        ws="none",
+        log_level="warning",
+        access_log=False,  # an entry link holds a token
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_CONCURRENCY,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=5,
+        h11_max_incomplete_event_size=16 * 1024,
+        http="h11",
+    )
+    uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,1 @@
+"""Checks of a composed suite before anything loads."""

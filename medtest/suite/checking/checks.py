@@ -1,0 +1,307 @@
+"""From plain composed data to a checked :class:`~medtest.suite.model.Suite`: every mistake is found before one is told.
+
+Part classes are imported here for their ``Settings``; nothing heavy is, for they load torch and its kin in ``open``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from medtest.core.cases import ID_PATTERN, SOURCE, UNCHANGED
+from medtest.core.errors import MedtestError, nearest_name
+from medtest.core.plugins import Family, PartInfo, parts
+from medtest.core.tasks.base import Task, noun, task_of
+from medtest.suite.checking.exclusion import PLAIN_NAME, BadListError, Exclusion, find_list, read_exclusion
+from medtest.suite.checking.judging import gates_of, oracle_plan
+from medtest.suite.checking.misfits.altering import altering
+from medtest.suite.checking.misfits.crafting import crafters_of
+from medtest.suite.checking.validation import validate
+from medtest.suite.composed import with_composed
+from medtest.suite.draft import Draft, settings_of
+from medtest.suite.model import PartPlan, Prepare, Privacy, Suite
+from medtest.suite.reading.safety import Key, short
+from medtest.suite.schema import ExcludeBlock, Head, PrepareBlock, PrivacyBlock
+
+USES: Mapping[str, str] = {"seeds": "source", "relations": "relation", "systems": "use"}
+"""The key that names the plug-in when the id differs."""
+NOTHING = "nothing"
+"""What is found where a block that must name a part names none."""
+_RESERVED = {"relations": (SOURCE, "overall", "overall_cells"), "seeds": ("all", "overall")}
+
+
+def check(draft: Draft) -> Suite | None:
+    """Return the suite, or None with ``draft.mistakes`` filled."""
+    head = validate(
+        Head,
+        {key: draft.values[key] for key in Head.model_fields if draft.values.get(key) is not None},
+        at=(),
+        origin=draft.origin,
+        mistakes=draft.mistakes,
+    )
+    seeds = _plans(draft, "seeds", parts("seeds"))
+    relations = _with_floor(_plans(draft, "relations", parts("relations")), draft)
+    systems = _plans(draft, "systems", draft.systems)
+    if draft.objects:  # a callable without a target stands in for them
+        systems = [*(plan for plan in systems if getattr(plan.settings, "target", None) != ""), *draft.objects]
+    kind = _kinds_agree(draft, seeds, relations, systems)
+    crafters = crafters_of(draft, relations, systems, kind)
+    oracle = oracle_plan(draft, kind or _kind_named(draft))
+    gates = gates_of(draft, oracle, [plan.id for plan in relations])
+    privacy = _privacy(draft)
+    exclude = _exclude(draft)
+    prepare = _prepare(draft, kind)
+    _check_altering(draft, seeds, relations, () if head is None else tuple(head.may_alter))
+    if draft.mistakes or head is None or oracle is None or prepare is None:
+        return None
+    suite = Suite(
+        name=head.name,
+        version=head.version,
+        description=head.description.strip(),
+        seed=head.seed,
+        seeds=tuple(seeds),
+        relations=tuple(relations),
+        systems=tuple(systems),
+        oracle=oracle,
+        gates=gates,
+        privacy=privacy,
+        prepare=Prepare(size=None if prepare.size == "native" else prepare.size, resize=prepare.resize),
+        max_error_percent=head.max_error_percent,
+        exclude=exclude,
+        answers=head.answers,
+        may_alter=tuple(head.may_alter),
+        composed={},
+        crafters=crafters,
+    )
+    return with_composed(suite)
+
+
+# --- parts ------------------------------------------------------------------------------------------------------
+
+
+def _plans(draft: Draft, family: Family, known: Mapping[str, PartInfo]) -> list[PartPlan]:
+    given = draft.block(family)
+    plans: list[PartPlan] = []
+    for name, settings in given.items():
+        if settings is False:
+            continue
+        plan = _plan(draft, family, known, str(name), settings)
+        if plan is not None:
+            plans.append(plan)
+    told = {family, "model"} if family == "systems" else {family}
+    if not plans and not any(mistake.key.partition(".")[0] in told for mistake in draft.mistakes):
+        names, fix = list(known), f"name at least one under {family}:"
+        if family == "systems":
+            kind = _kind_named(draft)
+            names, fix = _that_answer(known, kind), Task.choose if kind is None else task_of(kind).choose
+        allowed = ", ".join(names) or "none is installed"
+        draft.wrong((family,), found=NOTHING, allowed=allowed, fix=fix, misfit=family == "systems")
+    return plans
+
+
+def _that_answer(known: Mapping[str, PartInfo], kind: str | None) -> list[str]:
+    """Return the names of systems that answer what the seeds expect; all where that is not known."""
+    names = []
+    for name, info in known.items():
+        try:
+            system = info.load()
+        except MedtestError:
+            continue  # another package's, which does not load: naming it says why
+        if kind is None or kind in system.tasks:
+            names.append(name)
+    return names
+
+
+def _plan(draft: Draft, family: Family, known: Mapping[str, PartInfo], name: str, settings: Any) -> PartPlan | None:
+    key: Key = (family, name)
+    if not ID_PATTERN.fullmatch(name) or name in _RESERVED.get(family, ()):
+        reserved = ", ".join(_RESERVED.get(family, ()))
+        allowed = "small letters, digits, _ and -, 64 at most" + (f"; not {reserved}" if reserved else "")
+        draft.wrong(key, found=f"the id {name}", allowed=allowed)
+        return None
+    if settings is None or settings is True:
+        settings = {}
+    if not isinstance(settings, dict):
+        draft.wrong(key, found=settings, allowed="settings as keys and values, null for defaults, false to take it out")
+        return None
+    uses = USES[family]
+    used = settings.get(uses, name)
+    info = known.get(used) if isinstance(used, str) else None
+    if info is None:
+        place = (*key, uses) if uses in settings else key
+        nearest = nearest_name(str(used), known)
+        fix = "" if uses in settings or nearest else f"if the id is meant, name the part too: {name}: {{{uses}: …}}"
+        draft.wrong(place, found=used, allowed=", ".join(known) or "none is installed", nearest=nearest, fix=fix)
+        return None
+    validated = settings_of(draft, key, info, {k: v for k, v in settings.items() if k != uses})
+    return None if validated is None else PartPlan(id=name, info=info, settings=validated)
+
+
+def _with_floor(relations: list[PartPlan], draft: Draft) -> list[PartPlan]:
+    """Put ``unchanged`` first: it belongs to every suite as the floor."""
+    floor = [plan for plan in relations if plan.id == UNCHANGED]
+    rest = [plan for plan in relations if plan.id != UNCHANGED]
+    if not floor:
+        info = parts("relations").get(UNCHANGED)
+        if info is None:
+            return rest
+        settings = settings_of(draft, ("relations", UNCHANGED), info, {})
+        floor = [] if settings is None else [PartPlan(id=UNCHANGED, info=info, settings=settings)]
+    return [*floor, *rest]
+
+
+def _kind_named(draft: Draft) -> str | None:
+    """Return the kind of the first source that is named, right settings or not: an oracle's keys depend on it."""
+    named = draft.values.get("seeds")
+    for part_id, given in named.items() if isinstance(named, dict) else ():
+        if given is False:
+            continue
+        name = given.get("source", part_id) if isinstance(given, dict) else part_id
+        info = parts("seeds").get(str(name))
+        if info is not None:
+            kind = str(info.load().task)
+            return kind if kind in parts("tasks") else None
+    return None
+
+
+def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan], systems: list[PartPlan]) -> str | None:
+    kinds = {plan.id: str(plan.info.load().task) for plan in seeds}
+    if not kinds:
+        return None
+    kind, known = next(iter(kinds.values())), parts("tasks")
+    if kind not in known:
+        fix = f"install the package that brings the task {kind}"
+        allowed, nearest = f"seeds for {', '.join(known)}", nearest_name(kind, known)
+        draft.wrong(
+            ("seeds", next(iter(kinds))), found=f"seeds for the task {kind}", allowed=allowed, nearest=nearest, fix=fix
+        )
+        return None
+    for name, other in kinds.items():
+        if other != kind:
+            mixed = other in known and task_of(other).prompts != task_of(kind).prompts
+            draft.wrong(
+                ("seeds", name),
+                found=f"seeds that {_are(other) if mixed else f'expect {noun(other)}'}",
+                allowed=f"seeds that {_are(kind) if mixed else f'expect {noun(kind)}'}",
+                fix="prompts and images are tested by a suite each" if mixed else "",
+            )
+            if mixed:
+                return None
+    for plan in systems:
+        tasks = plan.info.load().tasks_of(plan.settings)
+        if kind not in tasks:
+            found = f"a system that answers {' or '.join(map(noun, tasks))}"
+            draft.wrong(("systems", plan.id), found=found, allowed=f"one that answers {noun(kind)}", misfit=True)
+    for plan in relations:
+        meant = plan.info.load().takes
+        if not task_of(kind).fits(meant):
+            inputs = {"picture": "images", "prompt": "prompts"}
+            allowed = "relations of prompts" if task_of(kind).prompts else f"relations that suit {noun(kind)}"
+            found = f"a relation of {' or '.join(inputs.get(one, noun(one)) for one in sorted(meant))}"
+            draft.wrong(("relations", plan.id), found=found, allowed=allowed)
+    return kind
+
+
+def _are(kind: str) -> str:
+    return f"are {'prompts' if task_of(kind).prompts else 'images'}"
+
+
+def _check_altering(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan], allowed: tuple[str, ...]) -> None:
+    """Refuse relations that alter a diagnosis, where the classes are known without the user's data."""
+    names = [plan.id for plan in relations]
+    for name in allowed:
+        if name not in names:
+            draft.wrong(("may_alter",), found=name, allowed=", ".join(names), nearest=nearest_name(name, names))
+    told: set[str] = set()
+    for plan in seeds:
+        source = plan.info.load()
+        if source.needs_root or source.task not in parts("tasks") or not task_of(source.task).labels:
+            continue
+        classes = source(dataset=plan.id, settings=plan.settings, root=None, suite_seed=0).classes()
+        if classes is None:
+            continue
+        for name, (found, instead, fix) in altering(relations, allowed, classes):
+            if name not in told:
+                told.add(name)
+                draft.wrong(("relations", name), found=found, allowed=instead, fix=fix)
+
+
+# --- what people judged unfit -----------------------------------------------------------------------------------
+
+
+def _exclude(draft: Draft) -> Exclusion | None:
+    """Return the follow-ups that a study flagged: a file beside the suites, or any file from the command line."""
+    given = draft.block("exclude")
+    if not given:
+        return None
+    block = validate(ExcludeBlock, given, at=("exclude",), origin=draft.origin, mistakes=draft.mistakes)
+    if block is None:
+        return None
+    key: Key = ("exclude", "study")
+    if draft.on_command_line(key):
+        path: Path | None = Path(block.study).expanduser()
+    elif not PLAIN_NAME.fullmatch(block.study):
+        draft.wrong(key, found=block.study, allowed="the name of a CSV file beside the suite, without a folder")
+        return None
+    else:
+        path = find_list(block.study, draft.folders)
+    if path is None or not path.is_file():
+        fix = "medtest study report writes it as flagged.csv; put it beside the suite, or type exclude.study=PATH"
+        draft.wrong(key, found=f"{short(block.study)}, which is not there", allowed="a file that is there", fix=fix)
+        return None
+    try:
+        return read_exclusion(path)
+    except BadListError as error:
+        draft.wrong(key, found=f"{path.name}, which {error}", allowed="flagged.csv of a study's report")
+        return None
+
+
+# --- preparation ------------------------------------------------------------------------------------------------
+
+
+def _prepare(draft: Draft, kind: str | None) -> PrepareBlock | None:
+    """Return how images are prepared; series are taken as they are, and no other size goes with them."""
+    given = draft.block("prepare")
+    series = kind is not None and task_of(kind).series
+    filled = {"size": "native", **given} if series else given
+    block = validate(PrepareBlock, filled, at=("prepare",), origin=draft.origin, mistakes=draft.mistakes)
+    if block is not None and kind is not None and series and block.size != "native":
+        draft.wrong(
+            ("prepare", "size"), found=block.size, allowed=f"native (seeds that expect {noun(kind)} keep their size)"
+        )
+    if block is not None and block.resize is not None:
+        _check_resize(draft, block, kind)
+    return block
+
+
+def _check_resize(draft: Draft, block: PrepareBlock, kind: str | None) -> None:
+    """A crop needs a size below what the shorter side becomes, and seeds whose answer it leaves as it is."""
+    key: Key = ("prepare", "resize")
+    if kind is not None and not task_of(kind).crops:
+        allowed = "suites of labels alone (a crop would cut what a mask shows)"
+        draft.wrong(key, found=f"resize for seeds that expect {noun(kind)}", allowed=allowed)
+    elif block.size == "native" or (block.resize is not None and block.resize < block.size):
+        fix = "prepare.size is the side of the square that is cut out of the middle"
+        draft.wrong(key, found=f"{block.resize} with size {block.size}", allowed="at least prepare.size", fix=fix)
+
+
+# --- privacy ------------------------------------------------------------------------------
+
+
+def _privacy(draft: Draft) -> Privacy:
+    """Return the strictest of conf/ and the suite; what the command line says outright wins."""
+    ours = validate(PrivacyBlock, draft.block("privacy"), at=("privacy",), origin=draft.origin, mistakes=draft.mistakes)
+    theirs = draft.block("privacy", draft.own)
+    asked = validate(PrivacyBlock, theirs, at=("privacy",), origin=draft.origin, mistakes=draft.mistakes)
+    if ours is None or asked is None:
+        return Privacy()
+    typed = {name for name in ("seed_ids", "images", "prompts") if draft.on_command_line(("privacy", name))}
+    hashed = "hashed" in ((ours.seed_ids,) if "seed_ids" in typed else (ours.seed_ids, asked.seed_ids))
+    none = "none" in ((ours.images,) if "images" in typed else (ours.images, asked.images))
+    silent = "none" in ((ours.prompts,) if "prompts" in typed else (ours.prompts, asked.prompts))
+    return Privacy(
+        seed_ids="hashed" if hashed else "plain",
+        images="none" if none else "samples",
+        prompts="none" if silent else "plain",
+    )

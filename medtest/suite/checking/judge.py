@@ -1,0 +1,70 @@
+"""``judge.use=NAME``: the model that reads unparsed answers, checked with everything else before anything runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from medtest.core.errors import Mistake, nearest_name
+from medtest.readers.judge import NAME, Judge
+from medtest.suite.digest import digest_of, oracle_digest
+from medtest.suite.draft import Draft, settings_of
+from medtest.suite.model import Suite
+from medtest.suite.schema import JudgeBlock
+from medtest.systems.answering.asking import BudgetLimits
+from medtest.systems.answering.openai_compatible import OpenAICompatible
+
+_SETTINGS = {"base_url": "base_url", "key_variable": "key_variable", "model_name": "model"}
+"""Keys of the block and what they are called in the settings of a model."""
+
+
+def judge_of(block: JudgeBlock, suite: Suite | None, draft: Draft) -> Judge | None:
+    """Return the judge that the command line asks for, or None, with what is wrong noted in the draft.
+
+    Args:
+        block: The options.
+        suite: The suite that is judged; None where it has mistakes of its own.
+        draft: Knows the systems, and takes the mistakes.
+    """
+    given = {name: value for name, value in block.model_dump().items() if value is not None}
+    if block.use is None:
+        if given:
+            key = next(iter(given))
+            fix = f"say who reads too: {NAME}.use=gpt_4o"
+            _wrong(draft, key, found=f"{NAME}.{key} without {NAME}.use", fix=fix)
+        return None
+    if suite is not None and not suite.task.stream:
+        allowed = "suites whose seeds ask questions"
+        _wrong(draft, "use", found=f"suite={suite.name}, whose systems give no words", allowed=allowed)
+        return None
+    info = draft.systems.get(block.use)
+    loaded = None if info is None else info.load()
+    if info is None or loaded is None or not _reads(loaded):
+        names = [name for name, one in draft.systems.items() if _target_reads(one.target)]
+        _wrong(draft, "use", found=block.use, allowed=", ".join(names), nearest=nearest_name(block.use, names))
+        return None
+    own = {_SETTINGS[name]: value for name, value in given.items() if name in _SETTINGS}
+    before = len(draft.mistakes)
+    settings = settings_of(draft, (NAME,), info, own)
+    if settings is None or len(draft.mistakes) > before:
+        return None
+    limits = BudgetLimits(max_usd=block.max_usd, max_calls=block.max_calls)
+    return Judge(loaded(block.use, settings), limits)
+
+
+def judge_view(suite: Suite, judge: Judge) -> str:
+    """Return the digest of how a suite judges with a judge's readings."""
+    return digest_of({"oracle": oracle_digest(suite).value, NAME: judge.fingerprint()})
+
+
+def _reads(found: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, OpenAICompatible) and not found.simulated
+
+
+def _target_reads(target: str) -> bool:
+    return target == f"{OpenAICompatible.__module__}:{OpenAICompatible.__name__}"
+
+
+def _wrong(draft: Draft, key: str, *, found: str, allowed: str = "", nearest: str | None = None, fix: str = "") -> None:
+    draft.mistakes.append(
+        Mistake(where="command line", key=f"{NAME}.{key}", found=found, allowed=allowed, nearest=nearest, fix=fix)
+    )

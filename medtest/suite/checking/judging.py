@@ -1,0 +1,301 @@
+"""Checks of what judges the answers: the oracle with its criterion and what tables show, and the gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from medtest.core.cases import ID_PATTERN
+from medtest.core.errors import nearest_name
+from medtest.core.oracles import criteria
+from medtest.core.oracles.base import Oracle
+from medtest.core.plugins import PartInfo, parts
+from medtest.core.tasks.base import noun, task_of
+from medtest.suite.checking.validation import validate
+from medtest.suite.draft import Draft, settings_of
+from medtest.suite.model import MOST_SOURCE_FAILED, Criterion, Gate, OraclePlan, PairedGate, PartPlan, Suite
+from medtest.suite.reading.library import deep_merge
+from medtest.suite.reading.safety import Key
+from medtest.suite.schema import GateBlock, PairedGateBlock, PrimaryBlock, ShownBlock
+
+_OTHER_SCORE: Mapping[str, tuple[str, str]] = {
+    "label": ("a label changed or did not", "score: probability"),
+    "answer": ("an answer flipped or did not", "score: jaccard"),
+    "exact": ("an answer is the same or is not", "score: jaccard"),
+}
+"""Of rules without a threshold: why, and what has one."""
+_FAILED_SOURCES = "max_source_failed_percent"
+_SHOWN = ("scores", "thresholds", "against")
+_BESIDE = ("primary", "reader", *_SHOWN)
+"""Keys of an oracle's block and of its YAML that are no settings of its class."""
+
+
+def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
+    """Return the oracle of a draft for seeds of a kind (None: of no kind known yet); None with the mistakes noted."""
+    given = draft.block("oracles")
+    known = parts("oracles")
+    named = given.get("oracle")
+    if named is not None and (not isinstance(named, str) or named not in known):
+        draft.wrong(
+            ("oracles", "oracle"), found=named, allowed=", ".join(known), nearest=nearest_name(str(named), known)
+        )
+        return None
+    info = known[named] if named is not None else _oracle_for(kind, known)
+    if info is None:
+        if kind is not None:
+            draft.wrong(("oracles",), found=f"no oracle for {noun(kind)}", allowed=", ".join(known))
+        return None
+    if kind is not None and info.load().task != kind:
+        draft.wrong(("oracles", "oracle"), found=info.name, allowed=f"an oracle that judges {noun(kind)}")
+    defaults = dict(info.defaults)
+    own = PartInfo(
+        family="oracles",
+        name=info.name,
+        target=info.target,
+        summary=info.summary,
+        defaults={k: v for k, v in defaults.items() if k not in _BESIDE},
+        origin=info.origin,
+        file=info.file,
+    )
+    rest = _of_the_oracle(draft, info)
+    settings = settings_of(draft, ("oracles",), own, rest)
+    _check_expectations(draft, settings)
+    draft.mistakes.extend(info.load().check(settings) if settings is not None else ())
+    primary_given = given.get("primary") or {}
+    if not isinstance(primary_given, dict):
+        draft.wrong(("oracles", "primary"), found=primary_given, allowed="score, threshold and against")
+        primary_given = {}
+    primary = validate(
+        PrimaryBlock,
+        deep_merge(defaults.get("primary", {}), primary_given),
+        at=("oracles", "primary"),
+        origin=draft.origin,
+        mistakes=draft.mistakes,
+    )
+    shown = validate(
+        ShownBlock,
+        {k: given.get(k, defaults.get(k)) for k in _SHOWN if k in given or k in defaults},
+        at=("oracles",),
+        origin=draft.origin,
+        mistakes=draft.mistakes,
+    )
+    if primary is None or shown is None or settings is None:
+        return None
+    names = criterion_names(info)
+    _check_score(draft, ("oracles", "primary", "score"), primary.score, names)
+    _check_references(draft, info, primary.against, shown.against)
+    _check_own_answer(draft, info, primary)
+    _check_no_threshold(draft, ("oracles", "primary", "threshold"), primary.score, primary_given)
+    limit = criteria.threshold_of(primary.score, primary.threshold)
+    for index, score in enumerate(shown.scores):
+        _check_score(draft, ("oracles", "scores", index), score, names)
+    return OraclePlan(
+        part=PartPlan(id=info.name, info=own, settings=settings),
+        primary=Criterion(score=primary.score, threshold=limit, against=primary.against),
+        scores=_with_first(shown.scores, primary.score),
+        thresholds=tuple(sorted({*shown.thresholds, *_shown_limit(primary.score, limit)})),
+        against=tuple(dict.fromkeys((*shown.against, primary.against))),
+        reader=_reader_plan(draft, info),
+    )
+
+
+def _reader_plan(draft: Draft, oracle: PartInfo) -> PartPlan | None:
+    """Return the reader that an oracle rests on: what ``oracles.reader`` says, else the one that the oracle names."""
+    judge = oracle.load()
+    given, at = draft.block("oracles").get("reader"), ("oracles", "reader")
+    if given is None and not judge.reads:
+        return None
+    if given is not None and (not isinstance(given, dict) or not judge.reads):
+        allowed = (
+            "keys and values, as {use: NAME}" if judge.reads else f"no reader with {oracle.name}, which needs none"
+        )
+        draft.wrong(at, found=given, allowed=allowed)
+        return None
+    rest = {key: value for key, value in (given or {}).items() if key != "use"}
+    name = (given or {}).get("use", judge.reads)
+    info = parts("readers").get(str(name))
+    if info is None or not _can_read(info, judge):
+        fit = [one.name for one in parts("readers").values() if _can_read(one, judge)]
+        allowed = ", ".join(fit) or f"a reader of {noun(judge.task)} whose columns are texts of {oracle.name}"
+        draft.wrong((*at, "use"), found=name, allowed=allowed, nearest=nearest_name(str(name), fit))
+        return None
+    settings = settings_of(draft, at, info, rest)
+    if settings is None:
+        return None
+    draft.mistakes.extend(info.load()(info.name, settings).check())
+    return PartPlan(id=info.name, info=info, settings=settings)
+
+
+def _can_read(info: PartInfo, oracle: type[Oracle]) -> bool:
+    """Say whether an oracle can rest on a reader."""
+    reader = info.load()
+    return reader.task == oracle.task and not reader.second and set(reader.columns) <= set(oracle.texts)
+
+
+def oracle_of(draft: Draft, suite: Suite) -> OraclePlan | None:
+    """Return the oracle that a draft describes for a suite's kind of seeds, or None with its mistakes filled."""
+    return oracle_plan(draft, suite.kind)
+
+
+def criterion_names(info: PartInfo) -> tuple[str, ...]:
+    """Return what an oracle's criteria may name: its score columns and the rules over them."""
+    oracle = info.load()
+    named = getattr(oracle, "criteria", None)
+    if isinstance(named, tuple):
+        return named
+    scores = tuple(str(score) for score in oracle.scores)
+    return (*scores, "both", "either") if {"dice", "iou"} <= set(scores) else scores
+
+
+def _oracle_for(kind: str | None, known: Mapping[str, PartInfo]) -> PartInfo | None:
+    """Return the oracle of a task: the one that it names, else the first that judges it."""
+    own = None if kind is None else known.get(task_of(kind).oracle)
+    return own or next((info for info in known.values() if kind is None or info.load().task == kind), None)
+
+
+def _of_the_oracle(draft: Draft, info: PartInfo) -> dict[str, Any]:
+    """Return the settings of the oracle itself in a draft's ``oracles``; keys that there are not become mistakes."""
+    own = list(info.load().Settings.model_fields)
+    found: dict[str, Any] = {}
+    for key, value in draft.block("oracles").items():
+        if key in own:
+            found[key] = value
+        elif key not in ("oracle", *_BESIDE):
+            names = ["oracle", *_BESIDE, *own]
+            draft.wrong(
+                ("oracles", key), found=f"the key {key}", allowed=", ".join(names), nearest=nearest_name(key, names)
+            )
+    return found
+
+
+def _check_expectations(draft: Draft, settings: Any) -> None:
+    """Note expectations of relations that neither the suite nor medtest has: they would never be looked at."""
+    stated = getattr(settings, "expectations", None) or {}
+    own = [str(name) for name in draft.block("relations")]
+    known = [*own, *parts("relations")]
+    for name in stated:
+        if name not in known:
+            draft.wrong(
+                ("oracles", "expectations", name),
+                found=name,
+                allowed=", ".join(own) + ", or the name of a relation's part",
+                nearest=nearest_name(name, known),
+            )
+
+
+def _check_references(draft: Draft, info: PartInfo, primary: str, shown: Iterable[str]) -> None:
+    references = info.load().references
+    stated: list[tuple[Key, str]] = [(("oracles", "primary", "against"), primary)]
+    stated += [(("oracles", "against", index), name) for index, name in enumerate(shown)]
+    for key, name in stated:
+        if name not in references:
+            draft.wrong(key, found=name, allowed=", ".join(references), nearest=nearest_name(name, references))
+
+
+def _check_own_answer(draft: Draft, info: PartInfo, primary: PrimaryBlock) -> None:
+    """Only some scores exist between the answer and the one to the source; others would judge no case at all."""
+    known = info.load().self_scores
+    lacking = [name for name in criteria.components(primary.score) if name not in known]
+    if primary.against == "source" and lacking and primary.score in criterion_names(info):
+        fitting = [n for n in criterion_names(info) if all(part in known for part in criteria.components(n))]
+        draft.wrong(
+            ("oracles", "primary", "score"),
+            found=f"{primary.score} against the source",
+            allowed=f"{', '.join(fitting)}; against truth also {primary.score}",
+        )
+
+
+def _check_no_threshold(draft: Draft, key: Key, score: str, given: Mapping[str, Any]) -> None:
+    """Note a threshold of a rule that has none; 0 says the same as nothing."""
+    found = given.get("threshold")
+    if score in criteria.NO_THRESHOLD and found:
+        what, other = _OTHER_SCORE.get(score, ("it holds or does not", ""))
+        allowed = f"no threshold with {score} ({what})"
+        draft.wrong(key, found=found, allowed=allowed, fix="take it out" + (f", or choose {other}" if other else ""))
+
+
+def _shown_limit(score: str, limit: float) -> tuple[float, ...]:
+    return () if score in criteria.NO_THRESHOLD else (limit,)
+
+
+def _check_score(draft: Draft, key: Key, score: str, names: tuple[str, ...]) -> None:
+    if score not in names:
+        draft.wrong(key, found=score, allowed=", ".join(names), nearest=nearest_name(score, names))
+
+
+def _with_first(scores: Iterable[str], primary: str) -> tuple[str, ...]:
+    given = tuple(dict.fromkeys(scores))
+    return given if primary in given else (primary, *given)
+
+
+def gates_of(draft: Draft, oracle: OraclePlan | None, relations: list[str]) -> tuple[Gate, ...]:
+    """Return the gates of a draft; what one leaves out of its criterion is the primary one's."""
+    given = draft.values.get("gates")
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        draft.wrong(("gates",), found=given, allowed="a list, one item for each bound")
+        return ()
+    primary = Criterion() if oracle is None else oracle.primary
+    gates: list[Gate] = []
+    for index, item in enumerate(given):
+        at: Key = ("gates", index)
+        if not isinstance(item, dict):
+            draft.wrong(at, found=item, allowed="keys and values, as {relation: overall, max_percent: 10}")
+            continue
+        filled = {"score": primary.score, "threshold": _gate_limit(oracle, primary), "against": primary.against, **item}
+        paired = "no_worse_than" in item
+        if paired and not draft.on_command_line(at):
+            fix = "take it out of the suite, and type gates=[{no_worse_than: SUITE/SYSTEM}]"
+            draft.wrong((*at, "no_worse_than"), found=item["no_worse_than"], allowed="only what is typed", fix=fix)
+            continue
+        model: type[GateBlock | PairedGateBlock] = PairedGateBlock if paired else GateBlock
+        block = validate(model, filled, at=at, origin=draft.origin, mistakes=draft.mistakes)
+        if paired and item.get("relation") == "overall_cells":
+            draft.wrong((*at, "relation"), found="overall_cells", allowed=f"overall, {', '.join(relations)}")
+        _check_gate_names(draft, at, filled, oracle, relations)
+        if block is not None:
+            _check_no_threshold(draft, (*at, "threshold"), block.score, item)
+            limit = criteria.threshold_of(block.score, block.threshold)
+            settings = {**block.model_dump(), "threshold": limit, "severity": str(block.severity)}
+            if isinstance(block, GateBlock):
+                settings[_FAILED_SOURCES] = _source_bound(draft, (*at, _FAILED_SOURCES), block, item)
+            gates.append(PairedGate(**settings) if paired else Gate(**settings))
+    return tuple(gates)
+
+
+def _source_bound(draft: Draft, at: Key, block: GateBlock, item: Mapping[str, Any]) -> float | None:
+    """Return how many of a gate's cases may lack a source; against the source's own answer there is no such bound.
+
+    One that is stated beside ``against: source`` is a mistake; where the primary criterion is against the source, as
+    one typed for a view, a suite's bound rests.
+    """
+    stated = block.max_source_failed_percent
+    if block.against != "source":
+        return MOST_SOURCE_FAILED if stated is None else stated
+    if stated is not None and item.get("against") == "source":
+        allowed = "a gate against truth or input: the source's own answer is never right or wrong"
+        draft.wrong(at, found=stated, allowed=allowed, fix=f"leave {_FAILED_SOURCES} out")
+    return None
+
+
+def _gate_limit(oracle: OraclePlan | None, primary: Criterion) -> float:
+    """Return the threshold of a gate that states none: the primary one, where that has one, else the first shown."""
+    if oracle is None or primary.score not in criteria.NO_THRESHOLD:
+        return primary.threshold
+    return oracle.thresholds[0]
+
+
+def _check_gate_names(
+    draft: Draft, at: Key, gate: Mapping[str, Any], oracle: OraclePlan | None, relations: list[str]
+) -> None:
+    """Check what a gate names, where it is text at all; wrong types are noted already."""
+    relation, score, dataset = gate.get("relation"), gate.get("score"), gate.get("dataset")
+    names = [*relations, "overall", "overall_cells"]
+    if isinstance(relation, str) and relation not in names:
+        nearest = nearest_name(relation, names)
+        draft.wrong((*at, "relation"), found=relation, allowed=", ".join(names), nearest=nearest)
+    if isinstance(score, str) and oracle is not None:
+        _check_score(draft, (*at, "score"), score, criterion_names(oracle.part.info))
+    if isinstance(dataset, str) and not ID_PATTERN.fullmatch(dataset):
+        draft.wrong((*at, "dataset"), found=dataset, allowed="all, or the id of a data set")

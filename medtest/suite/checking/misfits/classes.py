@@ -1,0 +1,59 @@
+"""Systems whose classes are not those of the seeds: found before anything is loaded, in a plan as in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from medtest.core.cases import Classes
+from medtest.core.errors import Mistake
+from medtest.seeds.base import SeedSource
+from medtest.systems.base import System
+
+
+def fitting_mistakes(sources: Sequence[SeedSource], systems: Mapping[str, System]) -> list[Mistake]:
+    """Return the systems whose classes are not those of the seeds, where both are known before a system is loaded.
+
+    Args:
+        sources: Seeds, already listed.
+        systems: Systems by id.
+    """
+    return [
+        Mistake(
+            where="suite",
+            key=f"systems.{name}",
+            found=f"a system that {misfit}",
+            allowed=f"the classes of {source.dataset}, in any order",
+            fix="choose a system for these classes, or map the classes of the seeds (their setting classes)",
+        )
+        for name, system in systems.items()
+        for source in sources
+        if (misfit := _misfit(source, system))
+    ]
+
+
+def other_classes(system: System, count: int, asked: Classes) -> Mistake:
+    """Return the mistake of a classifier whose scores are of another number of classes than the seeds have.
+
+    Args:
+        system: The classifier.
+        count: How many scores it gives.
+        asked: The seeds' classes.
+    """
+    names, key = ", ".join(asked.names[:20]), f"systems.{system.name}"
+    stated = system.classes
+    what = f"scores for {count} classes" + ("" if stated is None else f", of which {len(stated.names)} are named")
+    fix = f"name its classes in the order of its scores: {key}.classes=[…]"
+    if hasattr(system.settings, "labels"):
+        fix += f", and the seeds' class that each stands for: {key}.labels={{…: {asked.names[0]}}}"
+    return Mistake(
+        where="suite",
+        key=key,
+        found=what,
+        allowed=f"{len(asked.names)} classes: {names}",
+        fix=fix,
+    )
+
+
+def _misfit(source: SeedSource, system: System) -> str:
+    asked = source.classes()
+    return "" if asked is None else system.task.misfit(system.classes, asked)

@@ -1,0 +1,216 @@
+"""Relations that need a system: on which system each is crafted, and whether that system gives what it needs.
+
+A relation says ``crafted_on: each`` (every system under test gets follow-ups made on itself), a system's name, or
+``{use: NAME, ...}`` with settings as under ``systems``. Everything here is found before anything is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from medtest.core.cases import Classes
+from medtest.core.errors import MedtestError, Mistake, nearest_name
+from medtest.core.plugins import PartInfo, parts
+from medtest.core.probes import Need
+from medtest.relations.base import CraftedRelation, Relation
+from medtest.suite.digest import system_digest
+from medtest.suite.draft import Draft, settings_of
+from medtest.suite.model import EACH, PartPlan, Suite
+from medtest.suite.reading.safety import Key
+from medtest.systems.base import System
+
+_NAMED = 8
+"""Most systems that a message names."""
+
+
+def crafters_of(
+    draft: Draft, relations: Sequence[PartPlan], systems: Sequence[PartPlan], kind: str | None
+) -> dict[str, PartPlan]:
+    """Return, by id of each relation that is crafted on a named system, that system; note what does not fit.
+
+    Args:
+        draft: Takes the mistakes.
+        relations: The suite's relations.
+        systems: The systems under test.
+        kind: Name of the seeds' task; None where it is not known, and nothing can be said of fitting.
+    """
+    named: dict[str, PartPlan] = {}
+    for plan in relations:
+        if not issubclass(plan.info.load(), CraftedRelation):
+            continue
+        key: Key = ("relations", plan.id, "crafted_on")
+        unfit = None if kind is None else _crafted(plan).unfit_for(kind)
+        if unfit is not None:
+            setting, allowed = unfit
+            draft.wrong(("relations", plan.id, setting), found=getattr(plan.settings, setting), allowed=allowed)
+        if plan.settings.crafted_on == EACH:
+            _check_offers(draft, ("relations", plan.id), plan, systems, kind)
+            continue
+        crafter = _crafter(draft, key, plan.settings.crafted_on, systems)
+        if crafter is not None:
+            crafter = next((known for known in named.values() if known == crafter), crafter)  # loaded once
+            named[plan.id] = crafter
+            _check_kind(draft, key, crafter, kind)
+            _check_offers(draft, key, plan, [crafter], kind)
+    return named
+
+
+def _crafter(draft: Draft, key: Key, given: str | Mapping[str, Any], systems: Sequence[PartPlan]) -> PartPlan | None:
+    """Return the system that ``crafted_on`` names: one under test, one of the suite's, or any that is installed."""
+    settings = {} if isinstance(given, str) else {name: value for name, value in given.items() if name != "use"}
+    name = given if isinstance(given, str) else given.get("use")
+    if isinstance(given, str):
+        tested = next((plan for plan in systems if plan.id == given), None)
+        if tested is not None:
+            return tested
+        own = _declared(draft, given)
+        settings = {key: value for key, value in own.items() if key != "use"}
+        name = own.get("use", given)
+    info = draft.systems.get(name) if isinstance(name, str) else None
+    if info is None:
+        known = [EACH, *draft.systems]
+        draft.wrong(key, found=name, allowed=", ".join(known), nearest=nearest_name(str(name), known))
+        return None
+    checked = settings_of(draft, key, info, settings)
+    return None if checked is None else PartPlan(id=info.name, info=info, settings=checked)
+
+
+def _declared(draft: Draft, name: str) -> Mapping[str, Any]:
+    """Return what suite or command line say of a system, also where ``model=`` left it out of what is tested."""
+    for values in (draft.values, draft.own):
+        block = values.get("systems")
+        found = block.get(name) if isinstance(block, Mapping) else None
+        if isinstance(found, Mapping):
+            return found
+    return {}
+
+
+def _check_kind(draft: Draft, key: Key, crafter: PartPlan, kind: str | None) -> None:
+    tasks = crafter.info.load().tasks_of(crafter.settings)
+    if kind is not None and kind not in tasks:
+        draft.wrong(key, found=f"a system for the task {' or '.join(tasks)}", allowed=f"one for the task {kind}")
+
+
+def _check_offers(draft: Draft, key: Key, plan: PartPlan, systems: Sequence[PartPlan], kind: str | None) -> None:
+    needs = _crafted(plan).needs
+    for system in systems:
+        offered = _system(system, kind).offers()
+        if offered.rank >= needs.rank:
+            continue
+        given = "gives neither scores nor gradients" if offered is Need.NOTHING else f"gives {offered.value} alone"
+        draft.wrong(
+            key,
+            found=f"{system.id}, which {given}",
+            allowed=f"systems that give {needs.value}: {_shortened(_offering(draft.systems, needs, kind))}",
+            fix=_instead(plan, system, offered),
+        )
+
+
+def _instead(plan: PartPlan, system: PartPlan, offered: Need) -> str:
+    craft = f"or craft it on a system that gives them and show it to {system.id}: crafted_on: NAME"
+    others = [name for name, needs in _crafted_relations() if needs.rank <= offered.rank]
+    if others:
+        return f"what {system.id} can be attacked with: {', '.join(others)}; {craft}"
+    return f"take {plan.id} out, {craft}"
+
+
+def _crafted_relations() -> Iterator[tuple[str, Need]]:
+    for name, info in parts("relations").items():
+        try:
+            relation = info.load()
+            if issubclass(relation, CraftedRelation):
+                yield name, relation(relation.Settings(**info.defaults)).needs
+        except (MedtestError, ValueError):
+            continue  # another package's, which does not load or wants settings
+
+
+def _offering(known: Mapping[str, PartInfo], needs: Need, kind: str | None) -> list[str]:
+    """Return the names of systems that give as much, as they are without further settings."""
+    names = []
+    for name, info in known.items():
+        try:
+            cls = info.load()
+            if kind is not None and kind not in cls.tasks:
+                continue
+            plan = PartPlan(id=name, info=info, settings=cls.Settings.model_construct(**info.defaults))
+            if _system(plan, kind).offers().rank >= needs.rank:
+                names.append(name)
+        except Exception:  # noqa: BLE001, S112 - a system that says nothing without settings is not named
+            continue
+    return names
+
+
+def _shortened(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "") or "none is installed"
+
+
+def _crafted(plan: PartPlan) -> CraftedRelation:
+    relation: CraftedRelation = plan.info.load()(plan.settings)
+    return relation
+
+
+def _system(plan: PartPlan, kind: str | None) -> System:
+    system: System = plan.info.load()(plan.id, plan.settings)
+    if kind is not None:
+        system.kind = kind
+    return system
+
+
+def missing_mistakes(suite: Suite, relations: Mapping[str, Relation], systems: Mapping[str, System]) -> list[Mistake]:
+    """Return what relations lack to be crafted on their systems, generators that were not trained say.
+
+    Args:
+        suite: The suite.
+        relations: Its relations by id.
+        systems: The systems under test by id, not opened.
+    """
+    found: list[Mistake] = []
+    crafters = suite.build_crafters()
+    for name, relation in relations.items():
+        if isinstance(relation, CraftedRelation):
+            crafted_on = [crafters[name]] if name in crafters else list(systems.values())
+            plans = {plan.id: plan for plan in (*suite.systems, *suite.crafters.values())}
+            for system in crafted_on:
+                plan = plans[system.name]
+                found += relation.missing_on(
+                    system_digest(plan, system, suite.task),
+                    system.record_name,
+                    size=suite.prepare.size,
+                    typed=_typed(suite, plan),
+                )
+                found += system.check() if name in crafters else ()
+    return list(dict.fromkeys(found))
+
+
+def target_mistakes(relations: Mapping[str, Relation], classes: Mapping[str, Classes | None]) -> list[Mistake]:
+    """Return targets that are classes of no data set, where all of them say what their classes are.
+
+    Args:
+        relations: The suite's relations by id.
+        classes: Classes by data set; None where the seeds say nothing of them.
+    """
+    known = [one.names for one in classes.values() if one is not None]
+    if len(known) < len(classes):
+        return []
+    names = list(dict.fromkeys(name for one in known for name in one))
+    return [
+        Mistake(
+            where="suite",
+            key=f"relations.{name}.target",
+            found=target,
+            allowed=", ".join(names),
+            nearest=nearest_name(target, names),
+        )
+        for name, relation in relations.items()
+        if isinstance(relation, CraftedRelation)
+        for target in relation.leads_towards()
+        if target not in names
+    ]
+
+
+def _typed(suite: Suite, plan: PartPlan) -> str:
+    """Return what names a suite, one of its systems and images to train on, on a command line."""
+    made = bool(getattr(suite.seeds[0].info.load(), "phantom", False))
+    named = plan.id if plan in suite.systems else plan.info.name
+    return f"suite={suite.name} model={named} {'phantoms=800' if made else 'data=FOLDER'}"

@@ -1,0 +1,26 @@
+"""Commands that make or show images, and suites whose cases are prompts."""
+
+from __future__ import annotations
+
+from medtest.core.errors import Mistake
+from medtest.suite.model import Suite
+
+
+def check_images(suite: Suite, command: str) -> None:
+    """Refuse a suite of prompts where images are needed.
+
+    Args:
+        suite: The suite.
+        command: What needs them, as it is typed: ``medtest sheet``.
+
+    Raises:
+        UserMistakes: The suite's cases are prompts.
+    """
+    if suite.task.prompts:
+        raise Mistake(
+            where="suite",
+            key="seeds",
+            found="prompts",
+            allowed="seeds that are images",
+            fix=f"{command} makes images of seeds; medtest replay shows a prompt's case, and the report what was drawn",
+        ).as_error()

@@ -1,0 +1,122 @@
+"""Every system that ``model=`` can name: ours, those of installed packages, and a team's own ``--config-dir``.
+
+What is typed for the only system of a call without its name, ``checkpoint=FILE``, is what its settings hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic.fields import FieldInfo
+
+from medtest.core.cases import ID_PATTERN
+from medtest.core.errors import MedtestError, Mistake, nearest_name
+from medtest.core.plugins import PartInfo, is_trusted, parts
+from medtest.suite.checking.validation import is_text
+
+_OWN_KEYS = ("class", "use", "summary")
+
+
+def system_infos(config_folders: Sequence[Path] = ()) -> Mapping[str, PartInfo]:
+    """Return every system by name; a team's file wins over ours of the same name.
+
+    Args:
+        config_folders: Folders given with ``--config-dir``; their ``model/*.yaml`` are read. Such a file names a
+            ``class`` as ours do, or says ``use: NAME`` to take one of ours with other defaults.
+
+    Raises:
+        UserMistakes: A team's file cannot be read or names neither.
+    """
+    known = dict(parts("systems"))
+    for folder in config_folders:
+        for path in sorted((folder / "model").glob("*.yaml")):
+            if ID_PATTERN.fullmatch(path.stem):
+                known[path.stem] = _from_team(path, known)
+    return known
+
+
+def typed_settings(info: PartInfo) -> dict[str, tuple[str, FieldInfo]]:
+    """Return a system's settings, name and field, by what they are typed as; none of one that does not load."""
+    try:
+        fields = info.load().Settings.model_fields
+    except MedtestError:
+        return {}  # another package's: naming it says why
+    extras = {name: field.json_schema_extra for name, field in fields.items()}
+    return {
+        str(extra.get("typed_as", name)) if isinstance(extra := extras[name], dict) else name: (name, field)
+        for name, field in fields.items()
+    }
+
+
+def keys_of_any(infos: Collection[PartInfo], *, trusted: bool = False) -> set[str]:
+    """Return what is typed for any of these systems; every one of them is imported.
+
+    Args:
+        infos: The systems.
+        trusted: Only what no suite may state.
+    """
+    return {
+        key for info in infos for key, (_, field) in typed_settings(info).items() if is_trusted(field) or not trusted
+    }
+
+
+def text_keys(tokens: Sequence[str], known: Mapping[str, PartInfo]) -> set[str]:
+    """Return the keys of settings that hold text, whatever its signs, of the systems that are named in what was typed.
+
+    Args:
+        tokens: What was typed; where it names no system, or one that is not known, settings of all count.
+        known: Every system.
+    """
+    names = {name for token in tokens for name in _named(token)}
+    infos = [known[name] for name in names] if names and names <= known.keys() else list(known.values())
+    texts = (item for info in infos for item in typed_settings(info).items() if is_text(item[1][1]))
+    return {name for key, (own, _) in texts for name in (key, own)}
+
+
+def _named(token: str) -> list[str]:
+    key, _, value = token.lstrip("+").partition("=")
+    if key in ("model", "systems"):
+        return re.findall(r"[\w-]+", value)
+    part = re.fullmatch(r"systems\.([^.]+)(?:\..*)?", key)
+    return re.findall(r"\buse\s*:\s*([\w-]+)", value) or [part[1]] if part else []
+
+
+def _from_team(path: Path, known: Mapping[str, PartInfo]) -> PartInfo:
+    where = f"{path.parent.parent.name}/model/{path.name}"
+    try:
+        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise Mistake(where=where, found=str(error), allowed="a YAML file").as_error() from error
+    content = content if isinstance(content, dict) else {}
+    own = {key: value for key, value in content.items() if key not in _OWN_KEYS}
+    summary = str(content.get("summary", ""))
+    target, used = content.get("class"), content.get("use")
+    if isinstance(used, str) and used in known:
+        base = known[used]
+        return PartInfo(
+            family="systems",
+            name=path.stem,
+            target=base.target,
+            summary=summary or base.summary,
+            defaults={**base.defaults, **own},
+            origin=where,
+            file=path,
+        )
+    if isinstance(target, str) and ":" in target:
+        return PartInfo(
+            family="systems", name=path.stem, target=target, summary=summary, defaults=own, origin=where, file=path
+        )
+    if used is not None:
+        raise Mistake(
+            where=where, key="use", found=repr(used), allowed=", ".join(known), nearest=nearest_name(str(used), known)
+        ).as_error()
+    raise Mistake(
+        where=where,
+        key="class",
+        found="nothing" if target is None else repr(target),
+        allowed="class: package.module:Class, or use: one of " + ", ".join(known),
+    ).as_error()

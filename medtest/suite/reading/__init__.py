@@ -1,0 +1,1 @@
+"""Reading of suite files: YAML to plain data, checked for safety."""

@@ -1,0 +1,348 @@
+"""What a run would be, without loading a model: cases by cell, follow-ups, systems, and how long it may take."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from medtest.core.errors import UserMistakes
+from medtest.core.files import read_object
+from medtest.core.probes import Need
+from medtest.preparation import prepare
+from medtest.relations.base import CraftedRelation, Relation
+from medtest.seeds.base import SeedSource
+from medtest.seeds.needed import check_needed
+from medtest.suite.checking.misfits.altering import altering_mistakes
+from medtest.suite.checking.misfits.classes import fitting_mistakes
+from medtest.suite.checking.misfits.crafting import missing_mistakes, target_mistakes
+from medtest.suite.commandline.selection import check_selection, nothing_chosen
+from medtest.suite.model import Invocation, Suite
+from medtest.suite.plan import ChosenSeed, Plan, craft_batches
+from medtest.systems.answering.asking import Asking, Quote, draws_calls
+from medtest.systems.base import System
+
+DEFAULT_MS = 30.0
+"""Milliseconds a case assumed for a system that was never timed here. A case of a compact network costs 44 ms of
+processor time, so about this on two cores; a published network costs many times as much until it was timed."""
+
+_TIMINGS = ".timings.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationOutline:
+    """One relation's share of the plan.
+
+    Attributes:
+        id: The relation's id.
+        group: Its group.
+        severities: Severities to run.
+        repeats: Draws per seed and severity.
+        frames: Frames of each sequence; 1 where a follow-up is one image.
+        passes: Images that a network is asked about to craft its follow-ups, of one system, about; with a gradient each
+            where the relation needs one. 0 for relations that need no system.
+        gradients: Whether those passes go back as well.
+        cases: Chosen cases in all, for one system.
+        per_cell: Chosen cases of the smallest cell (data set × severity), for one system.
+        independent: Patients, videos or seeds behind that cell: what its interval rests on.
+        published: Whether its parameters are drawn from published ranges, and not taken from levels.
+    """
+
+    id: str
+    group: str
+    severities: tuple[int, ...]
+    repeats: int
+    cases: int
+    per_cell: int
+    independent: int
+    frames: int = 1
+    passes: int = 0
+    gradients: bool = False
+    published: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemOutline:
+    """One system's share of the plan.
+
+    Attributes:
+        id: Its id in the suite.
+        record_name: Its name in records and folders.
+        notice: Its own line for the user, or "".
+        ms_per_case: Milliseconds a case.
+        timed: Whether those were measured here.
+        asked: It answers questions, in a time that nobody knows before a run was timed.
+        quote: Calls, tokens and price of a model over an API, at most; None for other systems.
+    """
+
+    id: str
+    record_name: str
+    notice: str
+    ms_per_case: float
+    timed: bool
+    asked: bool = False
+    quote: Quote | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outline:
+    """What a run would be.
+
+    Attributes:
+        suite: The suite.
+        datasets: Chosen seeds by data set.
+        relations: In the suite's order.
+        systems: In the suite's order.
+        sources: Chosen source cases, for one system.
+        follow_ups: Chosen follow-ups, for one system.
+        planned: Cases of the whole suite, for one system; more than the chosen ones under ``limit`` and ``only``.
+        seconds: Estimate for all systems together.
+        notices: What the seeds' sources say: known data sets that are missing or not whole.
+        clusters: Patients, videos or seeds of all data sets.
+        questions: Chosen questions, 0 where none are asked.
+        disk: Bytes that crafted follow-ups may take at most, for one system; None where their size is the images' own.
+    """
+
+    suite: Suite
+    datasets: Mapping[str, int]
+    relations: tuple[RelationOutline, ...]
+    systems: tuple[SystemOutline, ...]
+    sources: int
+    follow_ups: int
+    planned: int
+    seconds: float
+    notices: tuple[str, ...] = ()
+    clusters: int = 0
+    questions: int = 0
+    disk: int | None = 0
+
+
+def outline(suite: Suite, invocation: Invocation) -> Outline:
+    """Count what an invocation would run.
+
+    Args:
+        suite: The checked suite.
+        invocation: Its ``data``, ``limit``, ``only``, ``shard``, ``batch_size`` and ``home`` are read.
+
+    Returns:
+        The counts and an estimate of the time; earlier results that would be reused are not looked up.
+
+    Raises:
+        UserMistakes: Seeds cannot be used, or ``only=`` chooses nothing.
+    """
+    relations = suite.build_relations()
+    sources_of_seeds = suite.build_seeds(invocation.data)
+    refs = [ref for source in sources_of_seeds for ref in source.places()]
+    systems_of_suite = suite.build_systems()
+    mistakes = fitting_mistakes(sources_of_seeds, systems_of_suite)
+    mistakes += missing_mistakes(suite, relations, systems_of_suite)
+    classes = {source.dataset: source.classes() for source in sources_of_seeds}
+    mistakes += target_mistakes(relations, classes)
+    mistakes += altering_mistakes(suite, classes)
+    if mistakes:
+        raise UserMistakes(mistakes)
+    plan = Plan(refs, relations, invocation.batch_size)
+    oracle = suite.build_oracle()
+    mistakes = oracle.unknown_items({item for ref in refs for item in ref.items})
+    if mistakes:
+        raise UserMistakes(mistakes)
+    plain = suite.privacy.seed_ids == "plain"  # else seeds may be named as reports show them
+    if plain:
+        check_selection(invocation.only, refs)
+    needed = plan.needed(limit=invocation.limit, only=invocation.only)
+    unneeded = check_needed(sources_of_seeds, needed, named=suite.privacy.seed_ids != "hashed")
+    seeds: dict[str, int] = {}
+    cells: dict[tuple[str, str, int], int] = {}
+    clusters: dict[tuple[str, str, int], set[str]] = {}
+    sources = 0
+    asked: dict[tuple[str, str], int] = {}
+    crafting = _Crafting(relations, invocation.batch_size)
+    _, *steps = plan.chosen_steps(invocation.only)
+    each = Counter((step.relation, step.severity) for step, chosen in zip(plan.shape, steps, strict=True) if chosen)
+    changed = sum(each.values())  # follow-ups of one question of one seed: the same of all
+    drawn: dict[str, int] = {}
+    of_seeds: dict[str, set[str]] = {}
+    wanted = invocation.limit, invocation.only, invocation.shard
+    for seed in plan.chosen_seeds(limit=wanted[0], only=wanted[1], shard=wanted[2]) if changed else ():
+        dataset, items = seed.ref.dataset, seed.items
+        crafting.take(plan, seed, steps)
+        sources += len(items)
+        for at in items:
+            question = dataset, seed.ref.items[at]
+            asked[question] = asked.get(question, 0) + 1 + changed
+        seeds[dataset] = seeds.get(dataset, 0) + 1
+        drawn[dataset] = drawn.get(dataset, 0) + len(items)
+        of_seeds.setdefault(dataset, set()).add(seed.ref.cluster)
+    follow_ups = sources * changed
+    for (relation, severity), count in each.items():
+        for dataset, rows in drawn.items():
+            cells[relation, dataset, severity] = rows * count
+            clusters[relation, dataset, severity] = of_seeds[dataset]
+    shares = tuple(
+        RelationOutline(
+            id=name,
+            group=relation.group,
+            severities=tuple(s for s in relation.severities() if any(c[0] == name and c[2] == s for c in cells)),
+            repeats=relation.repeats(),
+            frames=relation.frames(),
+            cases=sum(count for cell, count in cells.items() if cell[0] == name),
+            per_cell=min((count for cell, count in cells.items() if cell[0] == name), default=0),
+            independent=min((len(found) for cell, found in clusters.items() if cell[0] == name), default=0),
+            passes=crafting.passes.get(name, 0),
+            gradients=relation.needs is Need.GRADIENTS,
+            published=bool(relation.settings.drawn),
+        )
+        for name, relation in relations.items()
+        if any(cell[0] == name for cell in cells)
+    )
+    if not follow_ups and (invocation.shard is None or not changed):
+        raise nothing_chosen(invocation.only)
+    timings = read_timings(invocation.home)
+    quotes = _quotes(suite, sources_of_seeds, systems_of_suite, asked)
+    systems = tuple(
+        SystemOutline(
+            id=name,
+            record_name=system.record_name,
+            notice=system.notice(),
+            ms_per_case=timings.get(system.record_name, DEFAULT_MS),
+            timed=system.record_name in timings,
+            asked=draws_calls(system),
+            quote=quotes.get(name),
+        )
+        for name, system in systems_of_suite.items()
+    )
+    return Outline(
+        suite=suite,
+        datasets=seeds,
+        relations=shares,
+        systems=systems,
+        sources=sources,
+        follow_ups=follow_ups,
+        planned=plan.total,
+        seconds=sum(s.ms_per_case for s in systems) * (sources + follow_ups + _as_cases(shares)) / 1000.0,
+        notices=(
+            *(notice for source in sources_of_seeds for notice in source.notices()),
+            *unneeded,
+            *oracle.notices(),
+        ),
+        clusters=sum(map(len, of_seeds.values())),
+        questions=len({item for _, item in asked if item}),
+        disk=crafting.bytes_at_most(suite),
+    )
+
+
+class _Crafting:
+    """Counts what crafting follow-ups takes; batches are crafted whole, whichever of their cases are chosen.
+
+    Args:
+        relations: The suite's relations by id.
+        batch_size: Images per batch.
+    """
+
+    def __init__(self, relations: Mapping[str, Relation], batch_size: int) -> None:
+        self._crafted = {name: one for name, one in relations.items() if isinstance(one, CraftedRelation)}
+        self._batch_size = batch_size
+        self.passes: dict[str, int] = {}
+        self._kept = 0
+
+    def take(self, plan: Plan, seed: ChosenSeed, steps: Sequence[bool]) -> None:
+        """Count what a seed's chosen follow-ups take.
+
+        Args:
+            plan: The plan.
+            seed: The seed.
+            steps: Which follow-ups of each question are chosen, in the plan's order.
+        """
+        if not self._crafted:
+            return
+        unit = plan.unit(seed.unit, seed.position)
+        chosen = {row * plan.row + at for row in seed.items for at, step in enumerate(steps, start=1) if step}
+        wanted = {unit.cases[at] for at in chosen if unit.cases[at].relation in self._crafted}
+        self._kept += len(wanted)
+        batches = craft_batches(unit, self._crafted, self._batch_size)
+        for batch in {b.number: b for index, b in batches.items() if unit.cases[index] in wanted}.values():
+            relation = self._crafted[batch.relation]
+            passes = sum(relation.network_passes(unit.cases[index].severity) for index in batch.cases)
+            self.passes[batch.relation] = self.passes.get(batch.relation, 0) + passes
+
+    def bytes_at_most(self, suite: Suite) -> int | None:
+        """Return what the kept pixels take at most: noise hardly compresses."""
+        if suite.privacy.images == "none" or not self._kept:
+            return 0
+        return None if suite.prepare.size is None else self._kept * 3 * suite.prepare.size**2
+
+
+def _as_cases(shares: Sequence[RelationOutline]) -> int:
+    """Return as how many cases the passes of crafting count: one with its gradient takes about three without."""
+    return sum(share.passes * (3 if share.gradients else 1) for share in shares)
+
+
+def _quotes(
+    suite: Suite, sources: Sequence[SeedSource], systems: Mapping[str, System], asked: Mapping[tuple[str, str], int]
+) -> dict[str, Quote]:
+    """Return what calls of the systems that are asked over an API would need.
+
+    One image of each data set stands for all of it; calls whose answers an earlier run kept are not taken off.
+    """
+    asking = {name: system for name, system in systems.items() if draws_calls(system)}
+    if not asking:
+        return {}
+    calls = [call for source in sources for call in _example_calls(suite, source, asked)]
+    found = {name: system.quote(calls) for name, system in asking.items()}
+    return {name: quote for name, quote in found.items() if quote is not None}
+
+
+def _example_calls(
+    suite: Suite, source: SeedSource, asked: Mapping[tuple[str, str], int]
+) -> Iterator[tuple[Asking, int]]:
+    """Yield a call for every question of a data set's seeds, and how many such calls there are."""
+    wanted = {(dataset, item) for dataset, item in asked if dataset == source.dataset}
+    unusable = source.faults().of_seeds
+    for ref in source.places():
+        if (ref.dataset, ref.seed_id) in unusable:
+            continue
+        fresh = [item for item in ref.items if (ref.dataset, item) in wanted]
+        if not fresh:
+            continue
+        seed = prepare(source.load(ref), size=suite.prepare.size, resize=suite.prepare.resize)
+        asks = {ask.item: ask for ask in seed.asks}
+        groups = [tuple(fresh)] if seed.together else [(item,) for item in fresh]
+        for group in groups:
+            wanted -= {(ref.dataset, item) for item in group}
+            yield (
+                Asking(
+                    number=0,
+                    label="",
+                    addresses=tuple(replace(ref.source, item=item) for item in group),
+                    image=seed.image,
+                    prompt=seed.prompt,
+                    sha256=seed.sha256,
+                    asks=tuple(asks[item] for item in group if item),
+                    together=seed.together,
+                ),
+                max(asked[ref.dataset, item] for item in group),
+            )
+        if not wanted:
+            return
+
+
+def read_timings(home: Path) -> dict[str, float]:
+    """Return milliseconds a case by system as the last runs under ``home`` measured them."""
+    content = read_object(home / "outputs" / _TIMINGS)
+    return {str(k): float(v) for k, v in content.items() if isinstance(v, (int, float)) and 0 < v < 1e7}
+
+
+def write_timings(home: Path, names: Sequence[str], ms_per_case: float) -> None:
+    """Keep what a run took for the estimates of later plans; a folder that cannot be written is no matter."""
+    if not ms_per_case > 0:
+        return
+    path = home / "outputs" / _TIMINGS
+    content = {**read_timings(home), **{name: round(ms_per_case, 2) for name in names}}
+    try:
+        partial = path.with_suffix(".part")
+        partial.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
+        partial.replace(path)
+    except OSError:
+        return

@@ -1,0 +1,392 @@
+"""Suites come from strangers: a plain look at a file's bytes, nodes and strings before anything else reads it.
+
+A suite is data. What Hydra, OmegaConf or YAML itself would let it do beyond that is refused here, each with its file,
+line and key: Python tags, aliases that swell, interpolation with resolvers, package headers, a ``hydra`` node, and
+strings that name a URL, a variable of the environment, a command, an import path, a checkpoint or a path outside.
+
+The walk goes over PyYAML's node tree, so it knows every line; it makes nothing but ``dict``, ``list`` and scalars.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+from medtest.core.cases import ID_PATTERN
+from medtest.core.errors import Mistake
+from medtest.suite.reading.strings import forbidden
+
+Key: TypeAlias = tuple[str | int, ...]
+
+MAX_BYTES = 256 * 1024
+MAX_NODES = 5_000
+MAX_DEPTH = 16
+MAX_STRING = 4_000
+MAX_KEY = 64
+
+PROSE: frozenset[str] = frozenset({"description"})
+"""Top-level keys that hold sentences, where dots, colons and quotes are no import paths or commands."""
+
+_HEADER = re.compile(r"^\s*#\s*@\s*\w+")
+_INTERPOLATION = re.compile(r"\$\{([^{}$]*)\}")
+_REFERENCE = re.compile(r"\.{0,8}[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+|\[\d{1,6}\])*")
+
+
+@dataclass(kw_only=True)
+class Document:
+    """A suite file as plain data.
+
+    Attributes:
+        where: How messages name the file.
+        values: Its content without what was refused, lists and mappings as they stand.
+        lines: Line of every key and list item that was kept, by its path.
+        parents: Suites that it extends, in order, as written.
+        mistakes: Everything that was refused.
+        swollen: Whether aliases made more of it than is read.
+    """
+
+    where: str
+    values: dict[str, Any] = field(default_factory=dict)
+    lines: dict[Key, int] = field(default_factory=dict)
+    parents: list[str] = field(default_factory=list)
+    mistakes: list[Mistake] = field(default_factory=list)
+    swollen: bool = False
+
+    def refuse(self, *, line: int | None, key: Key | str, found: str, allowed: str, fix: str = "") -> None:
+        """Note a mistake."""
+        text = key if isinstance(key, str) else dotted(key)
+        self.mistakes.append(
+            Mistake(where=self.where, line=line, key=text, found=short(found), allowed=allowed, fix=fix)
+        )
+
+
+def dotted(key: Key) -> str:
+    """Return a path of keys and indices as people write it: ``gates[0].score``."""
+    text = ""
+    for part in key:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def short(value: object, limit: int = 80) -> str:
+    """Return a value as one short, printable line."""
+    text = value if isinstance(value, str) else repr(value)
+    text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def read_suite(path: Path, where: str) -> Document:
+    """Read one suite file and refuse whatever is not data.
+
+    Args:
+        path: The file.
+        where: How messages name it.
+
+    Returns:
+        The document; its ``mistakes`` are not empty when something was refused. Never raises for what the file holds.
+    """
+    document = Document(where=where)
+    text = _read_text(path, document)
+    if text is None or not _header_is_plain(text, document):
+        return document
+    root = _parse(text, document)
+    if root is None:
+        return document
+    if not isinstance(root, yaml.MappingNode) or not root.value:
+        document.refuse(
+            line=root.start_mark.line + 1,
+            key="",
+            found="an empty file" if _is_null(root) else f"a {_kind(root)}",
+            allowed="keys and values (name, version, seed, seeds, relations, …)",
+        )
+        return document
+    values = _mapping(root, (), document)
+    _take_parents(values, document)
+    document.values = values
+    return document
+
+
+def _read_text(path: Path, document: Document) -> str | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                document.refuse(line=None, key="", found="not a regular file", allowed="a YAML file")
+                return None
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        document.refuse(line=None, key="", found=str(error.strerror), allowed="a readable YAML file")
+        return None
+    if len(content) > MAX_BYTES:
+        document.refuse(line=None, key="", found="a larger file", allowed=f"at most {MAX_BYTES // 1024} KiB")
+        return None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        document.refuse(line=line, key="", found="bytes that are not UTF-8", allowed="UTF-8 text")
+        return None
+
+
+def _header_is_plain(text: str, document: Document) -> bool:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if _HEADER.match(line):
+            document.refuse(
+                line=number,
+                key="",
+                found=line.strip(),
+                allowed="comments without @",
+                fix="take the package header out; a suite has its own place",
+            )
+            return False
+    return True
+
+
+def _parse(text: str, document: Document) -> yaml.Node | None:
+    """Check the events (cheap and without recursion), then compose the node tree."""
+    try:
+        if not _events_are_plain(text, document):
+            return None
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "a YAML error")
+        line = None if mark is None else mark.line + 1
+        if r"'\t'" in problem:
+            fix = "put spaces in the place of every tab; an editor can convert them"
+            document.refuse(
+                line=line, key="", found="a tab", allowed="spaces: YAML takes no tab as indentation", fix=fix
+            )
+        else:
+            document.refuse(line=line, key="", found=problem, allowed="well-formed YAML")
+        return None
+
+
+def _events_are_plain(text: str, document: Document) -> bool:
+    depth = nodes = documents = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        line = _line(event)
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                document.refuse(line=line, key="", found="a second document (---)", allowed="one document")
+                return False
+            if event.tags or event.version:
+                document.refuse(line=line, key="", found="a % directive", allowed="plain YAML")
+                return False
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            document.refuse(line=line, key="", found=f"the tag {tag}", allowed="plain values without ! tags")
+            return False
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if isinstance(event, yaml.NodeEvent):
+            nodes += 1
+        if depth > MAX_DEPTH or nodes > MAX_NODES:
+            allowed = f"at most {MAX_DEPTH} levels and {MAX_NODES:,} values"
+            document.refuse(line=line, key="", found="more levels or values", allowed=allowed)
+            return False
+    if documents == 0:
+        document.refuse(line=None, key="", found="an empty file", allowed="keys and values")
+        return False
+    return True
+
+
+def _line(event: yaml.Event) -> int | None:
+    return None if event.start_mark is None else event.start_mark.line + 1
+
+
+def _kind(node: yaml.Node) -> str:
+    if isinstance(node, yaml.MappingNode):
+        return "mapping"
+    return "list" if isinstance(node, yaml.SequenceNode) else "single value"
+
+
+def _is_null(node: yaml.Node) -> bool:
+    return node.tag == "tag:yaml.org,2002:null" or (isinstance(node, yaml.MappingNode) and not node.value)
+
+
+_DROPPED = object()
+
+
+def _construct(node: yaml.Node, key: Key, document: Document) -> Any:
+    # An alias stands for the whole node it points to each time it is used, itself perhaps included.
+    if len(document.lines) > MAX_NODES or len(key) > MAX_DEPTH:
+        if not document.swollen:
+            document.swollen = True
+            document.refuse(
+                line=node.start_mark.line + 1,
+                key=key[:1],
+                found="aliases (*) that swell the file",
+                allowed=f"at most {MAX_DEPTH} levels and {MAX_NODES:,} values",
+            )
+        return _DROPPED
+    if isinstance(node, yaml.MappingNode):
+        return _mapping(node, key, document)
+    if isinstance(node, yaml.SequenceNode):
+        return _sequence(node, key, document)
+    return _scalar(node, key, document)
+
+
+def _mapping(node: yaml.MappingNode, key: Key, document: Document) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    first: dict[str | int, int] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        name = _key_name(key_node, key, document)
+        if name is None:
+            continue
+        path = (*key, str(name))
+        if name in first:
+            document.refuse(
+                line=line,
+                key=path,
+                found=f"the key a second time (first in line {first[name]})",
+                allowed="each key once",
+            )
+            continue
+        first[name] = line
+        document.lines[path] = line
+        value = _construct(value_node, path, document)
+        if value is _DROPPED:
+            continue
+        result[name] = value  # type: ignore[index]
+    return result
+
+
+def _key_name(node: yaml.Node, parent: Key, document: Document) -> str | int | None:
+    line = node.start_mark.line + 1
+    if not isinstance(node, yaml.ScalarNode):
+        document.refuse(line=line, key=parent, found=f"a {_kind(node)} as key", allowed="a name as key")
+        return None
+    text = str(node.value)
+    if node.tag == "tag:yaml.org,2002:int" and len(parent) >= 2:
+        return int(text) if re.fullmatch(r"-?\d{1,9}", text) else None
+    allowed = "a name of letters, digits, _ and -"
+    fix = ""
+    if node.tag == "tag:yaml.org,2002:null":
+        fix = "YAML reads null as nothing; the relation that changes nothing is called unchanged"
+    elif node.tag == "tag:yaml.org,2002:bool":
+        fix = f"YAML reads {text} as true or false; put it in quotes or choose another name"
+    elif text == "<<":
+        fix = "YAML merges are not read; a suite takes another over with extends:"
+    elif text == "hydra" or text.startswith("hydra/"):
+        fix = "a suite cannot configure Hydra; take it out"
+    elif text.startswith("_"):
+        fix = "keys that begin with _ steer Python objects; a suite cannot"
+    elif re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", text) and len(text) <= MAX_KEY:
+        return text
+    document.refuse(
+        line=line, key=(*parent, short(text, 40)), found=f"the key {short(text, 40)}", allowed=allowed, fix=fix
+    )
+    return None
+
+
+def _sequence(node: yaml.SequenceNode, key: Key, document: Document) -> Any:
+    if not node.value:
+        document.refuse(
+            line=node.start_mark.line + 1,
+            key=key,
+            found="an empty list",
+            allowed="at least one item",
+            fix="leave the key out",
+        )
+        return _DROPPED
+    items: list[Any] = []
+    for item_node in node.value:
+        path = (*key, len(items))
+        document.lines[path] = item_node.start_mark.line + 1
+        item = _construct(item_node, path, document)
+        if item is not _DROPPED:
+            items.append(item)
+    return items
+
+
+def _scalar(node: yaml.Node, key: Key, document: Document) -> Any:
+    text = str(node.value)
+    line = node.start_mark.line + 1
+    kind = node.tag.rpartition(":")[2]
+    if key == ("version",) and kind in ("int", "float"):
+        return text  # 1.10 is a version, not the number 1.1
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() in ("yes", "true", "on")
+    if kind == "int" and re.fullmatch(r"[-+]?\d{1,18}", text):
+        return int(text)
+    if kind in ("int", "float") or re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d{1,3}", text):
+        if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", text) and len(text) <= 40 and kind != "int":
+            return float(text)
+        document.refuse(line=line, key=key, found=text, allowed="a plain finite number (18 digits at most)")
+        return _DROPPED
+    return _string(text, line, key, document)
+
+
+def _string(text: str, line: int, key: Key, document: Document) -> Any:
+    if len(text) > MAX_STRING:
+        document.refuse(line=line, key=key, found=f"{len(text):,} characters", allowed=f"at most {MAX_STRING:,}")
+        return _DROPPED
+    if text == "???":
+        document.refuse(
+            line=line,
+            key=key,
+            found="???",
+            allowed="a value",
+            fix="a suite states every value; leave the key out if it has a default",
+        )
+        return _DROPPED
+    rest = text
+    for match in _INTERPOLATION.finditer(text):
+        if not _REFERENCE.fullmatch(match[1]):
+            document.refuse(
+                line=line,
+                key=key,
+                found=match[0],
+                allowed="interpolation of keys of this suite, as ${seed}",
+                fix="resolvers (env, oc.*, now …) are not read in suites",
+            )
+            return _DROPPED
+        rest = rest.replace(match[0], "", 1)
+    if "${" in rest:
+        document.refuse(line=line, key=key, found=text, allowed="interpolation of keys of this suite, as ${seed}")
+        return _DROPPED
+    prose = bool(key) and key[0] in PROSE
+    for reason in forbidden(rest, prose=prose or key[:1] in (("extends",), ("defaults",))):
+        document.refuse(line=line, key=key, found=text, allowed=reason)
+        return _DROPPED
+    return text
+
+
+def _take_parents(values: dict[str, Any], document: Document) -> None:
+    """Move ``extends`` (or a defaults list of suites) out of the values."""
+    for key in ("extends", "defaults"):
+        if key not in values:
+            continue
+        given = values.pop(key)
+        items = given if isinstance(given, list) else [given]
+        if key == "defaults":
+            items = [item for item in items if item != "_self_"]
+        for index, item in enumerate(items):
+            path: Key = (key, index) if isinstance(given, list) else (key,)
+            name = item.removeprefix("suite/").removeprefix("/suite/") if isinstance(item, str) else ""
+            if ID_PATTERN.fullmatch(name.removeprefix("_")):
+                document.parents.append(name)
+                continue
+            document.refuse(
+                line=document.lines.get(path, document.lines.get((key,))),
+                key=path,
+                found=short(item),
+                allowed="names of other suites",
+                fix="a suite can take over other suites and nothing else",
+            )

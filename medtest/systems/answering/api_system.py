@@ -1,0 +1,342 @@
+"""What systems over an API have in common: address, key, ledger, cache, budget, the loop of calls, the account.
+
+Calls, limits, retries, the cache, the ledger and the budget are :mod:`medtest.api`'s. A subclass says what its service
+is asked for (:meth:`ApiSystem.parameters`, :meth:`ApiSystem.request`) and what an outcome is (:meth:`ApiSystem.asked`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from medtest.api.budget import Budget, Price, planned_cost, price_for
+from medtest.api.calls.client import Caller, Endpoint
+from medtest.api.calls.request import Outcome, Parameters, Request
+from medtest.api.calls.retry import Retries
+from medtest.api.campaign import Campaign
+from medtest.api.drawn.kept import KeptPictures
+from medtest.api.pacing.rate_limiter import RateLimiter, shared_limiter
+from medtest.api.store.cache import Cache, CacheMode
+from medtest.api.store.ledger import Ledger, doubtful_words
+from medtest.core.cases import Json
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.plugins import TRUSTED, typed_as
+from medtest.systems.answering.asking import Asked, Asking, AskingSystem, BudgetLimits, Quote
+from medtest.systems.answering.misplaced_keys import holds_secret, unnamed
+from medtest.systems.base import SystemSettings
+
+LEDGER = "ledger.sqlite"
+"""The ledger's name in a run's folder."""
+CACHE = "answers.sqlite"
+"""The cache's name in the folder that all runs share."""
+_WAIT_SECONDS = 10.0
+_MARGIN_SECONDS = 60.0
+
+
+class PriceSettings(BaseModel):
+    """US dollars for a million tokens.
+
+    Attributes:
+        input: Of the question, pictures included.
+        output: Of the answer.
+        as_of: Day on which the price was looked up.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+    as_of: str = ""
+
+
+class EndpointSettings(SystemSettings):
+    """Settings of a service over an API. What a suite may not set is about where, how fast and for how much.
+
+    Attributes:
+        base_url: ``https://host/v1``; plain http to this machine alone.
+        key_variable: Name of the environment variable that holds the key; "" for servers without one.
+        model: Name of the model as the server knows it; a dated snapshot where there is one.
+        seed: ``case`` (drawn from the suite's seed and the case's address), a number, or null: not sent.
+        extra: Further fields of the request's body, e.g. ``{reasoning_effort: low}``.
+        prices: Prices by name of the model.
+        max_in_flight: Most calls under way at once; of systems that ask one server with one key the smallest holds for
+            all of them together. Fewer leave where more would only wait for one another at the server.
+        call_seconds: Longest duration of one call.
+        total_seconds: Longest time for one question from its first call on, retries and pauses included, but not what
+            it waits for other calls to end: no call is begun after it. A server that asks for a longer pause ends the
+            run.
+        attempts: Most calls for one question.
+    """
+
+    own_fields: ClassVar[frozenset[str]] = frozenset()
+    """Fields of a body by which answers are read and budgets kept: they have settings of their own, or one value."""
+
+    base_url: str = Field(default="", json_schema_extra=TRUSTED)
+    key_variable: str = Field(default="", json_schema_extra=TRUSTED)
+    model: str = Field(default="", max_length=200, json_schema_extra=typed_as("model_name"))
+    seed: Literal["case"] | int | None = "case"
+    extra: dict[str, Any] = Field(default={}, json_schema_extra=TRUSTED)
+    prices: dict[str, Any] = Field(default={}, json_schema_extra=TRUSTED)
+    max_in_flight: int = Field(default=32, ge=1, le=1024, json_schema_extra=TRUSTED)
+    call_seconds: float = Field(default=120.0, gt=0, le=3600, json_schema_extra=TRUSTED)
+    total_seconds: float = Field(default=900.0, gt=0, le=86_400, json_schema_extra=TRUSTED)
+    attempts: int = Field(default=6, ge=1, le=20, json_schema_extra=TRUSTED)
+
+    @field_validator("base_url", "key_variable", mode="before")
+    @classmethod
+    def _never_repeated(cls, given: object) -> object:
+        """Take whatever is typed as text: a key in the wrong place would be repeated as "found", were it refused here.
+
+        What is wrong with it is said before anything runs, without it
+        (:meth:`medtest.api.calls.client.Endpoint.mistakes`).
+        """
+        return given if given is None else str(given)
+
+    @field_validator("extra")
+    @classmethod
+    def _extra_leaves_ours(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        if taken := sorted(cls.own_fields & set(extra)):
+            raise ValueError(f"fields of the body other than {', '.join(taken)}, which medtest sets itself")
+        return extra
+
+
+class ApiSystem(AskingSystem):
+    """A system over an API. A subclass may say elsewhere where its server is (:meth:`endpoint`).
+
+    Attributes:
+        sends: What leaves this machine, for messages: ``images`` or ``prompts``.
+    """
+
+    Settings: ClassVar[type[EndpointSettings]] = EndpointSettings
+    settings: Any
+    own_limits: ClassVar[bool] = True
+    sends: ClassVar[str] = "images"
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._folder: Path | None = None
+        self._shared: Path | None = None
+        self._limits = BudgetLimits()
+        self._cache_mode = CacheMode.USE
+        self._ledger: Ledger | None = None
+        self._cache: Cache | None = None
+        self._budget: Budget | None = None
+        self._campaign: Campaign | None = None
+        self._limiter: RateLimiter | None = None
+        self._stopping = threading.Event()
+        self._kept: KeptPictures | None = None
+        self._line = ""
+
+    # --------------------------------------------------------------------------------------------- before anything runs
+
+    @abstractmethod
+    def endpoint(self) -> Endpoint:
+        """Return where requests go; asked again for every stream of calls."""
+
+    @abstractmethod
+    def parameters(self) -> Parameters:
+        """Return everything of the model that shapes its answers."""
+
+    @abstractmethod
+    def request(self, call: Asking) -> Request:
+        """Return the request of a call."""
+
+    @abstractmethod
+    def asked(self, call: Asking, outcome: Outcome) -> Asked:
+        """Return what came of a call."""
+
+    def drawn(self, folder: Path, shared: Path) -> KeptPictures | None:
+        """Return where pictures are kept that the service draws; None for a service that draws none.
+
+        Args:
+            folder: The run's own folder.
+            shared: The folder that all runs share.
+        """
+        return None
+
+    def price(self) -> Price | None:
+        """Return the model's price, None where none is known."""
+        table = {name: Price(**entry.model_dump()) for name, entry in self.settings.prices.items()}
+        return price_for(self.settings.model, table)
+
+    def notice(self) -> str:
+        """Say which model is asked and where the images go."""
+        endpoint = self.endpoint()
+        host = urlsplit(endpoint.base_url).netloc
+        where = f"{self.sends} stay on this machine" if endpoint.loopback else f"{self.sends} are sent there"
+        priced = "" if endpoint.loopback or self.price() is not None else "; no price is known"
+        return f"{self.record_name} asks {self.settings.model} at {host}: {where}{priced}."
+
+    def check(self) -> Sequence[Mistake]:
+        """Return what is missing: the address, the model's name, the key, leave to send images."""
+        found = unnamed(self.settings, self.endpoint(), self.name, model="model", sends=self.sends)
+        if holds_secret(self.settings.extra):
+            what = "what looks like a key (not shown)"
+            fix = "name the variable that holds it in key_variable: extra stands in run.json"
+            found.append(Mistake(where=self.name, key="extra", found=what, allowed="fields without secrets", fix=fix))
+        return found
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return a hash of the server's address, and further fields of the body: neither is in the settings' digest."""
+        provider = self.endpoint().provider.rstrip("/")
+        printed: dict[str, Json] = {"provider": hashlib.sha256(provider.encode()).hexdigest()}
+        if self.settings.extra:
+            printed["extra"] = dict(self.settings.extra)
+        return printed
+
+    def quote(self, calls: Iterable[tuple[Asking, int]]) -> Quote | None:
+        """Return calls, tokens and price, every answer at full length."""
+        total, prompt, completion, usd = 0, 0, 0, 0.0
+        price, parameters = self.price(), self.parameters()
+        for call, count in calls:
+            planned = planned_cost([self.request(call)], parameters, price)
+            total += count
+            prompt += count * planned.prompt_tokens
+            completion += count * planned.completion_tokens
+            usd += count * (planned.usd_most or 0.0)
+        return Quote(
+            calls=total, prompt_tokens=prompt, completion_tokens=completion, usd=None if price is None else usd
+        )
+
+    @property
+    def silent_seconds(self) -> float:  # type: ignore[override]
+        """Longest silence: a pause before a question's first call, all its time after it, and its last call."""
+        own: EndpointSettings = self.settings
+        return 2.0 * own.total_seconds + own.call_seconds + _MARGIN_SECONDS
+
+    # ------------------------------------------------------------------------------------------------------- the run
+
+    def keep_in(self, folder: Path, shared: Path, *, budget: BudgetLimits, cache: str) -> None:
+        """Take the run's folder, the shared one, the budget and the use of the cache."""
+        self._folder, self._shared = folder, shared
+        self._limits, self._cache_mode = budget, CacheMode(cache)
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Open ledger and cache, and count what earlier sessions of the run spent.
+
+        Raises:
+            UserMistakes: The endpoint is not usable, or a budget in dollars has no price to go by.
+            FolderInUse: Another process holds the ledger.
+            OutputProblem: Ledger or cache cannot be used.
+        """
+        if self._folder is None or self._shared is None:
+            raise MedtestError(f"{self.record_name} has no folder for its ledger")
+        # The folder is this run's: whoever holds the ledger is a worker of it that is just ending.
+        self._ledger = Ledger(self._folder / LEDGER, wait=_WAIT_SECONDS)
+        self._budget = self.budget(self._ledger, self._limits, self.name)
+        self._cache = Cache(self._shared / CACHE, self._cache_mode)
+        self.caller(self.name)  # says what is wrong with the endpoint before a call is drawn
+        self._limiter = shared_limiter(self.endpoint().limited_as, self.settings.max_in_flight)
+        self._kept = self.drawn(self._folder, self._shared)
+        import httpx2  # noqa: F401 - a quarter of a second, which no call should wait for
+
+    def budget(self, ledger: Ledger, limits: BudgetLimits, where: str) -> Budget:
+        """Return limits with what earlier sessions spent of them.
+
+        Raises:
+            UserMistakes: A budget in dollars has no price to go by.
+        """
+        spent = ledger.totals()
+        return Budget(**asdict(limits), price=self.price(), spent_usd=spent.cost_usd, calls=spent.billable, where=where)
+
+    def caller(self, where: str, *, pictures: bool = True) -> Caller:
+        """Return what sends requests.
+
+        Raises:
+            UserMistakes: The endpoint is not usable.
+        """
+        own = self.settings
+        return Caller(
+            self.endpoint(),
+            self.parameters(),
+            max_in_flight=own.max_in_flight,
+            call_seconds=own.call_seconds,
+            pictures=pictures,
+            where=where,
+        )
+
+    def campaign(
+        self, caller: Caller, ledger: Ledger, cache: Cache | None, budget: Budget | None, limiter: RateLimiter | None
+    ) -> Campaign:
+        """Return a campaign under the model's own limits of time."""
+        own = self.settings
+        rules = Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds)
+        return Campaign(caller, ledger, cache=cache, budget=budget, limiter=limiter, retries=rules, pictures=self._kept)
+
+    def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
+        """Answer a stream of calls.
+
+        Raises:
+            BudgetReached: The budget allows no further call; what was under way was yielded before.
+            ServerClosed: The server asks for a longer pause than a question may last; the same.
+            NoCredit, AccessLost, ServerGone: The account is empty, the key is refused from some moment on, nobody is
+                there any more; the same.
+            TurnedAway, ServerMissing: The server lets nobody in, or there is none.
+        """
+        if self._ledger is None:
+            raise MedtestError(f"{self.record_name} is not open")
+        caller = self.caller(self.name)
+        self._campaign = self.campaign(caller, self._ledger, self._cache, self._budget, self._limiter)
+        if self._stopping.is_set():
+            self._campaign.stop()
+        waiting: dict[str, deque[Asking]] = {}
+        lock = threading.Lock()
+
+        def requests() -> Iterator[Request | None]:  # drawn in a thread of the campaign's
+            for call in calls:
+                if call is not None:
+                    with lock:
+                        waiting.setdefault(call.label, deque()).append(call)
+                yield None if call is None else self.request(call)
+
+        for outcome in self._campaign.iterate(requests()):
+            with lock:
+                same = waiting[outcome.address]
+                call = same.popleft()
+                if not same:
+                    del waiting[outcome.address]
+            yield self.asked(call, outcome)
+
+    def stop(self) -> None:
+        """Begin no further call; those under way end as usual."""
+        self._stopping.set()
+        if self._campaign is not None:
+            self._campaign.stop()
+
+    def counters(self) -> str:
+        """Return how the calls stand."""
+        if self._campaign is not None:
+            try:
+                self._line = self._campaign.progress().line()
+            except RuntimeError:  # a counter was being added while they were copied; the last line will do
+                return self._line
+        return self._line
+
+    def account(self, folder: Path) -> str:
+        """Say how many calls of the run may be billed without an answer."""
+        said = [doubtful_words(folder / LEDGER, self.record_name)]
+        aside = sorted(one.name for one in folder.glob(f"{LEDGER}.aside-*") if one.name[-1].isdigit())
+        if aside:
+            said.append(
+                f"{self.record_name}: a damaged {LEDGER} was set aside as {aside[-1]}; no budget counts its calls."
+            )
+        return " ".join(filter(None, said))
+
+    def close(self) -> None:
+        """Close ledger and cache."""
+        if self._cache is not None:
+            self._cache.close()
+        if self._ledger is not None:
+            self._ledger.close()
+        if self._kept is not None:
+            self._kept.close()
+        self._cache = self._ledger = self._limiter = self._kept = None

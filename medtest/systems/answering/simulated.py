@@ -1,0 +1,159 @@
+"""Systems behind the simulated laboratory's server: what is wrong with the server, and its life from open to close."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from medtest.api.calls.client import Endpoint
+from medtest.core.errors import MedtestError, Mistake
+from medtest.simlab.config import Config
+from medtest.simlab.process import Running, start
+from medtest.systems.answering.api_system import ApiSystem
+
+KEY_VARIABLE = "MEDTEST_SIMLAB_KEY"  # the name of a variable
+"""Variable of the worker's own process in which the server's key stands; drawn anew whenever it is not set."""
+
+RATE = Field(default=0.0, ge=0.0, le=1.0)
+_NOT_SET = ("key", "hidden", "hidden_seconds", "slots")
+
+
+class FaultSettings(BaseModel):
+    """What is wrong with the server (:class:`medtest.api.faulty.faults.Faults`): seconds, and shares from 0 to 1.
+
+    Attributes:
+        latency: Seconds before an answer.
+        jitter: Further seconds at most.
+        rate: Requests a second that it allows; null for no limit.
+        burst: Requests that it allows at once under a limit.
+        headers: Whether answers under a limit say what is left.
+        retry_after: What a 429 says about coming back.
+        too_many: Share of 429 without any limit.
+        error: Share of 500.
+        reset: Share of connections that are reset.
+        truncated: Share of bodies that are cut short.
+        wrong_type: Share of HTML pages with status 200.
+        slow: Share of bodies that drip over ``slow_seconds``.
+        slow_seconds: Duration of a dripping body.
+        refusal: Share of refusals in the provider's field.
+        filtered: Share of stops by a content filter.
+        length: Share of stops for length.
+        takes_schema: Whether structured output is supported.
+        seed: Of these draws, which go by the order of arrival.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    latency: float = Field(default=0.0, ge=0.0, le=600.0)
+    jitter: float = Field(default=0.0, ge=0.0, le=600.0)
+    rate: float | None = Field(default=None, gt=0.0, le=100_000.0)
+    burst: int = Field(default=10, ge=1, le=100_000)
+    headers: bool = True
+    retry_after: Literal["seconds", "date", "none"] = "seconds"
+    too_many: float = RATE
+    error: float = RATE
+    reset: float = RATE
+    truncated: float = RATE
+    wrong_type: float = RATE
+    slow: float = RATE
+    slow_seconds: float = Field(default=3.0, ge=0.0, le=600.0)
+    refusal: float = RATE
+    filtered: float = RATE
+    length: float = RATE
+    takes_schema: bool = True
+    seed: int = Field(default=0, ge=0)
+
+
+def kept_faults(faults: dict[str, Any]) -> dict[str, Any]:
+    """Return faults as content keys hold them: without what no suite can set."""
+    return {name: value for name, value in faults.items() if name not in _NOT_SET}
+
+
+class SimulatedServer(ApiSystem):
+    """A system whose server is the simulated laboratory, which lives from :meth:`open` to :meth:`close` and no longer.
+
+    Attributes:
+        unused: Settings of an address and a key, which have no use here.
+    """
+
+    simulated: ClassVar[bool] = True
+    unused: ClassVar[tuple[str, ...]] = ("base_url", "key_variable", "extra")
+
+    def __init__(self, name: str, settings: Any) -> None:
+        super().__init__(name, settings)
+        self._server: Running | None = None
+
+    def config(self) -> Config:
+        """Return what the server is started with, without its key."""
+        raise NotImplementedError
+
+    def content(self) -> str:
+        """Return what stands for the server's address in content keys: its settings."""
+        raise NotImplementedError
+
+    def check(self) -> Sequence[Mistake]:
+        """Return settings that have no use here."""
+        return [
+            Mistake(where=self.name, key=key, found="a value", allowed="nothing: the server is medtest's own")
+            for key in self.unused
+            if getattr(self.settings, key)
+        ]
+
+    def endpoint(self) -> Endpoint:
+        """Return where the server listens; in content keys its settings stand for its address."""
+        url = "http://127.0.0.1:0/v1" if self._server is None else self._server.base_url
+        return Endpoint(base_url=url, key_variable="" if self._server is None else KEY_VARIABLE, name=self.content())
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Start the server, then open ledger and cache.
+
+        Raises:
+            MedtestError: The server did not start.
+            FolderInUse: Another process holds the ledger.
+            OutputProblem: Ledger or cache cannot be used.
+        """
+        key = os.environ.setdefault(KEY_VARIABLE, secrets.token_urlsafe(24))
+        config = self.config()
+        self._server = start(replace(config, faults=replace(config.faults, key=key)))
+        try:
+            super().open(device=device, threads=threads)
+        except BaseException:
+            self.close()
+            raise
+
+    def put(self, path: str, content: object) -> None:
+        """Tell the server something at one of its doors.
+
+        Raises:
+            MedtestError: It does not take it.
+        """
+        if self._server is None:
+            return
+        address = urlsplit(self._server.base_url)
+        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=30)
+        try:
+            headers = {"authorization": f"Bearer {os.environ[KEY_VARIABLE]}", "content-type": "application/json"}
+            connection.request("PUT", path, json.dumps(content), headers)
+            answer = connection.getresponse()
+            answer.read()
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise MedtestError(f"{self.record_name} was not told what its client knows (HTTP {answer.status})")
+
+    def close(self) -> None:
+        """Close ledger and cache, and stop the server."""
+        try:
+            super().close()
+        finally:
+            if self._server is not None:
+                self._server.stop()
+                self._server = None

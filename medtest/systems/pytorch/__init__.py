@@ -1,0 +1,1 @@
+"""Torch networks as systems: layers, preprocessing, probes."""

@@ -1,0 +1,298 @@
+"""A probe of every system: what a relation that attacks, and whoever looks inside, is handed of one.
+
+Between the pixels of a prepared image and the logits of the seeds' classes lies all that a system does to both. Of a
+torch network that way is walked with gradients, by the stations of
+:class:`medtest.systems.pytorch.torch_system.TorchSystem`; the official resize of 8-bit pixels is imitated there
+(:mod:`medtest.systems.pytorch.pixels`). Any other system that really runs is asked as it is, about pixels rounded to 8
+bits, and gives scores alone. How far the two ways differ on the sources of a run is for :func:`probe_gap` to say.
+
+Many calls in a row belong into one ``with probe.attached():``, which looks through the network's modules once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import Address, Classes, Image, Output
+from medtest.core.errors import BadOutput, MedtestError
+from medtest.core.probes import NO_GRADIENT, Need, Probe
+from medtest.core.tasks.base import SystemInput, Task, task_of
+from medtest.core.tasks.border import as_array, check_mask
+from medtest.phantoms.classes import in_words_of, places
+from medtest.systems.base import LabelAnswer, Missing, System
+from medtest.systems.pytorch.torch_system import TorchSystem
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+NOWHERE = Address(dataset="probe", seed_id="pixels")
+"""Address of what a probe asks: no case has it."""
+
+
+def probe_of(
+    system: System,
+    *,
+    classes: Classes | None = None,
+    kind: str = "",
+    digest: str = "",
+    began: Callable[[], None] | None = None,
+) -> Probe:
+    """Return a probe of an opened system.
+
+    Args:
+        system: The system, opened, its ``kind`` that of the suite's seeds.
+        classes: The seeds' classes, where labels are asked for.
+        kind: Name of the seeds' task, "" for that which the system was opened for.
+        digest: Digest of the system's class, settings and weights.
+        began: Called before every call of the network, so that one that hangs is seen.
+
+    Raises:
+        MedtestError: The system offers nothing, or its classes cannot answer for the seeds'.
+    """
+    asked = system.inner
+    if kind and kind != asked.kind:
+        raise MedtestError(f"{system.record_name} was opened for {asked.kind}; a probe for {kind} is asked")
+    offers = asked.offers()
+    if offers is Need.NOTHING:
+        raise MedtestError(f"{system.record_name} gives neither scores nor gradients to be attacked by")
+    if asked.task.labels:
+        if classes is None:
+            raise MedtestError(f"{system.record_name}: a probe of labels needs the seeds' classes")
+        misfit = asked.task.misfit(asked.classes, classes)
+        if misfit:
+            raise MedtestError(f"{system.record_name} {misfit}")
+    given: dict[str, Any] = {"digest": digest, "began": began or _nothing}
+    given["classes"] = classes if asked.task.labels else None
+    if isinstance(asked, TorchSystem) and offers is Need.GRADIENTS:
+        return GradientProbe(asked, name=system.record_name, **given)
+    return ScoreProbe(asked, name=system.record_name, **given)
+
+
+def _nothing() -> None:
+    """Do nothing: nobody watches the calls."""
+
+
+class _SystemProbe:
+    """What both kinds of probe have; see :class:`medtest.core.probes.Probe`."""
+
+    gives: Need
+
+    def __init__(
+        self, system: Any, *, name: str, classes: Classes | None, digest: str, began: Callable[[], None]
+    ) -> None:
+        self.name, self.digest, self.classes = name, digest, classes
+        self.kind: str = system.kind
+        self.device = "cpu"
+        self._system = system
+        self._began = began
+
+    def _checked(self, images: Tensor) -> None:
+        if images.ndim != 4 or images.shape[1] != 3 or not images.is_floating_point():
+            shape = tuple(images.shape)
+            raise ValueError(f"a probe takes float B×3×H×W in [0, 1], not {images.dtype} of shape {shape}")
+
+
+class GradientProbe(_SystemProbe):
+    """Logits of a torch network, differentiable with respect to the pixels and to nothing else.
+
+    Where a network gives only probabilities (``gives: probabilities`` of a library's), logits are found back from them:
+    what its own sigmoid or softmax has rounded away has no gradient. Networks of medtest are asked before it.
+    """
+
+    gives = Need.GRADIENTS
+
+    def __init__(self, system: TorchSystem, **given: Any) -> None:
+        super().__init__(system, **given)
+        self.device = system.device
+        self._attached = 0
+        self._plain = False
+        own = system.classes if self.classes is not None else None
+        self._count = len((own or self.classes or Classes(names=())).names)
+        # Looked up once: a library's classes are read from its files.
+        order = () if own is None or self.classes is None else places(own, self.classes)
+        self._order = None if order == tuple(range(self._count)) or own is None else list(order)
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Ready the network for many calls, and put everything back at the end; see :class:`medtest.core.probes.Probe`.
+
+        Raises:
+            BadOutput: The network has changed its own weights meanwhile.
+        """
+        from medtest.systems.pytorch.untouched import untouched
+
+        if self._attached:
+            yield
+            return
+        with untouched(self._system.network, self.device):
+            self._attached += 1
+            try:
+                yield
+            finally:
+                self._attached -= 1
+
+    def logits(self, images: Tensor) -> Tensor:
+        """Return logits; see :class:`medtest.core.probes.Probe`.
+
+        Raises:
+            BadOutput: The network gave NaN, a wrong shape, or nothing that depends on the pixels.
+        """
+        import torch
+
+        self._checked(images)
+        with self.attached(), torch.autocast(images.device.type, enabled=False):
+            most = self._system.largest_batch
+            parts = torch.split(images, most) if most and len(images) > most else (images,)
+            found = [self._asked(part) for part in parts]
+            logits = torch.cat(found) if len(found) > 1 else found[0]
+        if not bool(torch.isfinite(logits.detach()).all()):
+            raise BadOutput("gave NaN" if bool(logits.detach().isnan().any()) else "gave an infinite value")
+        if images.requires_grad and torch.is_grad_enabled() and not logits.requires_grad:
+            raise BadOutput(f"gave scores of which {NO_GRADIENT}: it detaches them on the way")
+        return logits
+
+    def _asked(self, images: Tensor) -> Tensor:
+        """Ask about one batch; tensors kept from inference mode are copied where the network trips over them."""
+        from medtest.systems.pytorch.untouched import PlainTensors
+
+        self._began()
+        if not self._plain:
+            try:
+                return self._through(images)
+            except RuntimeError as error:
+                if "inference tensor" not in str(error).lower():
+                    raise
+                self._plain = True
+        with PlainTensors():
+            return self._through(images)
+
+    def _through(self, images: Tensor) -> Tensor:
+        system: TorchSystem = self._system
+        pixels = system.fitted_pixels(images)
+        # An activation that works in place must not write into the caller's pixels.
+        pixels = pixels.clone() if pixels.data_ptr() == images.data_ptr() else pixels
+        if self.classes is None:
+            size = (int(images.shape[2]), int(images.shape[3]))
+            return _shaped(system.lesion_logits(pixels, size), (len(images), *size))
+        logits = system.label_logits(pixels, multi=self.classes.multi)
+        logits = _shaped(logits, (len(images), self._count))
+        return logits if self._order is None else logits[:, self._order]
+
+
+class ScoreProbe(_SystemProbe):
+    """Scores of a system that runs, whatever it is: it is asked through ``predict``, about 8-bit pixels."""
+
+    gives = Need.SCORES
+
+    def attached(self) -> AbstractContextManager[None]:
+        """Do nothing: there is nothing to ready."""
+        return nullcontext()
+
+    def logits(self, images: Tensor) -> Tensor:
+        """Return logits of the pixels rounded to 8 bits, without gradient; see :class:`medtest.core.probes.Probe`.
+
+        Raises:
+            BadOutput: An answer is none.
+        """
+        import torch
+
+        from medtest.systems.pytorch.untouched import same_random_numbers
+
+        self._checked(images)
+        levels = (images.detach() * 255).round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1)
+        shown = [np.ascontiguousarray(one) for one in levels.cpu().numpy()]
+        with same_random_numbers(self.device):
+            self._began()
+            raw = self._system.predict(shown, [NOWHERE] * len(shown))
+        if len(raw) != len(shown):
+            raise BadOutput(f"gave {len(raw)} answers for {len(shown)} images")
+        return torch.stack([self._logits(answer, image) for answer, image in zip(raw, shown, strict=True)])
+
+    def _logits(self, raw: Any, image: Image) -> Tensor:
+        import torch
+
+        from medtest.systems.pytorch.pixels import logits_of
+
+        if isinstance(raw, Missing):
+            raise BadOutput(f"has no answer: {raw.reason}")
+        if self.classes is None:
+            return logits_of(torch.from_numpy(check_mask(raw, image.shape[:2]).probability), multi=True)
+        self._system.task.check(raw, SystemInput(image=image, classes=self.classes), self._system)
+        scores = raw.scores if isinstance(raw, LabelAnswer) else raw
+        values = torch.from_numpy(self._in_order(scores, self.classes))
+        if self._system.answer_form != "logits":
+            values = logits_of(values.clamp(0, 1), multi=self.classes.multi)
+        return values.float()
+
+    def _in_order(self, scores: Any, asked: Classes) -> NDArray[np.float64]:
+        """Return scores, which the border has checked, in the order of the seeds' classes."""
+        own = self._system.classes
+        if isinstance(scores, Mapping):
+            own = in_words_of(Classes(names=tuple(map(str, scores)), multi=asked.multi), asked)
+            scores = list(scores.values())
+        values = np.atleast_1d(np.squeeze(as_array(scores, "scores"))).astype(np.float64)
+        return values if own is None else values[list(places(own, asked))]
+
+
+def _shaped(logits: Any, wanted: tuple[int, ...]) -> Tensor:
+    from medtest.systems.pytorch.torch_system import tensor_of
+
+    found = tensor_of(logits)
+    if tuple(found.shape) != wanted:
+        sides = "×".join(map(str, wanted))
+        raise BadOutput(f"gave scores of shape {tuple(found.shape)} where {sides} are expected")
+    return found
+
+
+# --- how far it is from the official way --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """How far two answers to one image are apart.
+
+    Attributes:
+        largest: Largest difference of a probability, over classes or pixels, in [0, 1].
+        mean: Mean of the differences, over classes or pixels.
+    """
+
+    largest: float
+    mean: float
+
+
+def probe_gap(probe: Probe, image: Image, answer: Output) -> Gap:
+    """Return how far the probe's probabilities are from those of an answer that is recorded.
+
+    Args:
+        probe: The probe.
+        image: uint8 H×W×3: a source as it was prepared.
+        answer: What the same system answered to it through ``predict``, checked.
+
+    Returns:
+        Where an answer has no probabilities (labels alone, a mask of zeros and ones), the difference is how far the
+        probe's probability lies on the wrong side of the decision.
+    """
+    import torch
+
+    pixels = torch.from_numpy(image.copy()).permute(2, 0, 1)[None].to(probe.device).float().div(255)
+    with torch.no_grad():
+        logits = probe.logits(pixels)[0].double()
+    several = probe.classes is None or probe.classes.multi
+    given = logits.sigmoid() if several else logits.softmax(dim=0)
+    return _gap(task_of(probe.kind), given.cpu().numpy(), answer)
+
+
+def output_gap(first: Output, second: Output) -> Gap:
+    """Return how far two checked answers to the same image are apart, as :func:`probe_gap` measures it."""
+    return _gap(task_of(first.kind), first, second)
+
+
+def _gap(task: Task, given: Output | NDArray[np.float64], answer: Output) -> Gap:
+    apart = task.apart(given, answer)
+    return Gap(largest=float(apart.max()), mean=float(apart.mean()))

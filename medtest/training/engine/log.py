@@ -1,0 +1,141 @@
+"""A training in MLflow: its options, its curves, its weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtest.core.errors import NotTracked
+from medtest.core.files import read_object
+from medtest.core.files.paths import home as results_home
+
+if TYPE_CHECKING:
+    from medtest.report.tracking import Parents, Tracker
+
+EXPERIMENT = "medtest-training"
+FILE = "mlflow.json"
+
+
+class TrainingLog:
+    """A run of a training, in the same store as the suites' runs.
+
+    A resumed training goes on in its run; where the store lacks it, a new one is made.
+
+    Args:
+        folder: The training's folder, which remembers the run.
+        name: What is trained, for the run's name.
+        home: Folder that holds ``mlruns/``; None for the usual one.
+        uri: The store; None for the usual one.
+        experiment: Where the run belongs.
+        tags: Its tags.
+        resume: Whether to go on in the run that the folder remembers.
+
+    Attributes:
+        run_id: The training's run.
+        parents: The run above it, which is itself where there is none.
+
+    Raises:
+        NotTracked: The store cannot be made or reached.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        *,
+        home: Path | None = None,
+        uri: str | None = None,
+        experiment: str = EXPERIMENT,
+        tags: Mapping[str, str] | None = None,
+        resume: bool = True,
+    ) -> None:
+        from medtest.report.tracking import Parents, Tracker
+
+        self._tracker: Tracker = Tracker(home or results_home(), uri)
+        self._experiment = experiment
+        kept = read_object(folder / FILE) if resume else {}
+        ids = [str(kept.get(key, "")) for key in ("parent", "run")]
+        if kept.get("uri") != self._tracker.uri or not all(one and self._reopen(one) for one in dict.fromkeys(ids)):
+            ids = list(self._create(name, dict(tags or {})))
+            text = json.dumps({"uri": self._tracker.uri, "parent": ids[0], "run": ids[1]}, indent=1)
+            (folder / FILE).write_text(text, encoding="utf-8")
+        self.parent_id, self.run_id = ids
+        self.parents: Parents = Parents(uri=self._tracker.uri, runs={experiment: self.parent_id})
+
+    def _create(self, name: str, tags: dict[str, str]) -> tuple[str, str]:
+        """Make the runs, and return the id of the parent and that of the training's run."""
+        made = self._tracker.parent(self._experiment, name, {**tags, "medtest.kind": "training"})
+        return made.runs[self._experiment], made.runs[self._experiment]
+
+    def _reopen(self, run_id: str) -> bool:
+        try:
+            self._tracker.client.update_run(run_id, status="RUNNING")
+        except Exception:  # noqa: BLE001 - stores raise classes of their own for a run that is not there
+            return False
+        return True
+
+    def params(self, values: Mapping[str, Any]) -> None:
+        """Log options once; those already there stay.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        with problems("the options of this training could not be tracked"):
+            there = self._tracker.client.get_run(self.run_id).data.params
+            for key, value in values.items():
+                if key not in there:
+                    self._tracker.client.log_param(self.run_id, key, str(value)[:5900])
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        """Log one point of each curve.
+
+        Raises:
+            NotTracked: The store failed; what is trained so far is kept in the training's folder.
+        """
+        with problems("this training could not be tracked any more (the same command goes on)"):
+            for key, value in values.items():
+                self._tracker.client.log_metric(self.run_id, key, float(value), step=step)
+
+    def attach(self, files: Sequence[Path], *, parent: bool = False) -> None:
+        """Log files with the training's run, or with the parent.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        self._tracker.attach(self.parent_id if parent else self.run_id, [(path, "") for path in files])
+
+    def end_training(self, *, failed: bool = False) -> None:
+        """Mark the training's run.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        with problems("the end of this training could not be tracked"):
+            self._tracker.client.set_terminated(self.run_id, status="FAILED" if failed else "FINISHED")
+
+    def close(self, *, failed: bool = False) -> None:
+        """Mark the parent.
+
+        Raises:
+            NotTracked: The store failed.
+        """
+        self._tracker.close(self.parents, failed=failed)
+
+
+@contextmanager
+def problems(what: str) -> Iterator[None]:
+    """Put whatever the store raises in words.
+
+    Raises:
+        NotTracked: It raised something.
+    """
+    try:
+        yield
+    except NotTracked:
+        raise
+    except Exception as error:
+        text = " ".join(str(error).split())[:200]
+        raise NotTracked(f"{what}: {type(error).__name__}: {text}") from error

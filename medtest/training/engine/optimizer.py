@@ -1,0 +1,85 @@
+"""The optimizer of a recipe and how its learning rate changes, both torch's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from torch import nn, optim
+from torch.optim import lr_scheduler
+
+from medtest.training.settings.recipe import ConstantRate, Cosine, Milestones, Optimizer, Plateau, Poly, Schedule
+
+ENCODERS = ("resnet.", "bkbone.", "backbone.", "layer0.", "layer1.", "layer2.", "layer3.")
+"""How the names of the encoders' parameters begin."""
+Scheduler: TypeAlias = "lr_scheduler.LRScheduler | lr_scheduler.ReduceLROnPlateau"
+
+
+def make_optimizer(network: nn.Module, how: Optimizer) -> optim.Optimizer:
+    """Return the optimizer of a recipe.
+
+    Args:
+        network: Whose parameters it moves.
+        how: The recipe's.
+    """
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in network.named_parameters():
+        inner = how.backbone_rate is not None and name.startswith(ENCODERS)
+        rate = how.backbone_rate if inner and how.backbone_rate is not None else how.rate
+        decays = how.decay_all or parameter.ndim > 1
+        groups.setdefault((rate, how.decay if decays else 0.0), []).append(parameter)
+    listed: Iterable[dict[str, Any]] = [
+        {"params": members, "lr": rate, "weight_decay": decay} for (rate, decay), members in groups.items()
+    ]
+    if how.name == "sgd":
+        return optim.SGD(listed, lr=how.rate, momentum=how.momentum, nesterov=how.nesterov)
+    kind = optim.Adam if how.name == "adam" else optim.AdamW
+    return kind(listed, lr=how.rate)
+
+
+def make_scheduler(optimizer: optim.Optimizer, how: Schedule, *, steps: int, steps_per_epoch: int) -> Scheduler:
+    """Return what changes the rates of an optimizer: a plateau's after each validation, all others after each step.
+
+    Args:
+        optimizer: Its rates are the highest ones now.
+        how: The recipe's schedule.
+        steps: Optimizer steps in all.
+        steps_per_epoch: Optimizer steps of one epoch.
+    """
+    if isinstance(how, Plateau):
+        # Without eps=0 torch leaves rates below 1e-8 as they are.
+        return lr_scheduler.ReduceLROnPlateau(
+            optimizer, factor=how.factor, patience=how.patience, threshold=how.threshold, eps=0.0
+        )
+    if isinstance(how, Poly):
+        return lr_scheduler.PolynomialLR(optimizer, total_iters=steps, power=how.power)
+    if isinstance(how, Milestones):
+        starts = [max(0, start - 1) * steps_per_epoch for start in how.at]
+        return lr_scheduler.MultiStepLR(optimizer, starts, gamma=how.factor)
+    if isinstance(how, Cosine):
+        return _cosine(optimizer, how, steps)
+    return _constant(optimizer, how, steps_per_epoch)
+
+
+def _cosine(optimizer: optim.Optimizer, how: Cosine, steps: int) -> Scheduler:
+    """Return a warm-up and half a cosine; torch's own cosine ends at one rate for encoder and head alike."""
+    warm = how.warmup_steps
+
+    def factor(step: int) -> float:
+        if step < warm:
+            return (step + 1) / warm
+        done = min(1.0, (step - warm) / max(1, steps - warm))
+        return how.last + (1 - how.last) * 0.5 * (1 + math.cos(math.pi * done))
+
+    return lr_scheduler.LambdaLR(optimizer, factor)
+
+
+def _constant(optimizer: optim.Optimizer, how: ConstantRate, steps_per_epoch: int) -> Scheduler:
+    warm = round(how.warmup_epochs * steps_per_epoch)
+    parts: list[lr_scheduler.LRScheduler] = []
+    if warm > 1:  # step k, from 0, has (k + 1) / warm of the rate
+        parts.append(lr_scheduler.LinearLR(optimizer, 1 / warm, total_iters=warm - 1))
+    if how.every:
+        parts.append(lr_scheduler.StepLR(optimizer, how.every * steps_per_epoch, gamma=how.factor))
+    return lr_scheduler.ChainedScheduler(parts or [lr_scheduler.ConstantLR(optimizer, 1.0)], optimizer)

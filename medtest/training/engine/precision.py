@@ -1,0 +1,47 @@
+"""In which number format the forward pass of a training runs."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from medtest.core.errors import MedtestError
+
+
+def precision_of(wanted: str, device: str) -> str:
+    """Return ``fp32``, ``bf16`` or ``amp``.
+
+    Args:
+        wanted: A recipe's ``precision``.
+        device: "cpu" or "cuda:N".
+
+    Raises:
+        MedtestError: The recipe wants float16 on a CPU.
+    """
+    on_cuda = device.startswith("cuda")
+    if wanted == "auto":
+        return "amp" if on_cuda else "fp32"
+    if wanted == "amp" and not on_cuda:
+        raise MedtestError("precision=amp (float16 with a gradient scaler) needs a CUDA device; bf16 runs on a CPU too")
+    return wanted
+
+
+def autocast(wanted: str, device: str) -> AbstractContextManager[None]:
+    """Return the context of a forward pass under a recipe's precision."""
+    precision = precision_of(wanted, device)
+    kind = torch.float16 if precision == "amp" else torch.bfloat16
+    return torch.autocast(device.partition(":")[0], kind, enabled=precision != "fp32")
+
+
+def in_float32(outputs: Any) -> Any:
+    """Return a network's outputs, nested as they are, in float32, in which losses are computed."""
+    if isinstance(outputs, Tensor):
+        return outputs.float()
+    if isinstance(outputs, tuple) and hasattr(outputs, "_fields"):
+        return type(outputs)(*(in_float32(one) for one in outputs))
+    if isinstance(outputs, tuple | list):
+        return type(outputs)(in_float32(one) for one in outputs)
+    return outputs

@@ -1,0 +1,127 @@
+"""Weights to start a training from: all of another training's, or another network's backbone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtest.core.errors import MedtestError
+from medtest.systems.checkpoints.inputs import INPUTS, InputKind
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+BACKBONES: dict[str, dict[str, str]] = {
+    "pranet": {"resnet.": ""},
+    "sanet": {"bkbone.": ""},
+    "tganet": {
+        "layer0.0.": "conv1.",
+        "layer0.1.": "bn1.",
+        "layer1.1.": "layer1.",
+        "layer2.": "layer2.",
+        "layer3.": "layer3.",
+    },
+}
+"""How each family with a Res2Net names its parts: prefix there, prefix in the Res2Net."""
+
+
+def weights_file(path: Path) -> Path:
+    """Return the one weights file of a training's folder, or the file itself.
+
+    Raises:
+        MedtestError: The folder holds none or several.
+    """
+    if not path.is_dir():
+        return path
+    files: Sequence[Path] = sorted(path.glob("*.safetensors"))
+    if len(files) != 1:
+        raise MedtestError(f"{path.name}: one .safetensors file is expected there, {len(files)} found")
+    return files[0]
+
+
+def start_from(network: nn.Module, path: Path) -> None:
+    """Fill a network with the weights of another training, all of them or none.
+
+    Raises:
+        MedtestError: They are of another network, or cannot be read.
+    """
+    from medtest.systems.checkpoints.weights import load_network
+
+    path = weights_file(path)
+    other, _ = load_network(path)
+    try:
+        network.load_state_dict(other.state_dict())
+    except RuntimeError as error:
+        raise MedtestError(f"{path.name}: these weights are of another network: {error}") from error
+
+
+def backbone_from(network: nn.Module, family: str, path: Path) -> int:
+    """Fill a network's backbone with that of another family's weights, where the modules are the same.
+
+    What the stem was trained on is taken into account: where the new network wants its pixels in another order or on
+    another scale, the first convolution and the batch norm behind it are changed so that they answer the same, apart
+    from the outermost pixels, where zeros stand for another colour.
+
+    Args:
+        network: The network, changed in place.
+        family: Its family.
+        path: Weights of ours (``.safetensors``), or a training's folder.
+
+    Returns:
+        How many entries were taken over.
+
+    Raises:
+        MedtestError: One of the two has no Res2Net, or theirs have other widths.
+    """
+    from medtest.systems.checkpoints.weights import load_network, read_info
+
+    path = weights_file(path)
+    given = str(read_info(path).network.get("family"))
+    for one in (given, family):
+        if one not in BACKBONES:
+            raise MedtestError(f"{one} has no backbone that other networks share; there are {', '.join(BACKBONES)}")
+    other, _ = load_network(path)
+    source = _backbone(other.state_dict(), given)
+    _change_input(source, INPUTS[given], INPUTS[family])
+    target = network.state_dict()
+    taken = 0
+    for name, part in _names(target, family).items():
+        if part not in source or source[part].shape != target[name].shape:
+            raise MedtestError(f"{path.name}: its backbone is not that of this {family}: {part} differs")
+        target[name].copy_(source[part])
+        taken += 1
+    return taken
+
+
+def _names(state: dict[str, Any], family: str) -> dict[str, str]:
+    """Return name → name in the Res2Net of the entries that belong to the backbone; an ImageNet head is left out."""
+    found: dict[str, str] = {}
+    for name in state:
+        prefix = next((p for p in BACKBONES[family] if name.startswith(p)), None)
+        if prefix is not None:
+            part = BACKBONES[family][prefix] + name.removeprefix(prefix)
+            if not part.startswith("fc."):
+                found[name] = part
+    return found
+
+
+def _backbone(state: dict[str, Tensor], family: str) -> dict[str, Tensor]:
+    return {part: state[name].clone() for name, part in _names(state, family).items()}
+
+
+def _change_input(state: dict[str, Tensor], was: InputKind, becomes: InputKind) -> None:
+    """Let a stem that takes one kind of input take another: x' = (x·s + m - m') / s', channels reordered."""
+    import torch
+
+    if was == becomes:
+        return
+    kernel = state["conv1.0.weight"].double()
+    if was.blue_first:
+        kernel = kernel.flip(1)
+    std, mean = (torch.tensor(v, dtype=torch.float64)[None, :, None, None] for v in (was.std, was.mean))
+    new_std, new_mean = (torch.tensor(v, dtype=torch.float64)[None, :, None, None] for v in (becomes.std, becomes.mean))
+    scaled = kernel * new_std / std
+    shift = (kernel * (new_mean - mean) / std).sum(dim=(1, 2, 3))
+    state["conv1.1.running_mean"] -= shift.to(state["conv1.1.running_mean"].dtype)
+    state["conv1.0.weight"] = (scaled.flip(1) if becomes.blue_first else scaled).to(state["conv1.0.weight"].dtype)

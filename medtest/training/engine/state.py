@@ -1,0 +1,61 @@
+"""The state of a training on disk: what it resumes from, whole or absent, read without running anything of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from medtest.core.errors import MedtestError
+from medtest.core.files import json_sha256
+from medtest.core.files.tensors import replacing
+
+FORMAT = 2
+"""Form of a state; raised where what lies in it changes."""
+
+
+def write_state(state: Mapping[str, Any], path: Path) -> None:
+    """Write a state: beside its file, flushed, then renamed into place.
+
+    Args:
+        state: Tensors and plain values, as ``weights_only`` loading takes them.
+        path: The state's file.
+
+    Raises:
+        OSError: The disk is full, the folder cannot be written, and the like.
+    """
+    with replacing(path) as file:
+        torch.save({**state, "format": FORMAT}, file)
+
+
+def load_state(path: Path, *, device: str, identity: Mapping[str, Any], mapped: bool = False) -> dict[str, Any]:
+    """Return what :func:`write_state` wrote.
+
+    Args:
+        path: The state's file.
+        device: Where its tensors go.
+        identity: What must be the same; JSON values.
+        mapped: Leave the tensors on disk.
+
+    Raises:
+        MedtestError: It cannot be read, is of another version, or belongs to a training with other options, weights or
+            data.
+    """
+    try:
+        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True, mmap=mapped)
+        kept = state["identity"]
+    except Exception as error:
+        raise MedtestError(f"{path.name}: the state of this training cannot be read: {error}") from error
+    if state.get("format") != FORMAT:
+        raise MedtestError(
+            f"{path.name}: this training was begun by another version of medtest. Finish it with that version, or "
+            f"begin anew in another out=; the weights that it kept lie beside {path.name} and can be started from"
+        )
+    if kept != json_sha256(identity):
+        raise MedtestError(
+            f"{path.name} belongs to a training with another recipe, other options, other weights or other data: "
+            "choose another out=, or begin anew there (fresh=true)"
+        )
+    return state

@@ -1,0 +1,374 @@
+"""The one engine of training: optimizer steps, schedule, averaged weights, evaluations, and a state to go on from.
+
+It knows nothing of what is trained. Batches, loss, evaluation and the form in which weights are written come with a
+:class:`Training`. Nothing random lives between steps: batches and dropout follow from the seed and the step's number,
+so that a training that was killed gives the same weights on a CPU as one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from medtest.core.errors import Interrupted, MedtestError
+from medtest.core.files import json_sha256
+from medtest.training.engine.averaging import AveragedWeights
+from medtest.training.engine.optimizer import make_optimizer, make_scheduler
+from medtest.training.engine.precision import precision_of
+from medtest.training.engine.state import load_state, write_state
+from medtest.training.engine.stopping import stopping
+from medtest.training.settings.recipe import Recipe, Validation
+
+STATE, HISTORY = "state.pt", "history.json"
+SAVE_EVERY = 25
+"""Optimizer steps between states, unless the disk is so slow that they would take more time than :data:`SAVING`."""
+SAVING = 0.03
+"""Largest share of a training's time that goes into states between evaluations."""
+LOG_EVERY = 20
+
+Loss: TypeAlias = "Callable[[nn.Module, Any], tuple[Tensor, Mapping[str, Tensor]]]"
+"""Maps the network and a batch to the loss and to its parts by name, which are logged beside it."""
+Writer: TypeAlias = "Callable[[Mapping[str, Tensor], str], None]"
+"""Writes weights that are kept, with a note."""
+
+
+class Batches(Protocol):
+    """Where batches come from."""
+
+    def batch(self, step: int) -> Any:
+        """Return the batch of an optimizer step, from 0; it follows from the step alone."""
+
+
+class MetricLog(Protocol):
+    """Something that takes the numbers of a training."""
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        """Take one point of each curve."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What a network was found to do on the cases held out.
+
+    Attributes:
+        score: Higher is better; decides which weights are kept.
+        loss: Lower is better; a plateau schedule follows it.
+        facts: What history and log hold of it.
+    """
+
+    score: float
+    loss: float
+    facts: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Training:
+    """What is trained, and all that differs between trainings.
+
+    Attributes:
+        network: Its weights are changed in place.
+        recipe: How they are moved.
+        validation: How it is watched.
+        batches: The batches.
+        loss: The loss of one.
+        evaluate: What the weights that count do on cases held out, given the network that holds them, in evaluation
+            mode.
+        write: Writes the weights that are kept.
+        steps: Optimizer steps in all.
+        steps_per_epoch: Optimizer steps of an epoch of the schedule, and between evaluations where the recipe says no
+            other number.
+        seed: Decides dropout.
+        device: "cpu" or "cuda:N".
+        identity: What must be the same for a state to be resumed; JSON values.
+        may_keep: Whether weights may be the best, given what was found of them and what the first evaluation found.
+        from_start: The weights that training starts from are evaluated too, and may be what is kept.
+        ramp: The averaged weights follow faster over the first steps.
+        curves: Which of ``loss``, ``rate`` and ``factor`` (the rate over the highest one) are told of a step.
+        prefix: Begins the names under which evaluations are logged.
+    """
+
+    network: nn.Module
+    recipe: Recipe
+    validation: Validation
+    batches: Batches
+    loss: Loss
+    evaluate: Callable[[nn.Module], Evaluation]
+    write: Writer
+    steps: int
+    steps_per_epoch: int
+    seed: int
+    device: str
+    identity: Mapping[str, Any]
+    may_keep: Callable[[Mapping[str, float], Mapping[str, float]], bool] = lambda found, first: True
+    from_start: bool = False
+    ramp: bool = True
+    curves: Sequence[str] = ("loss", "rate")
+    prefix: str = "val_"
+
+
+@dataclass(kw_only=True)
+class Reached:
+    """What a training has reached.
+
+    Attributes:
+        step: Optimizer steps done.
+        best_step: Step of the best evaluation; 0 is the start.
+        best_score: Its score, -1 before the first.
+        kept_step: Step of the weights that are kept.
+        waited: Evaluations since the best.
+        stopped: Whether early stopping has ended it.
+        history: One entry for each evaluation.
+    """
+
+    step: int = 0
+    best_step: int = 0
+    best_score: float = -1.0
+    kept_step: int = 0
+    waited: int = 0
+    stopped: bool = False
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingStep:
+    """Where a training stands; told after every step.
+
+    Attributes:
+        step: Optimizer steps done.
+        steps: Optimizer steps in all.
+        numbers: Loss and rate of the last step; empty before the first.
+        facts: What an evaluation found, else empty.
+        best_step: Step of the best evaluation.
+        best_score: Its score, -1 before the first.
+    """
+
+    step: int
+    steps: int
+    numbers: Mapping[str, float]
+    facts: Mapping[str, float]
+    best_step: int
+    best_score: float
+
+
+Progress: TypeAlias = "Callable[[TrainingStep], None]"
+
+
+class Trainer:
+    """Moves a network's weights.
+
+    Args:
+        training: What is trained and how.
+        folder: Where its state and history lie.
+        save_every: Optimizer steps between states.
+
+    Raises:
+        MedtestError: The recipe wants float16 on a CPU.
+    """
+
+    def __init__(self, training: Training, folder: Path, *, save_every: int = SAVE_EVERY) -> None:
+        recipe = training.recipe
+        self.training = training
+        self.network = training.network.to(training.device).to(memory_format=torch.channels_last)
+        self.reached = Reached()
+        self._state, self._history = folder / STATE, folder / HISTORY
+        self._log: MetricLog | None = None
+        self._progress: Progress | None = None
+        self._save_every = save_every
+        self._next_save = 0.0
+        self._optimizer = make_optimizer(self.network, recipe.optimizer)
+        self._scheduler = make_scheduler(
+            self._optimizer, recipe.schedule, steps=training.steps, steps_per_epoch=training.steps_per_epoch
+        )
+        self._scaler = torch.amp.GradScaler("cuda", enabled=precision_of(recipe.precision, training.device) == "amp")
+        average = recipe.average
+        self._average = AveragedWeights(self.network, average, ramp=training.ramp) if average else None
+
+    @property
+    def counted(self) -> nn.Module:
+        """The network whose weights count: the averaged one where the recipe averages."""
+        return self.network if self._average is None else self._average.module
+
+    def fit(
+        self,
+        *,
+        log: MetricLog | None = None,
+        progress: Progress | None = None,
+        stop: Callable[[int], bool] | None = None,
+    ) -> Reached:
+        """Do the steps that are left.
+
+        Args:
+            log: Where numbers go, if anywhere.
+            progress: Called after every step.
+            stop: Called with the number of steps done; True writes the state and ends early.
+
+        Raises:
+            Interrupted: Ctrl-C or SIGTERM; the state is written.
+            MedtestError: The loss is no number any more.
+        """
+        self._log, self._progress = log, progress
+        training, reached = self.training, self.reached
+        every = training.validation.every_steps or training.steps_per_epoch
+        if training.from_start and not reached.history:
+            self._tell({}, self.evaluate({}))
+            self.save()
+        with stopping() as asked, warnings.catch_warnings():
+            # A scaler that passes over a step is no mistake of the schedule's.
+            warnings.filterwarnings("ignore", r"Detected call of `lr_scheduler\.step\(\)` before")
+            while reached.step < training.steps and not reached.stopped:
+                numbers = self.advance()
+                due = reached.step % every == 0 or reached.step == training.steps
+                if self._log is not None and (due or reached.step % LOG_EVERY == 0):
+                    self._log.metrics(numbers, reached.step)
+                self._tell(numbers, self.evaluate(numbers) if due else {})
+                ended = stop is not None and stop(reached.step)
+                regular = reached.step % self._save_every == 0 and time.monotonic() >= self._next_save
+                if due or ended or asked.is_set() or regular:
+                    self.save()
+                if ended:
+                    break
+                if asked.is_set() and reached.step < training.steps:
+                    raise Interrupted(
+                        f"Stopped at step {reached.step} of {training.steps}; the same command goes on from there."
+                    )
+        return reached
+
+    def advance(self) -> dict[str, float]:
+        """Do one optimizer step and return its numbers.
+
+        Raises:
+            MedtestError: The loss is no number any more.
+        """
+        training, recipe, step = self.training, self.training.recipe, self.reached.step
+        if recipe.fresh_every_epoch and step and step % training.steps_per_epoch == 0:
+            self._optimizer.state.clear()
+        group = self._optimizer.param_groups[0]
+        rates = {"rate": float(group["lr"]), "factor": float(group["lr"] / recipe.optimizer.rate)}
+        torch.manual_seed(training.seed * 1_000_003 + step)
+        self.network.train()
+        if recipe.frozen_norms:
+            _freeze_norms(self.network)
+        loss, parts = training.loss(self.network, training.batches.batch(step))
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise MedtestError(
+                f"the loss is {value} at step {step}: a lower rate (recipe.optimizer.rate) or clipping "
+                "(recipe.clip_norm=1) may help; the state of the last good step is kept"
+            )
+        self._optimizer.zero_grad(set_to_none=True)
+        self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        self._clip()
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        if not isinstance(self._scheduler, ReduceLROnPlateau):
+            self._scheduler.step()
+        if self._average is not None:
+            self._average.follow()
+        self.reached.step += 1
+        numbers = {name: value for name, value in {"loss": value, **rates}.items() if name in training.curves}
+        return numbers | {f"loss_{name}": float(part.detach()) for name, part in parts.items()}
+
+    def _clip(self) -> None:
+        recipe = self.training.recipe
+        if recipe.clip_value is None and recipe.clip_norm is None:
+            return
+        self._scaler.unscale_(self._optimizer)
+        if recipe.clip_value is not None:
+            torch.nn.utils.clip_grad_value_(self.network.parameters(), recipe.clip_value)
+        if recipe.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), recipe.clip_norm)
+
+    def evaluate(self, numbers: Mapping[str, float]) -> Mapping[str, float]:
+        """Evaluate the weights that count, write them where they are to be kept, and return what was found."""
+        training, reached = self.training, self.reached
+        counted = self.counted.eval()
+        found = training.evaluate(counted)
+        if self.judge(found, numbers):
+            reached.kept_step = reached.step
+            training.write(counted.state_dict(), f"step {reached.step}")
+        self._history.write_text(json.dumps(reached.history, indent=1) + "\n", encoding="utf-8")
+        if self._log is not None:
+            self._log.metrics({f"{training.prefix}{key}": value for key, value in found.facts.items()}, reached.step)
+        return found.facts
+
+    def judge(self, found: Evaluation, numbers: Mapping[str, float]) -> bool:
+        """Note an evaluation and say whether its weights are the ones to keep.
+
+        The start is kept until something beats it, unless the recipe keeps the last.
+        """
+        reached, how = self.reached, self.training.validation
+        if reached.step and isinstance(self._scheduler, ReduceLROnPlateau):
+            self._scheduler.step(found.loss)
+        reached.history.append({"step": reached.step, **numbers, **found.facts})
+        better = found.score > reached.best_score and self.training.may_keep(found.facts, reached.history[0])
+        if better:
+            reached.best_score, reached.best_step, reached.waited = found.score, reached.step, 0
+        else:
+            reached.waited += 1
+            reached.stopped = how.patience is not None and reached.waited >= how.patience
+        return better if how.keep == "best" else reached.step > 0
+
+    def _tell(self, numbers: Mapping[str, float], facts: Mapping[str, float]) -> None:
+        if self._progress is not None:
+            reached = self.reached
+            self._progress(
+                TrainingStep(
+                    step=reached.step,
+                    steps=self.training.steps,
+                    numbers=numbers,
+                    facts=facts,
+                    best_step=reached.best_step,
+                    best_score=reached.best_score,
+                )
+            )
+
+    def save(self) -> None:
+        """Write the state: beside its file, flushed, then renamed into place."""
+        began = time.monotonic()
+        state = {
+            "identity": json_sha256(self.training.identity),
+            "reached": asdict(self.reached),
+            "network": self.network.state_dict(),
+            "average": {} if self._average is None else self._average.module.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "schedule": self._scheduler.state_dict(),
+            "scaler": self._scaler.state_dict(),
+        }
+        write_state(state, self._state)
+        ended = time.monotonic()
+        self._next_save = ended + (ended - began) / SAVING
+
+    def resume(self) -> bool:
+        """Go on from the state in the folder, if there is one; say whether there is.
+
+        Raises:
+            MedtestError: It belongs to another training or another version, or cannot be read.
+        """
+        if not self._state.is_file():
+            return False
+        state = load_state(self._state, device=self.training.device, identity=self.training.identity)
+        self.network.load_state_dict(state["network"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._scheduler.load_state_dict(state["schedule"])
+        self._scaler.load_state_dict(state["scaler"])
+        self.reached = Reached(**state["reached"])
+        if self._average is not None:
+            self._average.module.load_state_dict(state["average"])
+            self._average.updates = self.reached.step
+        return True
+
+
+def _freeze_norms(network: nn.Module) -> None:
+    for module in network.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            module.eval()

@@ -1,0 +1,94 @@
+"""What a training of a compact network may be told: each option once, for programs and for the command line alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from medtest.training.settings.recipe import Cosine, Optimizer, Recipe, Validation
+
+
+class TrainingOptions(BaseModel):
+    """What every training from drawn weights may be told; descriptions are the help of the command's options."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    reported: ClassVar[str]
+    """What is said before the figures of an evaluation."""
+    scored: ClassVar[str]
+    """What the best weights are best by."""
+
+    network: str = Field(description="Compact network.")
+    start_from: Path | None = Field(
+        default=None, description="Weights to start from: a training's folder or a .safetensors file."
+    )
+    seed: int = Field(default=0, ge=0, description="Initial weights, order, changes, dropout, and what is held out.")
+    device: str = Field(default="cpu", description="cpu or cuda:N.")
+    threads: int = Field(default=0, ge=0, description="Threads of torch; 0 leaves its choice.")
+    mlflow: bool = Field(default=True, description="Log to MLflow (MLFLOW_TRACKING_URI, else ./mlruns).")
+
+    def identity(self) -> dict[str, Any]:
+        """Return the options that a resumed training must share, as JSON values."""
+        apart = {"data", "device", "threads", "mlflow", "start_from", "backbone_from"}
+        return self.model_dump(mode="json", exclude=apart)
+
+
+class SegmentationOptions(TrainingOptions):
+    """What a training of a segmentation network may be told."""
+
+    reported = "validation Dice "
+    scored = "mean Dice"
+
+    network: str = Field(description="Compact network: pranet, sanet, tganet or ssformer.")
+    data: list[Path] = Field(default=[], description="Folder of images and masks with training pairs; may be repeated.")
+    phantoms: int = Field(default=0, ge=0, description="Number of phantoms to make beside them.")
+    phantom_negatives: float | None = Field(
+        default=None, ge=0, le=1, description="Share of phantoms without a polyp; their own by default."
+    )
+    phantom_seed: int = Field(default=20_000, description="Suite seed the phantoms are drawn from.")
+    phantom_share: float = Field(
+        default=0.4, ge=0, le=1, description="Share of phantoms in a batch, where there are both."
+    )
+    held_out: int = Field(default=40, ge=0, description="Real pairs kept for validation.")
+    steps: int = Field(default=4000, ge=1, description="Optimizer steps.")
+    batch: int = Field(default=8, ge=2, le=512, description="Pairs in a step.")
+    size: int = Field(default=256, ge=64, multiple_of=32, description="Side in pixels that the trained network takes.")
+    sizes: list[int] = Field(
+        default=[], description="Sides that steps draw from, multiples of 32; may be repeated. Only --size without."
+    )
+    rate: float = Field(default=1e-3, gt=0, description="Highest learning rate.")
+    last_rate: float = Field(default=0.01, ge=0, le=1, description="Share of it left at the end of the cosine.")
+    warmup: int = Field(default=100, ge=0, description="Steps of linear warm-up.")
+    decay: float = Field(default=0.05, ge=0, description="Weight decay.")
+    clip: float = Field(default=1.0, gt=0, description="Largest norm of the gradient.")
+    auxiliary: float = Field(
+        default=0.5, ge=0, description="Weight of the auxiliary maps; half that of TGANet's two judgements."
+    )
+    average: float = Field(default=0.998, ge=0, lt=1, description="Decay of the averaged weights.")
+    backbone_from: Path | None = Field(
+        default=None, description="Weights of ours whose backbone alone to start from, likewise."
+    )
+    exchange: float | None = Field(
+        default=None, ge=0, le=1, description="Share of images that take another's colours; 0.8 with sanet, else 0."
+    )
+    bf16: bool = Field(default=False, description="bfloat16 autocast; slower on CPUs without AVX-512.")
+    validate_every: int = Field(default=200, ge=1, description="Steps between validations and saved states.")
+
+    def recipe(self) -> Recipe:
+        """Return how the weights are moved."""
+        return Recipe(
+            name=f"{self.network}-compact",
+            batch=self.batch,
+            steps=self.steps,
+            optimizer=Optimizer(name="adamw", rate=self.rate, decay=self.decay, decay_all=False),
+            schedule=Cosine(kind="cosine", warmup_steps=self.warmup, last=self.last_rate),
+            clip_norm=self.clip,
+            average=self.average,
+            precision="bf16" if self.bf16 else "fp32",
+            seed=self.seed,
+        )
+
+    def validation(self, *, watched: bool) -> Validation:
+        """Return how the training is watched; without pairs to watch it by, the last weights are kept."""
+        return Validation(every_steps=self.validate_every, keep="best" if watched else "last")

@@ -1,0 +1,158 @@
+"""Recipes as files: found by name or path, with keys laid over them, and what is wrong with them in our words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
+
+_MAX_BYTES = 200_000
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def names_in(folder: Path) -> tuple[str, ...]:
+    """Return the names of the recipes of a folder."""
+    return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
+
+
+def load_file(
+    model: type[Model], folder: Path, name: str, changes: Mapping[str, Any] | None = None, *, key: str = "recipe"
+) -> Model:
+    """Return a recipe by its name or from a file.
+
+    Args:
+        model: What a recipe of this kind is.
+        folder: Where those lie that ship with medtest.
+        name: One of :func:`names_in`, or the path of a YAML file of this form.
+        changes: Dotted keys and values laid over it (``{"optimizer.rate": 1e-4}``); setting ``steps`` takes ``epochs``
+            out and the other way round.
+        key: What the command line calls it.
+
+    Raises:
+        UserMistakes: There is no such recipe, or a key or value does not fit.
+    """
+    path = Path(name).expanduser()
+    own = path.suffix.lower() in (".yaml", ".yml")
+    known = names_in(folder)
+    if not own:
+        if name not in known:
+            allowed = f"{', '.join(known)}, or the path of a YAML file"
+            raise mistake(key, repr(name), allowed, nearest=nearest_name(name, known))
+        path = folder / f"{name}.yaml"
+    values = _read(path, key)
+    for changed, value in (changes or {}).items():
+        _lay(values, changed, value)
+    values.setdefault("name", re.sub(r"[^A-Za-z0-9_.-]+", "-", path.stem).strip("-._")[:64] or "recipe")
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise UserMistakes(_rephrased(error.errors(), model, path.name if own else f"recipe {name}")) from error
+
+
+def typed_changes(changes: Iterable[str], *, key: str = "--change") -> dict[str, Any]:
+    """Return what ``KEY=VALUE`` words lay over a recipe: dotted keys and plain values.
+
+    Raises:
+        UserMistakes: A word has another form.
+    """
+    laid: dict[str, Any] = {}
+    for change in changes:
+        name, equals, text = change.partition("=")
+        if not equals or not name:
+            raise mistake(key, change, "KEY=VALUE, as optimizer.rate=1e-3")
+        laid[name] = typed_value(text)
+    return laid
+
+
+def typed_value(text: str) -> Any:
+    """Return a typed value as YAML has it; 1e-4 is a number too, which YAML 1.1 takes for text."""
+    try:
+        plain = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    if not isinstance(plain, str):
+        return plain
+    try:
+        return float(plain)
+    except ValueError:
+        return plain
+
+
+def mistake(key: str, found: str, allowed: str, nearest: str | None = None) -> UserMistakes:
+    """Return what is raised of one wrong key of the command line."""
+    return Mistake(where="command line", key=key, found=found, allowed=allowed, nearest=nearest).as_error()
+
+
+def _read(path: Path, key: str) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise mistake(key, f"{path.name}, {path.stat().st_size} bytes", f"at most {_MAX_BYTES} bytes")
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise mistake(key, f"{path.name} ({error})", "a YAML file that can be read") from error
+    except yaml.YAMLError as error:
+        raise mistake(key, f"{path.name}: {' '.join(str(error).split())[:200]}", "YAML") from error
+    if not isinstance(content, dict):
+        raise mistake(key, f"{path.name} holds {type(content).__name__}", "a table of keys and values")
+    return {str(name): value for name, value in content.items()}
+
+
+def _lay(values: dict[str, Any], key: str, value: Any) -> None:
+    steps = key.split(".")
+    inner = values
+    for step in steps[:-1]:
+        below = inner.get(step)
+        inner[step] = dict(below) if isinstance(below, dict) else {}
+        inner = inner[step]
+    inner[steps[-1]] = value
+    if key in ("steps", "epochs") and value is not None:
+        values.pop("epochs" if key == "steps" else "steps", None)
+
+
+def _rephrased(errors: Iterable[Any], model: type[BaseModel], where: str) -> list[Mistake]:
+    found: list[Mistake] = []
+    for one in errors:
+        location: Sequence[Any] = [
+            step for step in one["loc"] if step not in ("steps", "milestones", "plateau", "cosine", "poly")
+        ]
+        unknown = one["type"] == "extra_forbidden"
+        known = _keys_at(model, one["loc"][:-1]) if unknown else ()
+        allowed = f"no such key; {', '.join(known)}" if known else "no such key"
+        found.append(
+            Mistake(
+                where=where,
+                key=".".join(str(step) for step in (location or one["loc"])),
+                found="" if not location and not one["loc"] else repr(one["input"])[:120],
+                allowed=allowed if unknown else str(one["msg"]).removeprefix("Value error, "),
+                nearest=nearest_name(str(one["loc"][-1]), known) if unknown else None,
+            )
+        )
+    return found
+
+
+def _keys_at(model: type[BaseModel], steps: Sequence[Any]) -> tuple[str, ...]:
+    """Return the keys that a table of a recipe may have, by the steps to it."""
+    for step in steps:
+        found = model.model_fields.get(str(step))
+        kinds = (
+            [one for one in get_args(found.annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
+            if found
+            else []
+        )
+        if len(kinds) > 1:  # one of several kinds of table: the step after it is the kind's name
+            kind = str(steps[-1])
+            chosen = [one for one in kinds if kind in get_args(one.model_fields["kind"].annotation)]
+            return tuple(chosen[0].model_fields) if chosen else ()
+        if len(kinds) == 1:  # a table that may be null
+            model = kinds[0]
+            continue
+        if found is None or not isinstance(found.annotation, type) or not issubclass(found.annotation, BaseModel):
+            return ()
+        model = found.annotation
+    return tuple(model.model_fields)

@@ -1,0 +1,130 @@
+"""How two typed answers differ: examples of the slides, and laws that hold for all values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtest.language.questions.answers import Change, compare, king_distance, parse
+from medtest.language.questions.answers.extract.place import CELLS
+from medtest.language.questions.expectations import cells_of
+from medtest.language.questions.questions import official
+from medtest.language.questions.values import Kind
+
+QUESTIONS = {one.name: one for one in official()}
+
+
+def changed(name: str, answer: str, other: str, **settings: int) -> str:
+    question = QUESTIONS[name]
+    found = compare(question.parse(answer), question.parse(other), **settings)
+    return "-" if found is None else f"{found.change.value} {'hit' if found.any_hit else 'miss'}"
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "other", "said"),
+    [
+        ("size", ">10mm", ">20mm", "weaker hit"),
+        ("size", ">20mm", ">10mm", "stronger hit"),
+        ("size", "12 mm", "11-20mm", "stronger hit"),
+        ("size", "10.5 mm", "11-20mm", "stronger hit"),
+        ("size", "10 mm", "11-20mm", "flip miss"),
+        ("size", "10 mm", "5-10mm", "stronger hit"),
+        ("size", "5-10mm", "11-20mm", "flip miss"),
+        ("size", "10-20mm", "5-10mm", "flip miss"),
+        ("size", "<5mm", "5-10mm", "flip miss"),
+        ("size", "5 mm", "<5mm", "flip miss"),
+        ("size", "about 10 mm", "5-10mm", "overlap hit"),
+        ("size", "about 1 cm", "10 mm", "weaker hit"),
+        ("size", "1 cm", "10 mm", "same hit"),
+        ("size", "not relevant", "10 mm", "flip miss"),
+        ("size", "none", "Not relevant", "same hit"),
+        ("size", "I cannot determine it", "10 mm", "-"),
+        ("polyps", "2", "2-3", "stronger hit"),
+        ("polyps", "at least 2", "1", "flip miss"),
+        ("polyps", "several", "3", "weaker hit"),
+        ("polyps", "1-2", "2-3", "overlap hit"),
+        ("abnormality_colour", "Red", "Red, Pink, Grey", "flip hit"),
+        ("abnormality_colour", "Pink and red", "red;pink", "same hit"),
+        ("abnormality_colour", "Brown", "Red", "flip miss"),
+        ("abnormalities", "Yes", "Polyp", "weaker hit"),
+        ("abnormalities", "Polyp", "Yes", "stronger hit"),
+        ("abnormalities", "Bleeding", "Polyp", "flip miss"),
+        ("abnormalities", "No", "Yes", "flip miss"),
+        ("abnormality_place", "Center-Left", "Center, Upper-right, Center-right, Upper-center", "flip miss"),
+        ("procedure", "EGD", "gastroscopy", "same hit"),
+    ],
+)
+def test_answers_of_the_slides_and_their_like(name: str, answer: str, other: str, said: str) -> None:
+    assert changed(name, answer, other) == said
+
+
+def test_places_may_be_near() -> None:
+    question = QUESTIONS["abnormality_place"]
+    found = compare(question.parse("center-left"), question.parse("upper-right"))
+    assert found is not None
+    assert (found.distance, found.any_hit) == (2, False)
+    assert changed("abnormality_place", "center-left", "upper-left", tolerance=1) == "same hit"
+    assert changed("abnormality_place", "center-left", "upper-left") == "flip miss"
+
+
+def test_a_king_walks_the_grid() -> None:
+    for a, cell in enumerate(CELLS):
+        for b, other in enumerate(CELLS):
+            assert king_distance(cell, other) == max(abs(a // 3 - b // 3), abs(a % 3 - b % 3))
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30), st.integers(0, 30))
+def test_counts_flip_where_no_whole_number_is_common(low: int, more: int, low_2: int, more_2: int) -> None:
+    one, two = f"{low}-{low + more}" if more else str(low), f"{low_2}-{low_2 + more_2}" if more_2 else str(low_2)
+    first, second = set(range(low, low + more + 1)), set(range(low_2, low_2 + more_2 + 1))
+    found = compare(QUESTIONS["polyps"].parse(one), QUESTIONS["polyps"].parse(two))
+    assert found is not None
+    expected = Change.OVERLAP
+    if first == second:
+        expected = Change.SAME
+    elif not first & second:
+        expected = Change.FLIP
+    elif first < second:
+        expected = Change.STRONGER
+    elif second < first:
+        expected = Change.WEAKER
+    assert found.change == expected
+    assert found.any_hit == bool(first & second)
+
+
+@given(st.sets(st.sampled_from(CELLS), min_size=1), st.sets(st.sampled_from(CELLS), min_size=1))
+def test_sets_are_compared_as_sets(one: set[str], two: set[str]) -> None:
+    question = QUESTIONS["landmark_place"]
+    found = compare(question.parse(", ".join(one)), question.parse(", ".join(two)))
+    assert found is not None
+    assert (found.any_hit, found.exact) == (bool(one & two), one == two)
+    assert found.jaccard == pytest.approx(len(one & two) / len(one | two))
+    assert (found.distance == 0) == found.any_hit
+
+
+def test_a_region_lies_in_its_cells() -> None:
+    mask = np.zeros((90, 120), bool)
+    assert cells_of(mask) == frozenset()
+    mask[60:90, 80:120] = True
+    assert cells_of(mask) == {"lower-right"}
+    mask[:] = True
+    assert cells_of(mask, share=0.1) == set(CELLS)
+    mask[:] = False
+    mask[:30, 30:50] = True
+    assert cells_of(mask) == {"upper-left", "upper-center"}
+
+
+@pytest.mark.parametrize(
+    ("said", "true", "hit"),
+    [
+        ("The image shows an opacity in the right lung.", "in the liver", False),
+        ("It is in the left lobe.", "left lobe", True),
+        ("in the", "in the", True),
+    ],
+)
+def test_free_answers_hit_by_words_that_say_something(said: str, true: str, hit: bool) -> None:
+    found = compare(parse(said, Kind.TEXT), parse(true, Kind.TEXT))
+    assert found is not None
+    assert found.any_hit is hit

@@ -1,0 +1,54 @@
+"""One text that answers several questions."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtest.language.questions.answers.values.together import split
+from medtest.language.questions.questions import in_slide_order, official
+
+ANSWERS = {one.name: f"answer {one.id}" for one in official()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(ANSWERS),
+        "```json\n" + json.dumps({str(one.id): ANSWERS[one.name] for one in official()}) + "\n```",
+        json.dumps({"answers": {f"Q{one.id}": {"answer": ANSWERS[one.name]} for one in official()}}),
+        json.dumps([{"QuestionID": one.id, "Question": "?", "Answer": ANSWERS[one.name]} for one in official()]),
+        "\n".join(f"{one.id}. {ANSWERS[one.name]}" for one in official()),
+        "\n".join(f"- **{one.text}**: {ANSWERS[one.name]}" for one in official()),
+        "Here you are:\n\n" + "\n".join(f"{one.name}: {ANSWERS[one.name]}" for one in official()),
+    ],
+)
+def test_every_question_gets_its_own_answer(text: str) -> None:
+    assert split(text, official()) == ANSWERS
+
+
+def test_a_numbered_list_goes_by_the_order_asked() -> None:
+    asked = in_slide_order()
+    text = "\n".join(f"{place}) {ANSWERS[one.name]}" for place, one in enumerate(asked, start=1))
+    assert split(text, asked, numbered_from=1) == ANSWERS
+
+
+def test_what_is_missing_stays_away() -> None:
+    assert split('{"polyps": null, "text": "No", "foo": 1}', official()) == {"text": "No"}
+    assert split('{"polyps": [], "text": true}', official()) == {"polyps": "none", "text": "yes"}
+    assert split("I'm sorry, I can't help with that.", official()) == {}
+    assert split("", official()) == {}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("part", ["\n", " ", "a", "1. ", "a\n", "{", "[", "** ", "a ", ": "])
+def test_long_texts_cost_no_time(part: str) -> None:
+    split(part * (100_000 // len(part)), official())
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_cut_without_an_error(text: str) -> None:
+    assert set(split(text, official())) <= set(ANSWERS)

@@ -1,0 +1,106 @@
+"""A run that takes follow-ups from a store writes the records of one that makes them."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from followup_parts import make_suite
+
+from medtest.core.cases import FollowUp
+from medtest.core.errors import MedtestError
+from medtest.core.records import UNEQUAL_COLUMNS
+from medtest.runner import Limits, run_suite
+from medtest.runner.followups import FollowUpStore, StoredFollowUps, make_followups
+from medtest.runner.units.parts import Parts
+from medtest.suite.model import Invocation, Privacy, Suite
+
+
+def records(suite: Suite, home: Path, kept: StoredFollowUps | None) -> pd.DataFrame:
+    invocation = Invocation(home=home, quiet=True, workers=1, kept=kept)
+    outcome = run_suite(suite, invocation, limits=Limits(samples=0))
+    table = pq.read_table(outcome.systems[0].folder / "records.parquet").to_pandas()
+    return table.drop(columns=list(UNEQUAL_COLUMNS), errors="ignore")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return make_followups(make_suite(), Invocation(home=tmp_path), workers=0).folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("privacy", [Privacy(), Privacy(seed_ids="hashed")], ids=["plain", "hashed"])
+def test_records_are_equal_with_and_without_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, privacy: Privacy
+) -> None:
+    monkeypatch.setenv("MEDTEST_HASH_KEY_FILE", str(tmp_path / "key"))
+    suite = make_suite(privacy=privacy)
+    folder = make_followups(suite, Invocation(home=tmp_path), workers=0).folder
+    kept = StoredFollowUps.of(suite, tmp_path, folder)
+    made = records(suite, tmp_path / "made", None)
+    taken = records(suite, tmp_path / "taken", kept)
+    pd.testing.assert_frame_equal(made, taken, check_exact=True)
+    assert set(made["verdict"]) >= {"PASS", "SKIP"}
+    # they were really taken: what is changed in the index shows in the records
+    with sqlite3.connect(folder / "index.sqlite") as index:
+        index.execute("UPDATE followups SET scale = 77 WHERE relation = 'dim' AND severity = 3")
+    marked = records(suite, tmp_path / "marked", kept)
+    changed = marked[marked["scale"] == 77]
+    assert set(changed["relation"]) == {"dim"}
+    assert len(changed) == 3
+
+
+def test_what_is_kept_is_what_is_made(store: Path, tmp_path: Path) -> None:
+    suite = make_suite()
+    kept = pickle.loads(pickle.dumps(StoredFollowUps.of(suite, tmp_path, store)))  # noqa: S301 - our own
+    plain, using = Parts(suite, None, 8), Parts(suite, None, 8, kept=kept)
+    for ref in plain.sources[0].refs():
+        seed = plain.prepared(0, ref)
+        for address in plain.unit(ref).cases[1:]:
+            found = kept.find(seed, address)
+            one, other = plain.make(seed, address), using.make(seed, address)
+            assert (one.sha256, one.verdict, one.reason) == (other.sha256, other.verdict, other.reason)
+            if one.follow is None:
+                assert found == one.reason
+                continue
+            assert isinstance(found, FollowUp)
+            assert other.follow is not None
+            for name in ("params", "scale", "effect"):
+                assert getattr(one.follow, name) == getattr(other.follow, name)
+            assert dict(one.follow.facts) == dict(other.follow.facts)
+
+
+def test_what_is_damaged_or_unknown_is_made(store: Path, tmp_path: Path) -> None:
+    suite = make_suite()
+    kept = StoredFollowUps.of(suite, tmp_path, store)
+    parts = Parts(suite, None, 8, kept=kept)
+    ref = parts.sources[0].refs()[0]
+    seed = parts.prepared(0, ref)
+    address = parts.unit(ref).cases[1]
+    before = parts.make(seed, address)
+    opened = FollowUpStore.open(store)
+    opened.image_path(before.sha256).write_bytes(b"damaged")
+    assert kept.find(seed, address) is None
+    assert parts.make(seed, address).sha256 == before.sha256
+    for other in (make_suite(seed=8), make_suite(brighter=1)):
+        stranger = Parts(other, None, 8)
+        prepared = stranger.prepared(0, ref)
+        assert StoredFollowUps.of(other, tmp_path, store).find(prepared, address) is None
+    with pytest.raises(MedtestError, match="medtest followups make"):
+        StoredFollowUps.of(suite, tmp_path, tmp_path / "none")
+
+
+def test_the_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from medtest.session.runs import invocation_of
+    from medtest.suite.compose import load
+
+    monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
+    assert invocation_of(load("polyp_seg", [])).kept is None
+    with pytest.raises(MedtestError, match="holds no follow-ups"):
+        invocation_of(load("polyp_seg", ["followups=store"]))
+    FollowUpStore.open(tmp_path / "followups", create=True)
+    assert invocation_of(load("polyp_seg", ["followups=store"])).kept is not None
