@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from medtest.core.version import __version__
 from medtest.moved import install as _install
 
 if TYPE_CHECKING:
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
     from medtest.session.runs import run
     from medtest.suite.compose import load_suite
 
-__version__ = "0.1.0"
 __all__ = ["Model", "Result", "__version__", "load_suite", "run"]
 
-_HOMES = {"Model": "arguments", "Result": "result", "load_suite": "suite.compose", "run": "runs"}
+_HOMES = {
+    "Model": "session.arguments",
+    "Result": "session.result",
+    "load_suite": "suite.compose",
+    "run": "session.runs",
+}
 
 
 def __getattr__(name: str) -> Any:

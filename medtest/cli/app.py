@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from medtest import __version__
 from medtest.cli.new.skeleton import PartKind
 from medtest.cli.terminal import MAKE, MODELS, READ, RUN, GroupedCommands, console, say
 from medtest.cli.typed import ConfigDirs, Tokens
 from medtest.core.plugins import FAMILIES
+from medtest.core.version import __version__
 
 app = typer.Typer(
     name="medtest",

@@ -1,4 +1,4 @@
-"""The columns of the tables, in their order: ``columns.yaml`` beside the modules that make the tables lists them."""
+"""The columns of the tables, in their order: ``columns.yaml`` of the folder lists them, or of one above."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def columns_in(module: str, table: str) -> tuple[str, ...]:
         module: ``__file__`` of the module that makes it.
         table: Its file's name without the ending.
     """
-    return tuple(_listed(Path(module).parent / "columns.yaml")[table].split())
+    files = (folder / "columns.yaml" for folder in Path(module).parents)
+    return next(tuple(_listed(file)[table].split()) for file in files if file.is_file() and table in _listed(file))
 
 
 @cache

@@ -37,12 +37,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Answered": "replay_answers",
-    "export_followups": "export",
+    "Answered": "replaying.replay_answers",
+    "export_followups": "replaying.export",
     "write_manifest": "folder",
-    "Replay": "replay",
-    "replay_case": "replay",
-    "replay_strips": "replay_answers",
+    "Replay": "replaying.replay",
+    "replay_case": "replaying.replay",
+    "replay_strips": "replaying.replay_answers",
     "PreparedRun": "prepared",
     "prepare_run": "prepared",
     "run_suite": "run",
@@ -52,4 +52,4 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'outcome')}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'reporting.outcome')}"), name)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-import medtest
 from medtest.core.errors import Mistake, OutputProblem
+from medtest.core.version import __version__
 from medtest.runner.followups.make import check_privacy
 from medtest.study.database import now
 from medtest.study.extras import Extras, catch_items, training_items
@@ -101,7 +101,7 @@ def make_study(
             "suite": suite.name,
             "suite_version": suite.version,
             "created": now(),
-            "medtest": medtest.__version__,
+            "medtest": __version__,
             "seed": seed,
             "hashed": suite.privacy.seed_ids == "hashed",
             "phantom": any(plan.info.load().phantom for plan in suite.seeds),

@@ -275,7 +275,7 @@ def load_library(library: str = BUNDLED, folder: str | None = None) -> ObjectLib
     if folder is not None:
         place, label = Path(folder).expanduser(), Path(folder).name
     elif library == BUNDLED:
-        place, label = package_folder() / "objects", BUNDLED
+        place, label = package_folder() / "relations" / "objects" / "bundled", BUNDLED
     else:
         place, label = home() / "objects" / library, library
     return _loaded(place.resolve(), label, _stamp(place))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import medtest
+from medtest.core.version import __version__
 from medtest.report.charts.heat import percent
 from medtest.report.ci.summary import SIGNS, condition_rows, escaped, table_lines
 from medtest.report.compared.pairs import ComparedPair
@@ -39,7 +39,7 @@ def comparison_text(pairs: Sequence[ComparedPair]) -> str:
             [*table_lines(heads, [_row(row) for row in rows]), ""] if rows else ["No case was judged in both runs.", ""]
         )
         lines += [*_changed(pair), ""]
-    return "\n".join([*lines, f"<sub>medtest {escaped(medtest.__version__)}</sub>"]) + "\n"
+    return "\n".join([*lines, f"<sub>medtest {escaped(__version__)}</sub>"]) + "\n"
 
 
 def _rows(pair: ComparedPair) -> list[dict[str, Any]]:

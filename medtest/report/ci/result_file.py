@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import medtest
+from medtest.core.version import __version__
 from medtest.report.ci.cells import (
     Row,
     cell_rows,
@@ -41,7 +41,7 @@ def result_of(material: Material) -> dict[str, Any]:
         "simulated": material.simulated,
         "digest": str(run.get("digest") or material.folder.name),
         "view": material.view or None,
-        "medtest": medtest.__version__,
+        "medtest": __version__,
         "finished_at": run.get("finished_at"),
         "standing": standing(material),
         "partial": material.partial or None,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-import medtest
 from medtest.api.redact import visible
 from medtest.core.cases import UNCHANGED
+from medtest.core.version import __version__
 from medtest.report.charts.heat import beside, interval, percent
 from medtest.report.ci.cells import Row, error_percent, overall_row, rate_rows, relation_rows, standing
 from medtest.report.pages.gates import gates
@@ -172,5 +172,5 @@ def _foot(material: Material) -> list[str]:
     facts = [escaped("/".join([*place, "report.html"]))]  # the same wherever the folder lies now
     model = model_words(material, digits=12)
     facts += [f"model {escaped(model)}"] if model else []
-    facts += [f"medtest {escaped(medtest.__version__)}"]
+    facts += [f"medtest {escaped(__version__)}"]
     return [f"<sub>{', '.join(facts)}</sub>"]

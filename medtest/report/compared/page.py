@@ -7,8 +7,8 @@ from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import medtest
 from medtest.core.cases import UNCHANGED
+from medtest.core.version import __version__
 from medtest.report.charts import figures
 from medtest.report.charts.heat import percent
 from medtest.report.ci.comparison import comparison_text
@@ -131,7 +131,7 @@ def compared_html(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips])
             "base": first.names[0],
             "level": f"{LEVEL:g}",
             "pairs": [_shown(pair, strips) for pair, strips in zip(pairs, drawn, strict=True)],
-            "medtest": medtest.__version__,
+            "medtest": __version__,
         },
     )
 

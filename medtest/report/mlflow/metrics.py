@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import medtest
 from medtest.core.cases import UNCHANGED
 from medtest.core.files.written import written_in
 from medtest.core.oracles import criteria
+from medtest.core.version import __version__
 from medtest.report.charts.heat import EfrRows
 from medtest.report.ci import JUNIT, RESULT, SUMMARY
 from medtest.report.mlflow.headline import Headline, headline_of
@@ -83,7 +83,7 @@ def tags(material: Material, head: Headline) -> dict[str, str]:
         "finished": str(material.run.get("finished_at", "")),
         "cases": f"partial, {material.coverage or f'{finished} of {planned}'}" if material.partial else "whole",
         "device": str(material.run.get("device", "")),
-        "code_version": medtest.__version__,
+        "code_version": __version__,
     }
     row = overall_row(material.tables.efr, score=primary.score, threshold=primary.threshold, against=primary.against)
     simulated = "**Simulated**, no product: " if material.simulated else ""

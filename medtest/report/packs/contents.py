@@ -25,10 +25,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-import medtest
 from medtest.core.errors import Mistake, UserMistakes
 from medtest.core.files import file_sha256
 from medtest.core.files.zips import name_refused
+from medtest.core.version import __version__
 
 HEAD = "pack.json"
 FORMAT = 1
@@ -192,7 +192,7 @@ def read_head(content: bytes, where: str) -> PackHead:
             where=where,
             key="format",
             found=f"{number}, packed by medtest {printable(str(values.get('medtest', '?'))[:40])}",
-            allowed=f"{FORMAT} at most, by medtest {medtest.__version__}",
+            allowed=f"{FORMAT} at most, by medtest {__version__}",
             fix="pip install --upgrade medtest",
         ).as_error()
     try:

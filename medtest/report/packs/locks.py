@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Final, Literal
 
-import medtest
+from medtest.core.version import __version__
 
 Touches = Literal["pixels", "answers", "tables", "nothing"]
 """What another version of a package may change: bytes of seeds and follow-ups, what systems answer, tables and reports
@@ -67,7 +67,7 @@ def lock_of(brought_by: Iterable[str] = ()) -> dict[str, str]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "system": platform.system(),
-        **dict(sorted({**found, "medtest": medtest.__version__}.items())),
+        **dict(sorted({**found, "medtest": __version__}.items())),
     }
 
 

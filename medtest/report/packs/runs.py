@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import medtest
 from medtest.core.errors import UserMistakes
 from medtest.core.files import file_sha256
 from medtest.core.files.written import written_in
 from medtest.core.plugins import parts
 from medtest.core.records import PICTURES
+from medtest.core.version import __version__
 from medtest.report.packs.contents import FORMAT, HEAD, LOCK, PackHead, RunFacts, packed_files
 from medtest.report.packs.findings import listed
 from medtest.report.packs.locks import lock_of, lock_text
@@ -109,7 +109,7 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
         head = PackHead(
             format=FORMAT,
             kind="run",
-            medtest=medtest.__version__,
+            medtest=__version__,
             suite=str(run.get("suite", folder.parent.parent.name)),
             suite_version=str(run.get("suite_version", "")),
             privacy=privacy.stated(),

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-import medtest
 from medtest.core.errors import MedtestError, Mistake, UserMistakes
+from medtest.core.version import __version__
 from medtest.report.packs.contents import (
     DATA,
     FOLLOW_UPS,
@@ -111,7 +111,7 @@ def pack_suite(
         head = PackHead(
             format=FORMAT,
             kind="suite",
-            medtest=medtest.__version__,
+            medtest=__version__,
             suite=suite.name,
             suite_version=suite.version,
             privacy=suite.privacy.stated(),

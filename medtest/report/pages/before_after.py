@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import medtest
+from medtest.core.version import __version__
 from medtest.report.charts import figures
 from medtest.report.pages.page import render
 from medtest.results.before_after import change as before_after
@@ -73,7 +73,7 @@ def before_after_html(page: Page) -> str:
             "history_score": _score(_watched(page.training)),
             "command": page.command,
             "links": list(page.links),
-            "medtest": medtest.__version__,
+            "medtest": __version__,
         },
     )
 

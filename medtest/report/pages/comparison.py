@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import medtest
 from medtest.core.files.written import WrittenFiles
+from medtest.core.version import __version__
 from medtest.report.alpha_sigma.section import SeriesResult, sections_of, write_series
 from medtest.report.attacks.side_by_side import table_four, transfer, transfer_heats
 from medtest.report.charts import figures
@@ -196,7 +196,7 @@ def comparison_html(groups: Sequence[Group], links: Mapping[str, str], series: S
             "level": f"{LEVEL:g}",
             "groups": [_shown(group, links) for group in groups],
             "series": series,
-            "medtest": medtest.__version__,
+            "medtest": __version__,
         },
     )
 

@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import medtest
 from medtest.core.cases import UNCHANGED
 from medtest.core.oracles.criteria import NO_THRESHOLD, criterion_name
+from medtest.core.version import __version__
 from medtest.report.attacks.section import attacks
 from medtest.report.charts.heat import EfrRows, beside, heat, interval, percent
 from medtest.report.inside.section import inside
@@ -118,7 +118,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "notices": [*tables.notices, *material.notices, *filter(None, [gate_log.lost(material.folder)])],
         "command": material.command,
         "origin": _origin(material),
-        "medtest": medtest.__version__,
+        "medtest": __version__,
         **gates(material),
         **attacks(material),
         **sections.severity(material, rates),
@@ -170,7 +170,7 @@ def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
         ("Of the suite", ", ".join(part for part in (material.coverage, material.partial_cases) if part)),
         ("Finished", str(run.get("finished_at", ""))),
         ("Device", str(run.get("device", ""))),
-        ("medtest", str(versions.get("medtest", medtest.__version__))),
+        ("medtest", str(versions.get("medtest", __version__))),
     ]
     if run.get("reused_from"):
         facts.append(

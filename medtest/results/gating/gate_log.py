@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import medtest
+from medtest.core.version import __version__
 from medtest.results.gating.gates import GateResult
 from medtest.runner.folder import output_problems, utc_now
 
@@ -71,7 +71,7 @@ def append(
         ],
         "result": HELD if all(one.held for one in results) else NOT_HELD,
         "command": command,
-        "medtest": medtest.__version__,
+        "medtest": __version__,
     }
     path = folder / FILE
     with output_problems(path):

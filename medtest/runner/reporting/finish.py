@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-import medtest
 from medtest.core.cases import SOURCE
 from medtest.core.files import read_object
 from medtest.core.oracles.base import Oracle
+from medtest.core.version import __version__
 from medtest.readers.base import KeptReader
 from medtest.runner.folder import RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
 from medtest.runner.pictures.choice import Pictures, drawing_tasks
@@ -262,7 +262,7 @@ def _error_percent(counts: np.ndarray[Any, np.dtype[np.int64]]) -> float:
 @cache
 def versions() -> Mapping[str, str]:
     """Return the versions that numbers may depend on, without importing the libraries."""
-    found = {"medtest": medtest.__version__, "python": platform.python_version(), "machine": platform.machine()}
+    found = {"medtest": __version__, "python": platform.python_version(), "machine": platform.machine()}
     found["system"] = platform.system()
     for library in _LIBRARIES:
         try:

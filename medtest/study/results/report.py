@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import medtest
 from medtest.core.errors import ExitCode, NotTracked, OutputProblem
+from medtest.core.version import __version__
 from medtest.runner.folder import output_problems, writing_text
 from medtest.study.model import Item
 from medtest.study.questions import ARTEFACTS, QUESTIONS, StudyKind
@@ -118,8 +118,8 @@ def report_html(
 
     from medtest.core.files.paths import package_folder
 
-    style = (package_folder() / "report" / "templates" / "style.css").read_text(encoding="utf-8")
-    loader = FileSystemLoader(Path(__file__).parent / "templates")
+    style = (package_folder() / "report" / "pages" / "templates" / "style.css").read_text(encoding="utf-8")
+    loader = FileSystemLoader(Path(__file__).parents[1] / "templates")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     answered, planned = len(ratings.main), sum(ratings.planned.values())
     page = {
@@ -134,7 +134,7 @@ def report_html(
         "any": ANY,
         "artefacts": ARTEFACTS,
         "pictures": _pictures(folder, ratings, tables),
-        "medtest": medtest.__version__,
+        "medtest": __version__,
     }
     return environment.get_template("report.html.j2").render(p=page, style=Markup(style))  # noqa: S704 - our own file
 

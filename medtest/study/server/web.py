@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 STATIC = {
     "study.js": "text/javascript; charset=utf-8",
     "panes.js": "text/javascript; charset=utf-8",
