@@ -21,6 +21,7 @@ from medtest.core.address import SOURCE as SOURCE
 from medtest.core.address import UNCHANGED as UNCHANGED
 from medtest.core.address import Address as Address
 from medtest.core.address import image_sha256 as image_sha256
+from medtest.core.crafting import Crafting as Crafting
 from medtest.core.outputs import AnswerOutput as AnswerOutput
 from medtest.core.outputs import Classes as Classes
 from medtest.core.outputs import Image as Image
@@ -32,7 +33,6 @@ from medtest.core.outputs import Output as Output
 from medtest.core.outputs import PictureOutput as PictureOutput
 from medtest.core.outputs import Probability as Probability
 from medtest.core.outputs import RegionOutput as RegionOutput
-from medtest.core.probes import Crafting as Crafting
 from medtest.core.scenes import Prompt as Prompt
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"

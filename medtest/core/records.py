@@ -124,7 +124,7 @@ CRAFTING_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
 )
 """Columns of suites that have a relation which needs a system, and of no others: on which system a follow-up was
 crafted; its distances to the source (levels of 255 and structural similarity; of every follow-up); what
-:class:`medtest.core.probes.Crafting` tells. On source cases ``probe_gap``, by how much the probabilities of the
+:class:`medtest.core.crafting.Crafting` tells. On source cases ``probe_gap``, by how much the probabilities of the
 system's probe differ from its answer's at most, and ``repeat_gap``, the same between its answer and another asking."""
 
 

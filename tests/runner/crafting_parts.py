@@ -15,8 +15,9 @@ from runner_parts import plan_of
 from torch import Tensor, nn
 
 from medtest.core.cases import FollowUp, Json, PreparedSeed
+from medtest.core.crafting import Crafting
 from medtest.core.errors import BadOutput
-from medtest.core.probes import CraftCase, Crafting, Need, Probe
+from medtest.core.probes import CraftCase, Need, Probe
 from medtest.relations.base import CraftedRelation, CraftedSettings
 from medtest.suite.model import Privacy, Suite
 from medtest.systems.base import RawAnswer, SystemSettings

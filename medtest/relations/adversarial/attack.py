@@ -12,8 +12,9 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import FollowUp, Image, Mask, PreparedSeed
+from medtest.core.crafting import Crafting
 from medtest.core.errors import NotApplicable
-from medtest.core.probes import CraftCase, Crafting, Need, Probe
+from medtest.core.probes import CraftCase, Need, Probe
 from medtest.core.tasks.base import task_of
 from medtest.relations.adversarial.saving import pixels_of, saved
 from medtest.relations.base import CraftedRelation, CraftedSettings

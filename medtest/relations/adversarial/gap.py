@@ -17,10 +17,11 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from medtest.core.cases import Classes, FollowUp, Json, Params, PreparedSeed
+from medtest.core.crafting import Crafting
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.files import file_sha256
 from medtest.core.plugins import wrong_at
-from medtest.core.probes import CraftCase, Crafting, Need, Probe
+from medtest.core.probes import CraftCase, Need, Probe
 from medtest.relations.adversarial.attack import Where, reach
 from medtest.relations.adversarial.saving import pixels_of, saved
 from medtest.relations.base import CraftedRelation, CraftedSettings

@@ -17,16 +17,13 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from medtest.runner.pool.messages import Job, LoadedModules
-
-if TYPE_CHECKING:
-    from medtest.runner.units.session import Session
 
 NAME = "medtest-worker"
 """The process's name in ``ps`` and ``top``."""
@@ -87,11 +84,32 @@ def main(inbound: int, outbound: int, parent: int) -> None:
         messages.tell_loaded()
 
 
-def session_of(job: Job) -> type[Session]:
-    """Return the class of what does a job's work."""
+class WorkerSession(Protocol):
+    """Work of one job in a worker; ``Job.session`` names the class.
+
+    Args:
+        job: The job.
+        send: Sends a message to the parent.
+        own_process: False where it shares a process with the parent.
+    """
+
+    def __init__(self, job: Job, send: Callable[[Any], None], *, own_process: bool = True) -> None: ...
+
+    def open(self) -> bool:
+        """Load what the work needs and return True, or report a failure and return False."""
+
+    def run(self, task: Any) -> None:
+        """Do one task."""
+
+    def close(self) -> None:
+        """Free what :meth:`open` took."""
+
+
+def session_of(job: Job) -> type[WorkerSession]:
+    """Return the class that does a job's work."""
     module, _, name = job.session.partition(":")
-    found: type[Session] = getattr(importlib.import_module(module), name)
-    return found
+    session: type[WorkerSession] = getattr(importlib.import_module(module), name)
+    return session
 
 
 class _Messages:

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from medtest.core.cases import Address, FollowUp, Image, PreparedSeed
+from medtest.core.crafting import Crafting
 from medtest.core.files.by_content import DamagedFile, PictureFiles, relative_path
-from medtest.core.probes import Crafting
 from medtest.runner.folder import RECORDS, output_problems
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.shards import SHARDS
