@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from medtest.core.version import __version__
-from medtest.moved import install as _install
 
 if TYPE_CHECKING:
     from medtest.session.arguments import Model
@@ -32,6 +31,3 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-_install()

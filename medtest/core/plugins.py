@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import yaml
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -48,39 +47,14 @@ class PartSettings(BaseModel):
     Use ``list`` and not ``tuple`` for sequences (YAML gives lists, and types are strict). A field that may only come
     from ``conf/`` or the command line, never from a suite (a path, a URL, an import path), is declared with
     ``Field(..., json_schema_extra=TRUSTED)``.
-
-    Attributes:
-        retired: Settings of earlier versions that are gone, each with the default it had. Digests count them at it, so
-            that the folders of before are still found, and a file that states that value is read.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-    retired: ClassVar[Mapping[str, Any]] = {}
 
     def counted(self) -> dict[str, Any]:
-        """Return the settings as digests count them, as JSON data.
+        """Return the settings as digests count them, as JSON data."""
+        return self.model_dump(mode="json")
 
-        Those that came later (:data:`STATED`) are left out at their default, those that are gone count at theirs.
-        """
-        values = {**self.retired, **self.model_dump(mode="json")}
-        for name, option in type(self).model_fields.items():
-            later = isinstance(option.json_schema_extra, dict) and option.json_schema_extra.get("stated")
-            if later and values[name] == option.default:
-                del values[name]
-        return values
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_retired(cls, given: Any) -> Any:
-        gone = {name: value for name, value in cls.retired.items() if name not in cls.model_fields}
-        if not gone or not isinstance(given, dict):
-            return given
-        return {key: value for key, value in given.items() if key not in gone or value != gone[key]}
-
-
-STATED: dict[str, Any] = {"stated": True}
-"""``json_schema_extra`` of a setting that came later: digests cover it where it is not its default, so that the folders
-of before are still found."""
 
 TRUSTED: dict[str, Any] = {"trusted": True}
 """``json_schema_extra`` of a settings field that a suite may not set."""
@@ -258,38 +232,19 @@ class Part:
     Attributes:
         Settings: The pydantic model of what a user may set.
         revision: Raised whenever the same settings give other bytes or numbers; enters the run's digest.
-        digest_name: ``package.module:Class`` as digests know this class, wherever it lies: where it lay first. It is
-            not inherited.
     """
 
     Settings: ClassVar[type[PartSettings]] = PartSettings
     revision: ClassVar[int] = 1
-    digest_name: ClassVar[str] = ""
-
-
-def renamed(part: type[Part], old: str, new: str) -> bool:
-    """Say whether a class states an attribute under its name of the version before, and warn of it.
-
-    Args:
-        part: The class.
-        old: The name of before; it is read for one release more.
-        new: Its name.
-    """
-    if old not in vars(part) or new in vars(part):
-        return False
-    text = f"{part.__module__}.{part.__name__}: {old} is {new} now; the old name goes with the next release"
-    warnings.warn(text, FutureWarning, stacklevel=4)
-    return True
 
 
 def digest_name(part: type[Part], target: str = "") -> str:
-    """Return what digests call a class: its own ``digest_name``, or where it lies.
+    """Return the name of a class in digests: ``package:Class``, so that modules can move within a package.
 
     Args:
         part: The class.
         target: ``"package.module:Class"`` by which it was found, where that is known. A package that hands on a class
             of another one has it under its own name.
     """
-    place = target or f"{part.__module__}:{part.__name__}"
-    stated = str(vars(part).get("digest_name", ""))
-    return stated if stated.partition(".")[0] == place.partition(".")[0] else place
+    module, _, name = (target or f"{part.__module__}:{part.__name__}").partition(":")
+    return f"{module.partition('.')[0]}:{name}"

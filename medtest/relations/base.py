@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from medtest.core.cases import FollowUp, Params, PreparedSeed
 from medtest.core.errors import MedtestError, Mistake
-from medtest.core.plugins import Part, PartSettings, renamed, wrong_at
+from medtest.core.plugins import Part, PartSettings, wrong_at
 from medtest.core.probes import CraftCase, Need, Probe
 from medtest.core.tasks.base import PICTURE
 
@@ -34,7 +34,6 @@ class RelationSettings(PartSettings):
     """
 
     # every relation had it once; now those alone whose parameters can be drawn from published ranges
-    retired: ClassVar[Mapping[str, Any]] = {"mode": "levels"}
 
     known_severities: ClassVar[tuple[int, ...]] = ()
 
@@ -96,11 +95,6 @@ class Relation(Part, ABC):
     alters: ClassVar[frozenset[str]] = frozenset()
     alters_why: ClassVar[str] = ""
     beside_attacks: ClassVar[bool] = False
-
-    def __init_subclass__(cls, **others: Any) -> None:
-        super().__init_subclass__(**others)
-        if renamed(cls, "output_kinds", "takes"):
-            cls.takes = frozenset(vars(cls)["output_kinds"])
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from medtest.core.cases import Classes, SeedRef
 from medtest.core.errors import Mistake, UserMistakes
 from medtest.relations.base import Relation
-from medtest.runner.earlier_defaults import as_begun
 from medtest.runner.folder import SHARD_FOLDERS, earlier_folder, system_folder
 from medtest.runner.privacy.rules import ShownNames, key_fingerprint
 from medtest.runner.records.ledger import seeds_twice
@@ -112,9 +111,6 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     # Parts of a run end in one folder: what one of them needs stops all, for once it is mended all are run again.
     needed = plan.needed(limit=invocation.limit, only=_plain_seeds(plan, invocation.only, names))
     notices += check_needed(sources, needed, named=suite.privacy.seed_ids != "hashed")
-    suite, begun = (suite, []) if invocation.fresh else _as_begun(suite, invocation, sources, relations, names)
-    if begun:
-        systems, notices = suite.build_systems(), [*notices, *begun]
     digests = _digests(suite, systems, sources, relations, names)
     folders, aside, said = _folders(invocation, suite, systems, digests)
     notices += said
@@ -153,23 +149,9 @@ def run_folders(
         relations: Its relations.
     """
     names = ShownNames.of(suite.privacy, invocation.home)
-    suite, _ = _as_begun(suite, invocation, sources, relations, names)
     systems = suite.build_systems()
     invocation = replace(invocation, fresh=False)
     return _folders(invocation, suite, systems, _digests(suite, systems, sources, relations, names))[0]
-
-
-def _as_begun(
-    suite: Suite,
-    invocation: Invocation,
-    sources: Sequence[SeedSource],
-    relations: Mapping[str, Relation],
-    names: ShownNames,
-) -> tuple[Suite, list[str]]:
-    def where(suite: Suite, systems: Mapping[str, System]) -> tuple[Path, ...]:
-        return _folders(invocation, suite, systems, _digests(suite, systems, sources, relations, names))[0]
-
-    return as_begun(suite, where)
 
 
 def _digests(

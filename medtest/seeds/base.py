@@ -108,11 +108,6 @@ class SeedSource(Part, ABC):
     needs_root: ClassVar[bool] = False
     phantom: ClassVar[bool] = False
 
-    def __init_subclass__(cls, **others: Any) -> None:
-        super().__init_subclass__(**others)
-        if renamed(cls, "output_kind", "task"):
-            cls.task = str(vars(cls)["output_kind"])
-
     def __init__(self, *, dataset: str, settings: Any, root: Path | None, suite_seed: int) -> None:
         self.dataset = dataset
         self.settings = settings

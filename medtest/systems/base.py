@@ -8,7 +8,7 @@ It therefore pickles (its settings do), and torch, onnxruntime and their kin are
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -17,7 +17,7 @@ from pydantic import Field
 
 from medtest.core.cases import Address, Classes, Image, ImageSpec, Json
 from medtest.core.errors import Mistake
-from medtest.core.plugins import Part, PartSettings, renamed
+from medtest.core.plugins import Part, PartSettings
 from medtest.core.probes import Need
 from medtest.core.tasks.base import Task, task_of
 
@@ -105,16 +105,6 @@ class System(Part, ABC):
     file_format: ClassVar[str] = ""
     probed: ClassVar[Need] = Need.SCORES
 
-    def __init_subclass__(cls, **others: Any) -> None:
-        super().__init_subclass__(**others)
-        usual, more = cls.tasks[0], cls.tasks[1:]
-        if renamed(cls, "output_kind", "tasks"):
-            usual = str(vars(cls)["output_kind"])
-        if renamed(cls, "other_kinds", "tasks"):
-            more = tuple(sorted(vars(cls)["other_kinds"]))
-        if "tasks" not in vars(cls):
-            cls.tasks = (usual, *(name for name in more if name != usual))
-
     @classmethod
     def tasks_of(cls, settings: Any) -> tuple[str, ...]:
         """Return the tasks that it can do under these settings."""
@@ -152,14 +142,6 @@ class System(Part, ABC):
     def check(self) -> Sequence[Mistake]:
         """Return the user's mistakes that can be seen without loading (a missing file, a wrong suffix)."""
         return ()
-
-    @classmethod
-    def settings_before(cls, settings: Any) -> Mapping[str, Json]:
-        """Return what of these settings had another default in an earlier version; nothing by default.
-
-        A folder that was begun with it is gone on with under it, unless there is one under the new default.
-        """
-        return {}
 
     @abstractmethod
     def fingerprint(self) -> dict[str, Json]:

@@ -30,8 +30,6 @@ class Control(Algorithm):
 class Identity(Control):
     """Gives the image back, byte by byte; as a region, where it is brighter than the middle of its range."""
 
-    digest_name: ClassVar[str] = "medtest.systems.controls:Identity"
-
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[RawAnswer]:
@@ -43,8 +41,6 @@ class Identity(Control):
 
 class Constant(Control):
     """Gives middle grey, or the empty region, whatever it is shown."""
-
-    digest_name: ClassVar[str] = "medtest.systems.controls:Constant"
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from medtest.core.cases import SOURCE, Effect, Json, Output, PreparedSeed, Verdict
 from medtest.core.errors import Mistake
 from medtest.core.oracles import criteria
-from medtest.core.plugins import Part, PartSettings, renamed
+from medtest.core.plugins import Part, PartSettings
 from medtest.core.records import NO_PREDICTION, SEED_FACTORS, SOURCE_FAILED
 
 
@@ -49,11 +49,6 @@ class Oracle(Part, ABC):
     texts: ClassVar[tuple[str, ...]] = ()
     measures: ClassVar[tuple[str, ...]] = ()
     seed_factors: ClassVar[tuple[str, ...]] = SEED_FACTORS
-
-    def __init_subclass__(cls, **others: Any) -> None:
-        super().__init_subclass__(**others)
-        if renamed(cls, "output_kind", "task"):
-            cls.task = str(vars(cls)["output_kind"])
 
     def __init__(self, settings: Any, *, primary: Any) -> None:
         self.settings = settings

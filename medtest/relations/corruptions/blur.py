@@ -12,7 +12,6 @@ from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.core.plugins import PartSettings
-from medtest.moved import old_names
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt, Sweep
 from medtest.relations.corruptions.line_filter import motion_blur
 from medtest.relations.corruptions.warp import about_centre, warped, wide_picture
@@ -249,6 +248,3 @@ class ZoomBlur(_Blur):
 def _enlarged(seed: PreparedSeed, factor: float) -> Image:
     picture = wide_picture(seed)
     return warped(seed, about_centre(np.diag([factor, factor, 1.0]), picture.shape[:2]))
-
-
-__getattr__ = old_names({"GaussianBlur": CorruptionGaussianBlur})

@@ -17,7 +17,6 @@ from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.core.plugins import PartSettings
-from medtest.moved import old_names
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
 from medtest.relations.corruptions.random_fields import normal_quantiles, photon_counter, random_words
 from medtest.relations.levels import Level, noise_seed, number
@@ -164,6 +163,3 @@ def _grey_levels(photons: float) -> NDArray[np.uint8]:
     counts = np.arange(int(photons) + 2)
     levels: NDArray[np.uint8] = np.minimum(np.rint(counts * (WHITE / photons)), WHITE).astype(np.uint8)
     return levels
-
-
-__getattr__ = old_names({"GaussianNoise": CorruptionGaussianNoise, "SpeckleNoise": CorruptionSpeckleNoise})

@@ -37,7 +37,6 @@ from medtest.seeds.volumes.frames import FrameReading
 class ImageMaskFolders(FolderSource):
     """Images with masks (or without) from folders, joined by name, every file looked at before a run."""
 
-    digest_name: ClassVar[str] = "medtest.seeds.image_mask_folders:ImageMaskFolders"
     Settings: ClassVar[type[PartSettings]] = ImageMaskFoldersSettings
     task: ClassVar[str] = "mask"
     revision: ClassVar[int] = 2

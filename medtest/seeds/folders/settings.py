@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from medtest.core.files.images import MAX_PIXELS, MOST_PIXELS
-from medtest.core.plugins import STATED, TRUSTED, PartSettings
+from medtest.core.plugins import TRUSTED, PartSettings
 from medtest.seeds.folders.label_values import LabelValues
 from medtest.seeds.folders.layout import Layout
 from medtest.seeds.volumes.check import Which
@@ -38,7 +38,7 @@ class FolderSettings(PartSettings):
 
     images: str = ""
     masks: str = ""
-    label_values: LabelValues = Field(default=[], json_schema_extra=STATED)
+    label_values: LabelValues = Field(default=[])
     on_bad_seed: Literal["stop", "skip"] = "stop"
     max_pixels: int = Field(default=MAX_PIXELS, ge=1, le=MOST_PIXELS)
     metadata: str = ""

@@ -41,7 +41,6 @@ class ChosenEntry(NamedTuple):
 class LabelFolder(FolderSource):
     """Labelled images from folders, tables and array files, every file looked at before a run."""
 
-    digest_name: ClassVar[str] = "medtest.seeds.label_folder:LabelFolder"
     Settings: ClassVar[type[PartSettings]] = LabelFolderSettings
     task: ClassVar[str] = "label"
     revision: ClassVar[int] = 1

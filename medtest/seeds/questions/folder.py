@@ -24,7 +24,6 @@ from medtest.seeds.volumes.check import Checked
 class QuestionFolder(FolderSource):
     """Images with questions from a folder, every file looked at before a run."""
 
-    digest_name: ClassVar[str] = "medtest.seeds.question_folder:QuestionFolder"
     Settings: ClassVar[type[PartSettings]] = QuestionFolderSettings
     task: ClassVar[str] = "answer"
     revision: ClassVar[int] = 1

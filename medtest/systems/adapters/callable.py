@@ -57,7 +57,6 @@ class CallableSystem(System):
     files it imports do not.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.callable:CallableSystem"
     Settings = CallableSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask", "image", "label", "region")
     needs_device = True

@@ -55,7 +55,6 @@ class Command(System):
     digest of a run covers the command's words and the SHA-256 of the program and of every argument that is a file.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.command:Command"
     Settings: ClassVar[type[SystemSettings]] = CommandSettings
     tasks: ClassVar[tuple[str, ...]] = ("image", "region")
 

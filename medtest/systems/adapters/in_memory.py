@@ -35,7 +35,6 @@ class ObjectSystem(CallableSystem):
     one that takes its process down takes the program with it.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.in_memory:ObjectSystem"
     Settings = ObjectSettings
     in_process: ClassVar[bool] = True
     needs_device: ClassVar[bool] = False

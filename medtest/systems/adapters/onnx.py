@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,6 @@ class Onnx(ExportedGraph):
     taken from the graph unless ``size`` says otherwise.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.onnx:Onnx"
     Settings = OnnxSettings
     file_format: ClassVar[str] = "onnx"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,6 @@ class TorchScriptSettings(GraphSettings):
 class TorchScript(ExportedGraph, TorchSystem):
     """A network saved by ``torch.jit.save``. The archive is a program: only run one whose origin you trust."""
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.torchscript:TorchScript"
     Settings = TorchScriptSettings
     file_format: ClassVar[str] = "torchscript"
 

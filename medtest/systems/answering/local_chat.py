@@ -51,7 +51,6 @@ class LocalChat(AskingSystem):
     Nothing is downloaded, no code of the folder runs, weights are read from safetensors alone.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.answering.local_chat:LocalChat"
     Settings: ClassVar[type[LocalChatSettings]] = LocalChatSettings
     settings: LocalChatSettings
     needs_device: ClassVar[bool] = True

@@ -6,14 +6,12 @@ request and an outcome an answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from medtest.api.calls.client import Endpoint
 from medtest.api.calls.request import Outcome, Parameters, Picture, Request
-from medtest.core.cases import Json
 from medtest.core.plugins import TRUSTED
 from medtest.systems.answering.api_system import CACHE, LEDGER, ApiSystem, EndpointSettings, PriceSettings
 from medtest.systems.answering.asking import Asked, Asking
@@ -70,7 +68,6 @@ class ApiSettings(PromptSettings, EndpointSettings):
 class OpenAICompatible(ApiSystem):
     """A model over an API. A subclass may say elsewhere where its server is (:meth:`endpoint`)."""
 
-    digest_name: ClassVar[str] = "medtest.systems.answering.openai_compatible:OpenAICompatible"
     Settings: ClassVar[type[ApiSettings]] = ApiSettings
     settings: ApiSettings
 
@@ -121,11 +118,6 @@ class OpenAICompatible(ApiSystem):
         if self.settings.structured == "never" or (self.settings.structured == "together" and not call.together):
             return "words"
         return "json" if outcome.plain else "schema"
-
-    @classmethod
-    def settings_before(cls, settings: Any) -> Mapping[str, Json]:
-        """Return ``structured: together`` for ``first``: that was the default."""
-        return {"structured": "together"} if settings.structured == "first" else {}
 
     def _picture(self, call: Asking) -> Picture:
         """Return the image as it is sent; all questions of an image share the file."""

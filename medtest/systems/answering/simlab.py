@@ -85,7 +85,6 @@ class SimlabSettings(ApiSettings):
 class Simlab(SimulatedServer, OpenAICompatible):
     """A simulated product behind a real server, which lives from :meth:`open` to :meth:`close` and no longer."""
 
-    digest_name: ClassVar[str] = "medtest.systems.answering.simlab:Simlab"
     Settings: ClassVar[type[ApiSettings]] = SimlabSettings
     settings: SimlabSettings
     unused: ClassVar[tuple[str, ...]] = (*SimulatedServer.unused, "send_images")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from medtest.phantoms.classes import CAPSULE
 from medtest.systems.checkpoints.network import SUFFIXES
@@ -30,7 +30,6 @@ class AGDNSystem(ClassificationNetwork):
     does not: see :class:`~medtest.systems.classification.networks.aggregation.SpectralConv`.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.classification.agdn:AGDNSystem"
     family = "agdn"
     published = ("agdn",)
     published_size = 320

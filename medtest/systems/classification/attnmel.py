@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,6 @@ class AttnMelSystem(ClassificationNetwork):
     Answer: the softmax of two logits, benign and melanoma. The two attention maps are not used.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.classification.attnmel:AttnMelSystem"
     Settings = AttnMelSettings
     family = "attnmel"
     published = ("attnmel",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,6 @@ class CheXNetSystem(ClassificationNetwork):
     be true.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.classification.chexnet:CheXNetSystem"
     Settings = CheXNetSettings
     family = "chexnet"
     published = ("chexnet",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ class DSINetSystem(ClassificationNetwork):
     used. The authors judge masks only of images that hold a lesion.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.classification.dsinet:DSINetSystem"
     family = "dsinet"
     published = ("dsinet",)
     published_size = 256

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from medtest.phantoms.classes import FUNDUS
 from medtest.systems.checkpoints.network import SUFFIXES
@@ -26,7 +26,6 @@ class InceptionDRSystem(ClassificationNetwork):
     each for its AUC; the order of classes, and so the decision, is the same.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.classification.inceptionv3_dr:InceptionDRSystem"
     family = "inceptionv3_dr"
     published = ("inceptionv3_dr",)
     published_size = 299

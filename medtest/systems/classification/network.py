@@ -21,7 +21,6 @@ from pydantic import Field
 
 from medtest.core.cases import Classes, Image
 from medtest.core.errors import MedtestError, Mistake
-from medtest.core.plugins import STATED
 from medtest.systems.base import LabelAnswer, RawAnswer
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
 from medtest.systems.classification.crops import stretched
@@ -48,7 +47,7 @@ class ClassifierSettings(CheckpointSettings):
     """
 
     input: Input = "auto"
-    weights: Literal["compact", "standard", "mpadvt", "maadvt"] = Field(default=COMPACT, json_schema_extra=STATED)
+    weights: Literal["compact", "standard", "mpadvt", "maadvt"] = Field(default=COMPACT)
 
 
 class ClassificationNetwork(CroppingSystem, CheckpointNetwork):

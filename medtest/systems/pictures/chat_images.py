@@ -41,7 +41,6 @@ class ChatImagesSettings(DrawingSettings):
 class ChatImages(DrawingService):
     """A model that draws in a chat."""
 
-    digest_name: ClassVar[str] = "medtest.systems.pictures.chat_images:ChatImages"
     Settings: ClassVar[type[ChatImagesSettings]] = ChatImagesSettings
     settings: Any
     api: ClassVar[str] = "chat_images"

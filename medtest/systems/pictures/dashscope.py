@@ -36,7 +36,6 @@ class DashScopeSettings(DrawingSettings):
 class DashScope(DrawingService):
     """Wan and its kin."""
 
-    digest_name: ClassVar[str] = "medtest.systems.pictures.dashscope:DashScope"
     Settings: ClassVar[type[DashScopeSettings]] = DashScopeSettings
     settings: Any
     api: ClassVar[str] = "dashscope"

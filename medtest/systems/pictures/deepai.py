@@ -32,7 +32,6 @@ class DeepAISettings(DrawingSettings):
 class DeepAI(DrawingService):
     """DeepAI's text2img."""
 
-    digest_name: ClassVar[str] = "medtest.systems.pictures.deepai:DeepAI"
     Settings: ClassVar[type[DeepAISettings]] = DeepAISettings
     settings: Any
     api: ClassVar[str] = "deepai"

@@ -58,7 +58,6 @@ class DiffusersSettings(SystemSettings):
 class Diffusers(LocalDrawing):
     """Stable Diffusion, FLUX, PixArt and kin: whatever diffusers loads as a pipeline from text to image."""
 
-    digest_name: ClassVar[str] = "medtest.systems.pictures.diffusers:Diffusers"
     Settings: ClassVar[type[DiffusersSettings]] = DiffusersSettings
     settings: DiffusersSettings
     needs_device: ClassVar[bool] = True

@@ -56,7 +56,6 @@ class FinishedPictures(LocalDrawing):
     A case without a picture is an ERROR that says so.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.pictures.finished:FinishedPictures"
     Settings: ClassVar[type[FinishedPicturesSettings]] = FinishedPicturesSettings
     settings: FinishedPicturesSettings
 

@@ -38,7 +38,6 @@ class HuggingFaceImagesSettings(DrawingSettings):
 class HuggingFaceImages(DrawingService):
     """Text to image at Hugging Face."""
 
-    digest_name: ClassVar[str] = "medtest.systems.pictures.huggingface:HuggingFaceImages"
     Settings: ClassVar[type[HuggingFaceImagesSettings]] = HuggingFaceImagesSettings
     settings: Any
     api: ClassVar[str] = "huggingface"

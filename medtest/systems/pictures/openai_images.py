@@ -39,7 +39,6 @@ class OpenAIImagesSettings(DrawingSettings):
 class OpenAIImages(DrawingService):
     """OpenAI's image models, and whatever follows their API."""
 
-    digest_name: ClassVar[str] = "medtest.systems.pictures.openai_images:OpenAIImages"
     Settings: ClassVar[type[OpenAIImagesSettings]] = OpenAIImagesSettings
     settings: Any
     api: ClassVar[str] = "images"

@@ -117,7 +117,6 @@ class SimlabImages(SimulatedServer, OpenAIImages):
     """A simulated product that draws, behind a real server that lives from :meth:`open` to :meth:`close`."""
 
     tasks: ClassVar[tuple[str, ...]] = OpenAIImages.tasks
-    digest_name: ClassVar[str] = "medtest.systems.pictures.simlab_images:SimlabImages"
     Settings: ClassVar[type[SimlabImagesSettings]] = SimlabImagesSettings
     unused: ClassVar[tuple[str, ...]] = (*SimulatedServer.unused, "send_prompts")
     revision: ClassVar[int] = REVISION

@@ -32,7 +32,6 @@ class StabilitySettings(DrawingSettings):
 class Stability(DrawingService):
     """A model of Stability AI."""
 
-    digest_name: ClassVar[str] = "medtest.systems.pictures.stability:Stability"
     Settings: ClassVar[type[StabilitySettings]] = StabilitySettings
     settings: Any
     api: ClassVar[str] = "stability"

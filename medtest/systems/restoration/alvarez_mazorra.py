@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field as Setting
@@ -69,5 +69,4 @@ def enhanced_shock(
 class EnhancedShock(ImageFilter):
     """Alvarez and Mazorra's shock filter."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.alvarez_mazorra:EnhancedShock"
     function = staticmethod(enhanced_shock)

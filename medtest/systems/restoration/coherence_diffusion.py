@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import cv2
 from pydantic import Field as Setting
@@ -106,5 +106,4 @@ def _mirrored(b: Field) -> Around:
 class CoherenceDiffusion(ImageFilter):
     """Weickert's coherence-enhancing diffusion of 1999."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.coherence_diffusion:CoherenceDiffusion"
     function = staticmethod(coherence_diffusion)

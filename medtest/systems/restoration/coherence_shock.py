@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import cv2
 import numpy as np
@@ -73,5 +73,4 @@ def _stepped(u: Field, difference: Field, product: Field, sigma: float, step: fl
 class CoherenceShock(ImageFilter):
     """Weickert's coherence-enhancing shock filter of 2003."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.coherence_shock:CoherenceShock"
     function = staticmethod(coherence_shock)

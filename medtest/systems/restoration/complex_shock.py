@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field as Setting
@@ -85,5 +85,4 @@ def _directed(u: Field, n: Around, x: Field, y: Field) -> tuple[Field, Field]:
 class ComplexShock(ImageFilter):
     """Gilboa, Sochen and Zeevi's shock filter."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.complex_shock:ComplexShock"
     function = staticmethod(complex_shock)

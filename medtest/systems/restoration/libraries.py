@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import cv2
 import numpy as np
@@ -37,7 +37,6 @@ def median(image: Field, *, size: Literal[3, 5] = 3) -> Field:
 class Median(ImageFilter):
     """The median of a square window."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.median:Median"
     function = staticmethod(median)
 
 
@@ -69,7 +68,6 @@ def bilateral(
 class Bilateral(ImageFilter):
     """Tomasi and Manduchi's bilateral filter."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.bilateral:Bilateral"
     function = staticmethod(bilateral)
 
 
@@ -102,7 +100,6 @@ def total_variation(
 class TotalVariation(ImageFilter):
     """Rudin, Osher and Fatemi's model."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.total_variation:TotalVariation"
     function = staticmethod(total_variation)
 
 
@@ -147,7 +144,6 @@ def non_local_means(
 class NonLocalMeans(ImageFilter):
     """Buades, Coll and Morel's non-local means."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.non_local_means:NonLocalMeans"
     function = staticmethod(non_local_means)
 
 
@@ -191,7 +187,6 @@ def wavelet(
 class Wavelet(ImageFilter):
     """Chang, Yu and Vetterli's wavelet shrinkage."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.wavelet:Wavelet"
     function = staticmethod(wavelet)
 
     def check(self) -> Sequence[Mistake]:
@@ -224,7 +219,6 @@ def block_matching(image: Field, *, noise: Annotated[float, Setting(gt=0.0, le=2
 class BlockMatching(ImageFilter):
     """Dabov and others' BM3D."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.bm3d:BlockMatching"
     function = staticmethod(block_matching)
 
     def check(self) -> Sequence[Mistake]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field as Setting
@@ -52,5 +52,4 @@ def original_shock(
 class OriginalShock(ImageFilter):
     """Osher and Rudin's shock filter."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.osher_rudin:OriginalShock"
     function = staticmethod(original_shock)

@@ -42,6 +42,5 @@ def smoothed_median(
 class SmoothedMedian(ImageFilter):
     """Kass and Solomon's median of smoothed local histograms."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.smoothed_median:SmoothedMedian"
     revision: ClassVar[int] = 2
     function = staticmethod(smoothed_median)

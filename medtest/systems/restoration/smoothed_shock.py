@@ -59,6 +59,5 @@ def smoothed_shock(
 class SmoothedShock(ImageFilter):
     """Shock filter with smoothed dilation and erosion, by Vacavant and others."""
 
-    digest_name: ClassVar[str] = "medtest.systems.restoration.smoothed_shock:SmoothedShock"
     revision: ClassVar[int] = 2
     function = staticmethod(smoothed_shock)

@@ -70,7 +70,6 @@ class Mog2Settings(SubtractorSettings):
 class Mog2(Subtractor):
     """Adaptive mixture of Gaussians: Z. Zivkovic, ICPR 2004; Z. Zivkovic and F. van der Heijden, 2006 (OpenCV's)."""
 
-    digest_name: ClassVar[str] = "medtest.systems.segmentation.background:Mog2"
     Settings: ClassVar[type[SystemSettings]] = Mog2Settings
 
     def model(self) -> Any:
@@ -91,7 +90,6 @@ class KnnSettings(SubtractorSettings):
 class Knn(Subtractor):
     """K nearest neighbours: Z. Zivkovic and F. van der Heijden, Pattern Recognition Letters 27(7), 2006 (OpenCV's)."""
 
-    digest_name: ClassVar[str] = "medtest.systems.segmentation.background:Knn"
     Settings: ClassVar[type[SystemSettings]] = KnnSettings
 
     def model(self) -> Any:

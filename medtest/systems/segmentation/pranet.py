@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,7 +27,6 @@ class PraNetSystem(SegmentationNetwork):
     Common protocol: the sigmoid's map resized.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.segmentation.pranet:PraNetSystem"
     family = "pranet"
     published = ("pranet",)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,6 @@ class SANetSystem(SegmentationNetwork):
     Common protocol: the logit resized to the input's size (corners aligned), the sigmoid's map resized to the image's.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.segmentation.sanet:SANetSystem"
     family = "sanet"
     published = ("sanet",)
     published_resize = "opencv"

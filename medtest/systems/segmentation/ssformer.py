@@ -38,7 +38,6 @@ class SSFormerSystem(SegmentationNetwork):
     Common protocol: the sigmoid's map resized.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.segmentation.ssformer:SSFormerSystem"
     family = "ssformer"
     published: ClassVar[tuple[str, ...]] = ("ssformer_s", "ssformer_l")
 
@@ -77,7 +76,6 @@ class SSFormerSystem(SegmentationNetwork):
 class SSFormerSmall(SSFormerSystem):
     """SSFormer-S (MiT-B2) with published weights; see :class:`SSFormerSystem`."""
 
-    digest_name: ClassVar[str] = "medtest.systems.segmentation.ssformer:SSFormerSmall"
     published = ("ssformer_s",)
     needs_checkpoint = True
 
@@ -85,6 +83,5 @@ class SSFormerSmall(SSFormerSystem):
 class SSFormerLarge(SSFormerSystem):
     """SSFormer-L (MiT-B4) with published weights; see :class:`SSFormerSystem`."""
 
-    digest_name: ClassVar[str] = "medtest.systems.segmentation.ssformer:SSFormerLarge"
     published = ("ssformer_l",)
     needs_checkpoint = True

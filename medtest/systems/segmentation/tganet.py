@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -56,7 +56,6 @@ class TGANetSystem(SegmentationNetwork):
         labels: The word vectors, float32 5×300, after :meth:`open` with a published checkpoint; else None.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.segmentation.tganet:TGANetSystem"
     Settings = TGANetSettings
     family = "tganet"
     published = ("tganet",)

@@ -29,7 +29,7 @@ from pydantic import Field
 from medtest.core.cases import Classes, Effect, LabelOutput, Output, PreparedSeed, Probability
 from medtest.core.oracles.base import Oracle
 from medtest.core.oracles.moves import moved_mask
-from medtest.core.plugins import STATED, PartSettings
+from medtest.core.plugins import PartSettings
 from medtest.core.records import LABEL_FACTORS
 from medtest.tasks.segment.oracle import overlap
 
@@ -45,9 +45,7 @@ class LabelsSettings(PartSettings):
             in records are at 0.5.
     """
 
-    label_thresholds: list[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(
-        default=[0.5, 0.7], min_length=1, json_schema_extra=STATED
-    )
+    label_thresholds: list[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(default=[0.5, 0.7], min_length=1)
 
 
 class Labels(Oracle):

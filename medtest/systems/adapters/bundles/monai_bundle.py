@@ -66,7 +66,6 @@ class MonaiBundle(TorchNetwork):
     the rest (largest component and the like) is left out and named before the run.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.monai_bundle:MonaiBundle"
     Settings: ClassVar[type[MonaiSettings]] = MonaiSettings
     library = ("monai", "monai")
 

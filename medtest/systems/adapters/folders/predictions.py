@@ -52,7 +52,6 @@ class Predictions(System):
     :mod:`medtest.systems.adapters.folders.label_files` says.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.predictions:Predictions"
     Settings = PredictionsSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
     probed: ClassVar[Need] = Need.NOTHING

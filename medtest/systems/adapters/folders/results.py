@@ -41,7 +41,6 @@ class Results(System):
     not there makes its case SKIP.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.results:Results"
     Settings: ClassVar[type[SystemSettings]] = ResultsSettings
     tasks: ClassVar[tuple[str, ...]] = ("image", "region")
     probed: ClassVar[Need] = Need.NOTHING

@@ -85,7 +85,6 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
     processor as it is, crop included.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.huggingface:HuggingFace"
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
     Settings: ClassVar[type[HuggingFaceSettings]] = HuggingFaceSettings
 

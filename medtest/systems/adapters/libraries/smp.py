@@ -57,7 +57,6 @@ class Smp(TorchNetwork):
     with (its own lookup asks the hub; the same numbers are kept here and taken from timm for ``tu-`` encoders).
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.smp:Smp"
     Settings: ClassVar[type[SmpSettings]] = SmpSettings
     library = ("segmentation_models_pytorch", "smp")
 

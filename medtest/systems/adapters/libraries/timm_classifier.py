@@ -54,7 +54,6 @@ class TimmClassifier(ImageClassifier):
     the shorter side resized to the side divided by the share of the crop (``squash``: both sides), the middle cut.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.timm_classifier:TimmClassifier"
     Settings: ClassVar[type[TimmSettings]] = TimmSettings
     library = ("timm", "timm")
 

@@ -45,7 +45,6 @@ class TorchvisionClassifier(ImageClassifier):
     resized (antialiased), middle cut, mean and standard deviation.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.torchvision_classifier:TorchvisionClassifier"
     Settings: ClassVar[type[TorchvisionSettings]] = TorchvisionSettings
 
     def check(self) -> Sequence[Mistake]:

@@ -41,7 +41,6 @@ class Registered(ExportedGraph):
     ``trust_code=true``: MLflow imports modules that lie beside a model, a graph of ``torch.export`` (``pt2``) too.
     """
 
-    digest_name: ClassVar[str] = "medtest.systems.adapters.registry.system:Registered"
     Settings = RegisteredSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
 

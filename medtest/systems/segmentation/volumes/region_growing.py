@@ -50,7 +50,6 @@ class RegionGrowingSettings(SystemSettings):
 class RegionGrowing(Segmenter):
     """Grow from the points that the seed source gives as clicks."""
 
-    digest_name: ClassVar[str] = "medtest.systems.segmentation.volumes.region_growing:RegionGrowing"
     Settings: ClassVar[type[SystemSettings]] = RegionGrowingSettings
 
     def segment(self, volume: Image, spec: ImageSpec) -> NDArray[np.bool_]:

@@ -54,7 +54,6 @@ class ShapePriorSettings(SystemSettings):
 class ShapePrior(Segmenter):
     """Fit a shape model, then let the surface follow the intensities within a band."""
 
-    digest_name: ClassVar[str] = "medtest.systems.segmentation.volumes.shape_prior:ShapePrior"
     Settings: ClassVar[type[SystemSettings]] = ShapePriorSettings
 
     def __init__(self, name: str, settings: Any) -> None:
