@@ -1,4 +1,4 @@
-"""Users' finished runs stay found wherever classes lie and whichever settings are gone: digests in a table.
+"""Finished runs are found wherever classes lie: digests in a table.
 
 ``tests/data/digests`` holds what digests call each bundled part, the digest of its settings at their defaults, and the
 digests of runs, oracles and follow-ups of bundled suites. A line may change where a class's ``revision`` was raised.
@@ -8,17 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import pytest
-from pydantic import ValidationError
-
-import medtest.systems.controls
 from medtest.core.plugins import FAMILIES, PartInfo, PartSettings, digest_name, parts
-from medtest.relations.base import RelationSettings
-from medtest.relations.clinical.motion import Blur
 from medtest.runner.followups.recipe import SuiteKeys
 from medtest.runner.privacy.rules import ShownNames
 from medtest.seeds.folders.source import FolderSource
@@ -89,14 +82,6 @@ def test_bundled_suites_keep_their_folders_and_followups(expected: Expected) -> 
     expected(DIGESTS / "suites", {"suites.json": text_of({name: digests_of(load_suite(name)) for name in SUITES})})
 
 
-@pytest.mark.parametrize("family", ["systems", "seeds"])
-def test_a_bundled_class_that_digests_name_states_its_name_itself(family: str) -> None:
-    for name, info in parts(family).items():  # type: ignore[arg-type]
-        part = info.load()
-        if info.origin == "medtest" and (family == "systems" or issubclass(part, FolderSource)):
-            assert vars(part).get("digest_name"), f"{family}/{name}: say digest_name, else a move loses users' folders"
-
-
 def moved(part: type[Any], module: str) -> type[Any]:
     """Return the class as it is after a move: the same content elsewhere."""
     return type(part.__name__, part.__bases__, {**vars(part), "__module__": module, "__dict__": None})
@@ -104,57 +89,18 @@ def moved(part: type[Any], module: str) -> type[Any]:
 
 def test_a_class_that_moves_keeps_its_digest_name() -> None:
     there = moved(Constant, "medtest.systems.elsewhere.constants")
-    assert digest_name(there) == "medtest.systems.controls:Constant"
-    assert digest_name(there, "medtest.systems.elsewhere.constants:Constant") == "medtest.systems.controls:Constant"
-    assert digest_name(Constant, "medtest.systems.old_way:Constant") == "medtest.systems.controls:Constant"
+    assert digest_name(there) == digest_name(Constant) == "medtest:Constant"
+    assert digest_name(there, "medtest.systems.elsewhere.constants:Constant") == "medtest:Constant"
 
 
-def test_a_class_of_another_package_counts_as_it_did() -> None:
+def test_a_class_of_another_package_is_named_by_that_package() -> None:
     class Own(Identity):
         pass
 
-    assert digest_name(Own) == f"{__name__}:Own"
-    assert digest_name(Own, "theirs.module:Own") == "theirs.module:Own"
-    assert digest_name(medtest.systems.controls.Identity, "theirs.module:Identity") == "theirs.module:Identity"
+    assert digest_name(Own, "theirs.module:Own") == "theirs:Own"
+    assert digest_name(Identity, "theirs.module:Identity") == "theirs:Identity"
 
 
-class WithoutMode(PartSettings):
-    """Settings of a relation in a version that has no ``mode`` any more."""
-
-    retired: ClassVar[Mapping[str, Any]] = RelationSettings.retired
-
-    severities: list[int]
-    repeats: int
-    levels: Any
-    published: Any
-
-
-def test_a_setting_that_is_gone_counts_at_the_default_that_it_had() -> None:
-    suite = load_suite("polyp_seg")
-    plan = next(one for one in suite.relations if one.id == "blur")
-    rest = {name: value for name, value in plan.settings.model_dump(mode="json").items() if name != "mode"}
-    after = replace(plan, settings=WithoutMode(**rest))
-    assert "mode" in counted_settings(plan) and "mode" not in WithoutMode.model_fields
-    assert counted_settings(after) == counted_settings(plan)
-    changed = replace(suite, relations=tuple(after if one is plan else one for one in suite.relations))
-    relations, sources = suite.build_relations(), suite.build_seeds(None)
-    keys = [SuiteKeys(one, relations, ShownNames(None)).suite_key(one, sources) for one in (suite, changed)]
-    assert keys[0] == keys[1]
-    system = suite.build_systems()["pranet"]
-    digests = [
-        run_digest(one, "pranet", seeds=sources, relations=relations, system=system).value for one in (suite, changed)
-    ]
-    assert digests[0] == digests[1]
-
-
-def test_a_setting_that_is_still_there_counts_as_it_is_set() -> None:
-    info = parts("relations")["blur"]
-    settings = Blur.Settings(**{**info.defaults, "mode": "published"})
-    assert settings.counted()["mode"] == "published"
-
-
-def test_a_file_that_states_a_setting_that_is_gone_is_read_where_it_states_the_default() -> None:
-    rest = {"severities": [1], "repeats": 1, "levels": {}, "published": {}}
-    assert WithoutMode(**rest, mode="levels") == WithoutMode(**rest)  # type: ignore[call-arg]
-    with pytest.raises(ValidationError, match="mode"):
-        WithoutMode(**rest, mode="published")  # type: ignore[call-arg]
+def test_no_two_bundled_classes_share_a_digest_name() -> None:
+    classes = {info.load() for family in FAMILIES for info in parts(family).values() if info.origin == "medtest"}
+    assert len({digest_name(part) for part in classes}) == len(classes)

@@ -10,6 +10,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from medtest.moved import MOVED
 
 from medtest.core.cases import (
     Address,
@@ -26,17 +27,13 @@ from medtest.core.cases import (
     SeedRef,
 )
 from medtest.core.errors import BadOutput, UserMistakes
-from medtest.core.oracles.base import Oracle
 from medtest.core.oracles.moves import move_mask
 from medtest.core.plugins import PartInfo, parts
 from medtest.core.tasks.base import PICTURE, PROMPT, Case, CaseAnswer, SystemInput, Task, noun, task_of
-from medtest.moved import MOVED
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.runner.pictures.montage import MontageRow, draw_montage
 from medtest.runner.pictures.strips import PANEL, draw_strip
 from medtest.runner.units.parts import MadeCase, SystemAnswer
-from medtest.seeds.base import SeedSource
-from medtest.systems.base import System
 
 
 def test_every_bundled_task_is_found_by_the_name_that_its_class_states() -> None:
@@ -227,19 +224,3 @@ def test_a_class_named_in_yaml_by_its_old_place_is_loaded(tmp_path: Path) -> Non
     info = PartInfo(family="oracles", name="masks", target="medtest.core.oracles.masks:Masks")
     with pytest.warns(FutureWarning, match=r"medtest\.tasks\.segment\.oracle"):
         assert info.load() is parts("oracles")["masks"].load()
-
-
-def test_attributes_of_the_version_before_are_read_with_a_warning() -> None:
-    with pytest.warns(FutureWarning, match="output_kind is task now"):
-        seeds = type("Seeds", (SeedSource,), {"output_kind": "label"})
-    with pytest.warns(FutureWarning, match="output_kind is task now"):
-        oracle = type("Judge", (Oracle,), {"output_kind": "region"})
-    with pytest.warns(FutureWarning, match="output_kind is tasks now"):
-        system = type("Both", (System,), {"output_kind": "image", "other_kinds": frozenset({"region"})})
-    with pytest.warns(FutureWarning, match="other_kinds is tasks now"):
-        more = type("More", (System,), {"other_kinds": frozenset({"label"})})
-    with pytest.warns(FutureWarning, match="output_kinds is takes now"):
-        relation = type("Only", (Relation,), {"output_kinds": frozenset({"mask"})})
-    assert (seeds.task, oracle.task, system.tasks) == ("label", "region", ("image", "region"))  # type: ignore[attr-defined]
-    assert more.tasks == ("mask", "label") and type("Below", (system,), {}).tasks == ("image", "region")  # type: ignore[attr-defined]
-    assert task_of("mask").fits(relation.takes) and not task_of("label").fits(relation.takes)  # type: ignore[attr-defined]
