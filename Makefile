@@ -19,7 +19,7 @@ SLOW   ?= slow
 help:
 	@echo "make demo   set up, run suite polyp_seg on two bundled networks, print the EFR table and where the report lies"
 	@echo "make test   set up and run the fast tests"
-	@echo "make slow   run all slow tests          make lint   ruff and mypy"
+	@echo "make slow   run all slow tests          make lint   ruff, codespell, import-linter and mypy"
 	@echo "make s3     set up an environment with s3fs and a server of moto's, and run the tests of data behind URLs there"
 	@echo "make ui     open the MLflow UI          make bench  print every speed and memory figure"
 	@echo "make server serve MLflow to a team: on PostgreSQL, with passwords, in folder server/ (SERVER=)"
@@ -65,6 +65,8 @@ s3: requirements-s3.lock pyproject.toml $(STAMP)
 lint: $(TESTS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
 ui: $(STAMP)

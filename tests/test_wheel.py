@@ -42,6 +42,13 @@ def test_what_the_wheel_carries(wheel: Path) -> None:
     assert not [n for n in names if n.startswith(("tests/", "outputs/", "mlruns/"))]
 
 
+def test_the_package_index_would_take_it(wheel: Path) -> None:
+    checked = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", str(wheel)], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
 def test_it_works_installed_elsewhere(wheel: Path, tmp_path: Path) -> None:
     """Installed into a folder of its own, run from another, with the network cut off by an unusable proxy."""
     site, away = tmp_path / "site", tmp_path / "some folder"
