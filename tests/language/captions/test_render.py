@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.captions.drawn_pools import drawn
+from tests.language.captions.drawn_pools import drawn
 
 from medtest.core.scenes import Entity, Pool, pool_of
 from medtest.language.captions.parsers import parser_of
