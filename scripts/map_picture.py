@@ -85,7 +85,9 @@ def draw() -> str:
         step = WIDTH / (len(row) + 1)
         for column, room in enumerate(row):
             places[room] = (step * (column + 1), 24 + index * ROW)
-    graph = {room: {other for other in others if other in places} for room, others in imports().items() if room in places}
+    graph = {
+        room: {other for other in others if other in places} for room, others in imports().items() if room in places
+    }
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {len(rows) * ROW + 12}" role="img" '
         'font-family="system-ui, sans-serif" font-size="14">',

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from medtest.core.cases import Classes, Seed, SeedRef
 from medtest.core.errors import Mistake, UserMistakes
-from medtest.core.plugins import Part, PartSettings, renamed
+from medtest.core.plugins import Part, PartSettings
 
 SeedKey: TypeAlias = tuple[str, str]
 """Data set and seed id."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.language.captions.drawn_pools import drawn
 
 from medtest.core.scenes import Entity, Pool, pool_of
 from medtest.language.captions.parsers import parser_of
 from medtest.language.captions.render import Unsayable, render
+from tests.language.captions.drawn_pools import drawn
 
 PARSER = parser_of("controlled")
 
