@@ -1,7 +1,7 @@
 """Draw the rooms of the package and their imports: ``python scripts/map_picture.py`` writes docs/images/map.svg.
 
-Rows are the layers that pyproject.toml gives to import-linter. An arrow is an import between rooms that no other path of
-arrows implies (the transitive reduction of the import graph).
+Rows are the layers that pyproject.toml gives to import-linter. An arrow is an import between rooms that no other path
+of arrows implies (the transitive reduction of the import graph).
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def compare(
 ) -> None:
     """Compare finished runs case by case: medtest compare polyp_seg/pranet polyp_seg/ssformer."""
     from medtest.cli.results.compare import compare_runs
-    from medtest.results.conditions import Margins
+    from medtest.results.gating.conditions import Margins
 
     margins = Margins(percent=margin, source_percent=source_margin)
     raise typer.Exit(compare_runs(runs, out=out, strips=strips, console=console(), margins=margins))

@@ -14,7 +14,7 @@ from medtest.core.records import SOURCE_FAILED
 from medtest.report.charts.heat import SUMS, EfrRows, beside, percent
 from medtest.report.pages.material import Material
 from medtest.report.pages.words import counted, criterion_keys, violations_of
-from medtest.results.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict, what_helps
+from medtest.results.gating.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict, what_helps
 from medtest.results.gating.gates import GateResult, describe
 from medtest.results.rates import efr
 from medtest.results.rates.images import COUNTED

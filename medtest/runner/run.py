@@ -14,7 +14,6 @@ from medtest.core.files.by_content import forget_pictures
 from medtest.core.portable import processor_notices
 from medtest.core.records import PICTURES
 from medtest.runner.folder import OUTPUTS, FolderLock, set_unread_aside
-from medtest.runner.judging_again import JudgingAgain
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import HALT_SECONDS, Dispatcher
 from medtest.runner.pool.layout import Layout
@@ -26,6 +25,7 @@ from medtest.runner.records import answers
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.shards import Code, JudgedBy
+from medtest.runner.replaying.judging_again import JudgingAgain
 from medtest.runner.reporting import finish
 from medtest.runner.reporting.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
 from medtest.runner.reporting.progress import choose_progress

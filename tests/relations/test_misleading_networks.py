@@ -12,7 +12,7 @@ from attack_parts import ONE, SIDE, SmallProbe, crafted, logits_of, relation, se
 from torch.nn import functional
 
 from medtest.core.probes import CraftCase
-from medtest.relations.adversarial.passing import PassingGradients, PassingProbe
+from medtest.relations.adversarial.strongest.passing import PassingGradients, PassingProbe
 
 LEVELS = {3: {"epsilon": 4}}
 PGD = {"severities": [3], "levels": {3: {"epsilon": 4, "steps": 10, "step": 1}}, "where": "everywhere"}

@@ -12,7 +12,7 @@ import pytest
 from records_maker import make_records
 from scipy import optimize, stats
 
-from medtest.results.conditions import (
+from medtest.results.gating.conditions import (
     ERRORS,
     FAILED,
     FAILED_SOURCES,

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from medtest.relations.adversarial.pgd import Pgd
-from medtest.relations.adversarial.strongest import Strongest
+from medtest.relations.adversarial.strongest.relation import Strongest
 from medtest.relations.adversarial.uniform_noise import UniformNoise
 from medtest.relations.gathering import feeding
 from medtest.runner.records.crafted import kept

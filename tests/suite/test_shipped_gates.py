@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import medtest
-from medtest.results.conditions import FAILED_SOURCES
+from medtest.results.gating.conditions import FAILED_SOURCES
 from medtest.results.gating.gates import GateResult
 from medtest.results.records.wanted import Wanted
 from medtest.results.tables import make_tables

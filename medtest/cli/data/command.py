@@ -15,7 +15,7 @@ from medtest.seeds.folders.layout import shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from medtest.cli.proof import Proof
+    from medtest.cli.data.proof import Proof
     from medtest.seeds.datasets.inspect import Inspection
     from medtest.seeds.datasets.looked import Looked, SuiteLine
 
@@ -150,7 +150,7 @@ def _tell(console: Console, typed: str, found: Inspection) -> None:
 
 def _tell_line(console: Console, line: SuiteLine, typed: str, label: str, what: str = "") -> Proof:
     """Print a line that was proven to start, or why there is none, and return the proof."""
-    from medtest.cli.proof import prove
+    from medtest.cli.data.proof import prove
 
     proof = prove(line, typed)
     if proof.tokens:

@@ -20,7 +20,7 @@ from medtest.report.compared.strips import changed_strips
 from medtest.report.console import conditions_view
 from medtest.report.pages.conclusions import points_words
 from medtest.report.pages.material import Material
-from medtest.results.conditions import PASSED, Margins, newly_lost
+from medtest.results.gating.conditions import PASSED, Margins, newly_lost
 from medtest.results.records.records_io import RECORDS
 from medtest.runner.folder import output_problems
 from medtest.suite.model import Invocation, Suite

@@ -216,7 +216,7 @@ class Attack(CraftedRelation, Generic[L]):
         """
         import torch
 
-        from medtest.relations.adversarial.draws import same_answers, seeded
+        from medtest.relations.adversarial.strongest.draws import same_answers, seeded
 
         with torch.no_grad():
             with seeded(int(number(cases[0].params, "noise_seed")), probe.device):

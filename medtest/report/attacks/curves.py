@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.report.charts import figures
 from medtest.report.charts.heat import rows_of
-from medtest.results.attacks.found import LARGE
+from medtest.results.attacks.checking.found import LARGE
 from medtest.results.attacks.settings import NOISE, STRONGEST
 from medtest.results.cube.axes import ALL
 

@@ -10,7 +10,7 @@ from medtest.report.attacks.curves import epsilon_panels, smallest_panels
 from medtest.report.attacks.published import published
 from medtest.report.charts.heat import WARN, percent, rows_of
 from medtest.report.pages.words import score_words
-from medtest.results.attacks.found import FAILS, MISLEADING, NOT_CHECKED, OK, TITLES, TOO_KIND
+from medtest.results.attacks.checking.found import FAILS, MISLEADING, NOT_CHECKED, OK, TITLES, TOO_KIND
 from medtest.results.attacks.settings import FLOOR, NATURAL, NOISE
 from medtest.results.cube.axes import ALL
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from medtest.report.pages.material import Material
-    from medtest.results.attacks.checks import Warn
+    from medtest.results.attacks.checking.checks import Warn
 
 _WHY = 12
 _BANDS = 60

@@ -9,8 +9,8 @@ from medtest.core.cases import UNCHANGED
 from medtest.core.oracles.criteria import threshold_of
 from medtest.report.charts.figures import shade
 from medtest.report.pages.intervals import MARKS, legend
-from medtest.results.attacks.checks import Warn
-from medtest.results.attacks.found import TITLES
+from medtest.results.attacks.checking.checks import Warn
+from medtest.results.attacks.checking.found import TITLES
 from medtest.results.rates import efr
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from medtest.report.ci.summary import SIGNS, condition_rows, escaped, table_line
 from medtest.report.compared.pairs import ComparedPair
 from medtest.report.pages.conclusions import points_words
 from medtest.report.pages.words import counted, criterion_words
-from medtest.results.conditions import newly_lost
+from medtest.results.gating.conditions import newly_lost
 from medtest.results.rates.changed import KINDS
 from medtest.results.rates.differences import RELATION
 from medtest.results.rates.efr import OVERALL

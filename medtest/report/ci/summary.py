@@ -21,7 +21,7 @@ from medtest.report.pages.words import (
     view_words,
     violations_of,
 )
-from medtest.results.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict
+from medtest.results.gating.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict
 from medtest.results.gating.gates import describe
 from medtest.results.rates import efr
 from medtest.runner.folder import OUTPUTS, VIEWS

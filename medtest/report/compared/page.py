@@ -19,7 +19,7 @@ from medtest.report.pages.intervals import MARKS, legend
 from medtest.report.pages.material import SampleStrip
 from medtest.report.pages.page import render
 from medtest.report.pages.words import cluster_word, counted, criterion_words, phantom_words
-from medtest.results.conditions import (
+from medtest.results.gating.conditions import (
     ERRORS,
     FAILED,
     FAILED_SOURCES,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from medtest.core.errors import Mistake
 from medtest.report.compared.unlike import differences
 from medtest.report.pages.material import Material, read_run
-from medtest.results.conditions import (
+from medtest.results.gating.conditions import (
     FAILED,
     NOT_SHOWN,
     PASSED,

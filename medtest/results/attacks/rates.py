@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.tasks.results import Graded
-from medtest.results.attacks.checks import Warn
+from medtest.results.attacks.checking.checks import Warn
 from medtest.results.attacks.settings import Setting
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes
@@ -39,7 +39,7 @@ def attacks_table(
         place: Their axes.
         settings: What :func:`medtest.results.attacks.settings.settings_of` gave.
         graded: How right the answers are.
-        warn: What :func:`medtest.results.attacks.checks.warner` gave.
+        warn: What :func:`medtest.results.attacks.checking.checks.warner` gave.
     """
     import pandas as pd
 

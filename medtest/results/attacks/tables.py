@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from medtest.core.cases import SOURCE
 from medtest.core.tasks.base import Task
 from medtest.results.attacks.at_ssim import ssim_table
-from medtest.results.attacks.checks import Warn, checks_table, reached_settings, warner
-from medtest.results.attacks.found import FAILS, MISLEADING, TITLES, TOO_KIND
+from medtest.results.attacks.checking.checks import Warn, checks_table, reached_settings, warner
+from medtest.results.attacks.checking.found import FAILS, MISLEADING, TITLES, TOO_KIND
 from medtest.results.attacks.rates import attacks_table
 from medtest.results.attacks.settings import Setting, has_attacks, settings_of
 from medtest.results.attacks.smallest import smallest_tables

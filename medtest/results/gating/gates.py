@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from medtest.core.oracles.criteria import criterion_name
-from medtest.results.conditions import (
+from medtest.results.cube.intervals import smallest_upper_bound
+from medtest.results.gating.conditions import (
     FAILED,
     FAILED_SOURCES,
     NOT_SHOWN,
@@ -21,7 +22,6 @@ from medtest.results.conditions import (
     verdict_of,
     what_helps,
 )
-from medtest.results.cube.intervals import smallest_upper_bound
 from medtest.results.rates import efr
 from medtest.results.records.common_cases import common_cases
 from medtest.results.records.records_io import Records

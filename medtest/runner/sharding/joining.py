@@ -33,11 +33,11 @@ from medtest.runner.folder import (
     write_run,
     writing,
 )
-from medtest.runner.merge_target import BY_CONTENT, choose_target, is_joined, make_room
 from medtest.runner.records.parts import KEY, read_seeds
 from medtest.runner.records.shard_scan import ForeignFile, read_parts
 from medtest.runner.records.shards import RowGroup, Stamp, merge
 from medtest.runner.reporting.finish import SUITE_FILE
+from medtest.runner.sharding.merge_target import BY_CONTENT, choose_target, is_joined, make_room
 from medtest.runner.sharding.shard_checks import ShardPart, folder_mistake, typed_shards, whole_run
 from medtest.suite.checking.exclusion import COPY as EXCLUDED
 

@@ -186,7 +186,7 @@ class Crafter:
         Raises:
             Exception: Whatever relation or network raise.
         """
-        from medtest.relations.adversarial.draws import seeded
+        from medtest.relations.adversarial.strongest.draws import seeded
 
         probe = self.probe(system, seed, began)
         own = json.dumps([seed.sha256, *(dict(case.params) for case in cases)], sort_keys=True, default=str)

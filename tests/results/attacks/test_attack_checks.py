@@ -6,7 +6,7 @@ import pytest
 from attack_records import attack_records, noise, pgd, square, tables_of
 from statsmodels.stats.contingency_tables import mcnemar
 
-from medtest.results.attacks.checks import COLUMNS
+from medtest.results.attacks.checking.checks import COLUMNS
 
 
 def check(settings, name, relation="pgd", severity=None, **more):

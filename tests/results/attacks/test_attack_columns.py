@@ -11,7 +11,7 @@ import yaml
 import medtest.results.attacks as attacks
 import medtest.tasks.classify.tables as labels
 from medtest.core.records import CRAFTING_COLUMNS
-from medtest.results.attacks import found
+from medtest.results.attacks.checking import found
 from medtest.results.columns import columns_in
 
 PAGE = Path(__file__).parents[3] / "docs" / "read-the-results.md"

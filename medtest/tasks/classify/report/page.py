@@ -11,7 +11,7 @@ from medtest.report.charts import figures
 from medtest.report.charts.heat import WARN, percent, rows_of
 from medtest.report.pages.material import SampleStrip, sample_index, strips
 from medtest.report.pages.words import p_words, with_interval
-from medtest.results.attacks.checks import Warn
+from medtest.results.attacks.checking.checks import Warn
 from medtest.results.published import published_labels
 from medtest.results.published.retraining import ORIGINAL, WITHOUT
 from medtest.results.rates.efr import ALL, OVERALL

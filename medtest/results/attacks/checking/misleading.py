@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.results.attacks.found import FAILS, MISLEADING, MISLEADS, NOT_CHECKED, OK, Found
+from medtest.results.attacks.checking.found import FAILS, MISLEADING, MISLEADS, NOT_CHECKED, OK, Found
 from medtest.results.attacks.pairs import Difference, PairedCases
 from medtest.results.attacks.settings import BLACK, GENERATOR, NOISE, STRONGEST, TRANSFER, WHITE, Setting
 from medtest.results.records.records_io import Records

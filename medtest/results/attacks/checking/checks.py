@@ -17,8 +17,8 @@ import numpy as np
 
 from medtest.core.cases import SOURCE
 from medtest.core.tasks.results import Graded
-from medtest.results.attacks.alone import of_setting, of_sources
-from medtest.results.attacks.found import (
+from medtest.results.attacks.checking.alone import of_setting, of_sources
+from medtest.results.attacks.checking.found import (
     BLACK_BOX,
     EPSILON,
     FAILS,
@@ -38,7 +38,7 @@ from medtest.results.attacks.found import (
     UNBOUNDED,
     Found,
 )
-from medtest.results.attacks.misleading import misleading
+from medtest.results.attacks.checking.misleading import misleading
 from medtest.results.attacks.pairs import Difference, PairedCases
 from medtest.results.attacks.settings import (
     BLACK,

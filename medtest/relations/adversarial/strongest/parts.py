@@ -11,14 +11,14 @@ from torch import Tensor
 from medtest.core.probes import Probe
 from medtest.relations.adversarial.attack import AttackBatch, SearchResult, losses_of, uniform_start
 from medtest.relations.adversarial.auto_pgd import auto_pgd
-from medtest.relations.adversarial.distilled import distilled_search
-from medtest.relations.adversarial.draws import AveragedProbe, drawn_logits, mean_loss
-from medtest.relations.adversarial.passing import PassingProbe
 from medtest.relations.adversarial.square import square_search
-from medtest.relations.adversarial.worst import AttackPart, Worst
+from medtest.relations.adversarial.strongest.distilled import distilled_search
+from medtest.relations.adversarial.strongest.draws import AveragedProbe, drawn_logits, mean_loss
+from medtest.relations.adversarial.strongest.passing import PassingProbe
+from medtest.relations.adversarial.strongest.worst import AttackPart, Worst
 
 if TYPE_CHECKING:
-    from medtest.relations.adversarial.strongest import StrongestSettings
+    from medtest.relations.adversarial.strongest.relation import StrongestSettings
 
 GRADIENT = "auto_pgd"
 """Name of the part that follows the network's own gradients."""

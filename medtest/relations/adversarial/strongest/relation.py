@@ -23,7 +23,7 @@ from medtest.relations.adversarial.attack import Attack, AttackBatch, AttackSett
 from medtest.relations.adversarial.saving import pixels_of, within_budget
 
 if TYPE_CHECKING:
-    from medtest.relations.adversarial.worst import Worst
+    from medtest.relations.adversarial.strongest.worst import Worst
 
 
 class StrongestSettings(AttackSettings[EpsilonLevel]):
@@ -66,8 +66,8 @@ class Strongest(Attack[EpsilonLevel]):
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Attack in turn whatever is not wholly reached, and keep the worst of each image."""
-        from medtest.relations.adversarial.strongest_parts import parts_of
-        from medtest.relations.adversarial.worst import Worst
+        from medtest.relations.adversarial.strongest.parts import parts_of
+        from medtest.relations.adversarial.strongest.worst import Worst
 
         worst = Worst(batch, probe, norm=self.norm, draws=2 * self.settings.draws if batch.random else 1)
         self._offer_beside(batch, worst)

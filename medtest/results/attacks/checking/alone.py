@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from medtest.core.probes import NO_GRADIENT
 from medtest.core.tasks.results import Graded
-from medtest.results.attacks.found import (
+from medtest.results.attacks.checking.found import (
     FAILS,
     FOLLOWED,
     MOST_PROBE,

@@ -170,7 +170,7 @@ class PassingProbe:
         Args:
             images: float32 B×3×H×W in [0, 1], about which it is asked twice.
         """
-        from medtest.relations.adversarial.draws import same_answers
+        from medtest.relations.adversarial.strongest.draws import same_answers
 
         try:
             with torch.enable_grad(), PassingGradients(leaky=self._leaky) as mode:

@@ -1,0 +1,1 @@
+"""The strongest of several attacks, and what it needs."""
