@@ -35,6 +35,7 @@ def main() -> None:
     given = answered(chosen.seeds)
     print(f"{len(given)} answers of the compact PraNet at 512 × 512, median of {chosen.passes} passes")
     print(f"{'answers':>10}  {'worker ms':>10}  {'parent ms':>10}  {'kB a case':>10}")
+    measured(given, "maps")  # libraries load
     for form in ("compact", "maps"):
         found = [measured(given, form) for _ in range(chosen.passes)]
         worker, parent, size = (statistics.median(one[at] for one in found) for at in range(3))

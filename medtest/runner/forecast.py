@@ -15,9 +15,10 @@ from medtest.core.errors import MedtestError
 from medtest.core.records import REVISION
 from medtest.runner.folder import OUTPUTS, RECORDS
 from medtest.runner.prepared import PreparedRun, prepare_run
+from medtest.runner.records.judged_by import JudgedBy
 from medtest.runner.records.ledger import CasePlaces
 from medtest.runner.records.shard_scan import scan
-from medtest.runner.records.shards import SHARDS, JudgedBy
+from medtest.runner.records.shards import SHARDS
 from medtest.runner.records.standing import standing
 from medtest.suite.model import Invocation, Suite
 

@@ -23,6 +23,7 @@ from medtest.runner.pool.workplace import CallingProcess, LocalProcesses, Workpl
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.records import answers
 from medtest.runner.records.case_set import CaseSet
+from medtest.runner.records.judged_by import JudgedBy
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.shards import Code, JudgedBy
 from medtest.runner.replaying.judging_again import JudgingAgain

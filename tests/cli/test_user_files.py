@@ -112,7 +112,6 @@ def test_a_users_files_in_a_run_stay_and_do_not_travel(here: Path) -> None:
     for path in mine:
         path.write_text("mine")
     assert run_app(["tables", str(place)]) == 0
-    medtest.run()
     medtest.run("polyp_seg", reddish, relations={"blur": {"severities": [1]}}, **{**options, "limit": 2})  # strips anew
     assert [path.read_text() for path in mine] == ["mine"] * 3
     assert run_app(["pack", f"run={place}", f"to={here / 'run.zip'}"]) == 0

@@ -62,7 +62,7 @@ def test_frozen_runs_of_shipped_suites(suite: str) -> None:
 def test_runs_of_shipped_suites(suite: str, only: list[str], tmp_path: Path) -> None:
     systems = [plan.id for plan in load_suite(suite).systems]
     result = medtest.run(
-        suite, systems, only=only, overrides=["gates=[{max_percent: 100}]"], home=tmp_path, track=False
+        suite, systems, only=only or None, overrides=["gates=[{max_percent: 100}]"], home=tmp_path, track=False
     )
     for material in result.finished.materials:
         (gate,) = material.tables.gates

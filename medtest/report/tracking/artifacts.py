@@ -145,7 +145,7 @@ def _pictures(folder: Path, pictures: Sequence[LoggedPicture], run: Any) -> list
         own = uuid.uuid5(uuid.NAMESPACE_URL, f"{run.info.run_id}/{key}/{sheet.step}")
         stem = f"{key.replace('/', '~')}+step+{sheet.step}+timestamp+{run.info.start_time}+{own}"
         shown, small = folder / _IMAGES / f"{stem}.png", folder / _IMAGES / f"{stem}+compressed.webp"
-        sheet.image.save(shown)
+        sheet.image.save(shown, compress_level=1)  # photographs hardly grow, and a second is saved
         sheet.image.thumbnail((_THUMBNAIL, _THUMBNAIL))
         sheet.image.save(small)
         files += [(shown, _IMAGES), (small, _IMAGES)]

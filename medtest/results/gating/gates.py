@@ -210,14 +210,19 @@ def _violations(gate: Gate, row: Mapping[str, Any]) -> Condition:
     )
 
 
+def _source_bound(gate: Gate) -> float | None:
+    """Return the bound on failed sources; None against the source's own answer, which is never right or wrong."""
+    return None if gate.against == "source" else gate.max_source_failed_percent
+
+
 def _source_failed(gate: Gate, row: Mapping[str, Any]) -> Condition | None:
     """Return the condition on cases that could not be judged since their source failed; None where none is set.
 
     The share is that of the cases that could have been judged: errors, and cases skipped for a reason of their own, are
     left out of it.
     """
-    most = gate.max_source_failed_percent
-    if most is None or gate.against == "source":
+    most = _source_bound(gate)
+    if most is None:
         return None
     lost = int(row["source_failed"])
     cases = int(row["cases"]) + lost
@@ -259,7 +264,7 @@ def gates_table(results: Iterable[GateResult]) -> pd.DataFrame:
         [
             {
                 **{name: getattr(result.gate, name) for name in _GATE_FIELDS},
-                "max_source_failed_percent": result.gate.max_source_failed_percent,
+                "max_source_failed_percent": _source_bound(result.gate),
                 **(_paired_fields(result.gate) if paired else {}),
                 "held": result.held,
                 "verdict": result.verdict,

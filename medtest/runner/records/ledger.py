@@ -17,13 +17,13 @@ from medtest.core.cases import SOURCE, SeedRef
 from medtest.runner.folder import RECORDS, make_folder, utc_now
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.answers import KeptAnswer
+from medtest.runner.records.judged_by import JudgedBy
 from medtest.runner.records.rows import COLUMN
 from medtest.runner.records.seals import text_mark
 from medtest.runner.records.shard_scan import scan
 from medtest.runner.records.shards import (
     RECORDS_CSV,
     Code,
-    JudgedBy,
     RowGroup,
     ShardWriter,
     Stamp,

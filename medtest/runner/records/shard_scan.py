@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 
 from medtest.core.records import KEY_COLUMNS
 from medtest.runner.folder import RECORDS, output_problems
+from medtest.runner.records.judged_by import JudgedBy
 from medtest.runner.records.seals import CONTENT, CSV, SEALED, Seal
-from medtest.runner.records.shards import DIGEST, PRIMARY, SHARD, SHARDS, WRITTEN, Find, JudgedBy, RowGroup, codes_of
+from medtest.runner.records.shards import DIGEST, PRIMARY, SHARD, SHARDS, WRITTEN, Find, RowGroup, codes_of
 
 _NEEDED = (*KEY_COLUMNS, "verdict", "reason")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -23,10 +23,10 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.core.oracles.base import Oracle
-from medtest.core.records import REVISION, SOURCE_FAILED
+from medtest.core.records import SOURCE_FAILED
 from medtest.runner.folder import RECORDS, output_problems, sync_folder, utc_now, writing
 from medtest.runner.records.answers import AnswerWriter, KeptAnswer
+from medtest.runner.records.judged_by import JudgedBy
 from medtest.runner.records.seals import CONTENT, CSV, JOINED, SEALED, Seal, fitted, seal_of, text_mark
 from medtest.runner.records.spreadsheets import table_for_csv
 
@@ -74,63 +74,6 @@ def codes_of(table: pa.Table) -> NDArray[np.uint8]:
     """
     pairs = zip(table["verdict"].to_pylist(), table["reason"].to_pylist(), strict=True)
     return np.array([code_of(verdict, reason) for verdict, reason in pairs], dtype=np.uint8)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedBy:
-    """By what records are judged now.
-
-    Attributes:
-        revision: Of the oracle's class.
-        columns: The number columns that it gives (:attr:`medtest.core.oracles.base.Oracle.judged_columns`).
-        from_records: Whether it judges what records hold (:attr:`medtest.core.oracles.base.Oracle.from_records`).
-    """
-
-    revision: int
-    columns: tuple[str, ...]
-    from_records: bool = False
-
-    @classmethod
-    def of(cls, oracle: Oracle) -> JudgedBy:
-        """Return how an oracle judges."""
-        return cls(revision=oracle.revision, columns=oracle.judged_columns, from_records=oracle.from_records)
-
-    def stated(self, table: pa.Table, there: Iterable[str]) -> pa.Table:
-        """Return records with the revision that judged them.
-
-        Args:
-            table: Records with today's columns.
-            there: The columns that their file has: without ``oracle_revision`` it was written before revisions were
-                noted, and is taken as judged by today's; where a score is missing, no revision gave all scores.
-        """
-        names = set(there)
-        if not names.issuperset(self.columns):
-            return revised(table, 0)
-        return table if REVISION in names else revised(table, self.revision)
-
-    def stale(self, table: pa.Table, there: Iterable[str]) -> NDArray[np.bool_]:
-        """Return which records of a file are to be judged again.
-
-        Args:
-            table: Records.
-            there: The columns that their file has.
-        """
-        names = set(there)
-        if not names.issuperset(self.columns):
-            return np.ones(table.num_rows, np.bool_)
-        if REVISION not in names:
-            return np.zeros(table.num_rows, np.bool_)
-        found = table[REVISION].combine_chunks().fill_null(self.revision).to_numpy(zero_copy_only=False)
-        return np.asarray(found != self.revision)
-
-
-def revised(table: pa.Table, revision: int) -> pa.Table:
-    """Return records that say that this revision of the oracle judged them."""
-    at = table.schema.get_field_index(REVISION)
-    if at < 0:
-        return table
-    column = pa.array(np.full(table.num_rows, revision), table.schema.field(at).type)
-    return table.set_column(at, table.schema.field(at), column)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

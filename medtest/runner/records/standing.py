@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from medtest.core.records import ANSWER
 from medtest.runner.records.answers import AnswerStore, Names
-from medtest.runner.records.shards import JudgedBy, RowGroup, Stamp, newest, read_in_order
+from medtest.runner.records.judged_by import JudgedBy
+from medtest.runner.records.shards import RowGroup, Stamp, newest, read_in_order
 
 _OLD = (ANSWER, "verdict", "elapsed_ms")
 _ANSWERED = ("PASS", "FAIL")

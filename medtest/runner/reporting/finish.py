@@ -26,9 +26,10 @@ from medtest.runner.pool.messages import StripTask
 from medtest.runner.privacy.hidden_words import HiddenWords
 from medtest.runner.records import answers
 from medtest.runner.records.case_set import CaseSet
+from medtest.runner.records.judged_by import revised
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.parts import write_part
-from medtest.runner.records.shards import Code, revised
+from medtest.runner.records.shards import Code
 from medtest.runner.reporting.outcome import Limits, SystemOutcome
 from medtest.suite.model import Invocation
 from medtest.systems.base import System
