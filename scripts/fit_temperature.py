@@ -1,4 +1,4 @@
-"""Fits the temperature of IS-embed: ``python scripts/fit_temperature.py`` writes medtest/readers/embeddings/temperature.json.
+"""Fit the temperature of IS-embed: ``python scripts/fit_temperature.py`` writes the embeddings' temperature.json.
 
 Scenes of one thing each are drawn from a seed, a thing of every class in turn; the temperature is the one of the least
 negative log-likelihood of their classes (C. Guo et al., ICML 2017).

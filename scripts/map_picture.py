@@ -107,7 +107,8 @@ def draw() -> str:
         parts.append(
             f'<rect x="{x - BOX_WIDTH / 2:.0f}" y="{y - BOX_HEIGHT / 2:.0f}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" '
             'rx="6" fill="#eef3fb" stroke="#3b6fb6"/>'
-            f'<text x="{x:.0f}" y="{y + (-2 if note else 5):.0f}" text-anchor="middle" fill="#10284a">{escape(room)}</text>'
+            f'<text x="{x:.0f}" y="{y + (-2 if note else 5):.0f}" text-anchor="middle" fill="#10284a">'
+            f"{escape(room)}</text>"
         )
         if note:
             parts.append(

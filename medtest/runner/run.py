@@ -25,7 +25,7 @@ from medtest.runner.records import answers
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.judged_by import JudgedBy
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
-from medtest.runner.records.shards import Code, JudgedBy
+from medtest.runner.records.shards import Code
 from medtest.runner.replaying.judging_again import JudgingAgain
 from medtest.runner.reporting import finish
 from medtest.runner.reporting.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.records import KEY_COLUMNS
+from medtest.results.records.alike import check_alike
 from medtest.results.records.records_io import Records
-from medtest.results.records.revisions import check_alike
 
 if TYPE_CHECKING:
     import pandas as pd

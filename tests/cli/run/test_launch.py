@@ -404,7 +404,9 @@ def test_a_missing_system_library_is_told_and_not_thrown(tmp_path: Path) -> None
 def test_a_defect_of_ours_is_told_as_one_and_is_no_gate(command: list[str], tmp_path: Path) -> None:
     """Python ends with 1 for an error that nobody caught, and 1 says that a gate was not held."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import medtest.core.files.paths\ndef broken():\n    raise LookupError('a bug')\nmedtest.core.files.paths.suites_folder = broken\n"
+        "from medtest.core.files import paths\n"
+        "def broken():\n    raise LookupError('a bug')\n"
+        "paths.suites_folder = broken\n"
     )
     done = subprocess.run(
         [sys.executable, "-m", "medtest", *command],

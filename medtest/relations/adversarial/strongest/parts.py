@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,10 +14,8 @@ from medtest.relations.adversarial.square import square_search
 from medtest.relations.adversarial.strongest.distilled import distilled_search
 from medtest.relations.adversarial.strongest.draws import AveragedProbe, drawn_logits, mean_loss
 from medtest.relations.adversarial.strongest.passing import PassingProbe
+from medtest.relations.adversarial.strongest.settings import StrongestSettings
 from medtest.relations.adversarial.strongest.worst import AttackPart, Worst
-
-if TYPE_CHECKING:
-    from medtest.relations.adversarial.strongest.relation import StrongestSettings
 
 GRADIENT = "auto_pgd"
 """Name of the part that follows the network's own gradients."""

@@ -12,37 +12,18 @@ Where answers do not repeat, gradients and scores are averaged over draws, and i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from pydantic import Field
 
 from medtest.core.cases import PreparedSeed
 from medtest.core.probes import Probe
-from medtest.relations.adversarial.attack import Attack, AttackBatch, AttackSettings, EpsilonLevel, SearchResult, reach
+from medtest.relations.adversarial.attack import Attack, AttackBatch, EpsilonLevel, SearchResult, reach
 from medtest.relations.adversarial.saving import pixels_of, within_budget
+from medtest.relations.adversarial.strongest.settings import StrongestSettings
 
 if TYPE_CHECKING:
     from medtest.relations.adversarial.strongest.worst import Worst
-
-
-class StrongestSettings(AttackSettings[EpsilonLevel]):
-    """Settings of ``strongest``.
-
-    Attributes:
-        norm: The norm in which ε bounds; Square is of ``linf`` alone.
-        steps: Steps of each Auto-PGD.
-        restarts: How often each is started; the first at a random point, as every one.
-        tries: Squares that Square tries, and how often a system is asked for a surrogate; 0 leaves both out.
-        draws: Where answers do not repeat: over how many draws a gradient and a score are averaged. Images are judged
-            over twice as many.
-    """
-
-    norm: Literal["linf", "l2"] = "linf"
-    steps: int = Field(default=30, ge=1, le=10_000)
-    restarts: int = Field(default=1, ge=1, le=1000)
-    tries: int = Field(default=200, ge=0, le=1_000_000)
-    draws: int = Field(default=8, ge=1, le=1000)
 
 
 class Strongest(Attack[EpsilonLevel]):
