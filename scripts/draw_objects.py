@@ -159,7 +159,7 @@ def contact_sheet(objects: list[tuple[Rgba, dict[str, Any]]], columns: int = 9, 
 def main() -> None:
     """Write the library, and the sheet when asked for."""
     options = argparse.ArgumentParser(description="Draw the bundled object library.")
-    options.add_argument("--out", type=Path, default=ROOT / "medtest" / "objects")
+    options.add_argument("--out", type=Path, default=ROOT / "medtest" / "relations" / "objects" / "bundled")
     options.add_argument("--sheet", type=Path, default=None, help="also write a contact sheet (PNG)")
     chosen = options.parse_args()
     objects = build()

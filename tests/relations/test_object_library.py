@@ -17,7 +17,7 @@ from medtest.core.errors import UserMistakes
 from medtest.core.files.paths import package_folder
 from medtest.relations.objects.library import KINDS, SOLID, BoundedCache, ObjectLibrary, load_library
 
-BUNDLED = package_folder() / "objects"
+BUNDLED = package_folder() / "relations" / "objects" / "bundled"
 SCRIPT = Path(__file__).parents[2] / "scripts" / "draw_objects.py"
 
 

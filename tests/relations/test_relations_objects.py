@@ -226,7 +226,7 @@ def test_a_library_without_the_kind_and_one_that_is_not_there_are_mistakes(tmp_p
 
     from medtest.core.files.paths import package_folder
 
-    shutil.copytree(package_folder() / "objects" / "blood", tmp_path / "own" / "blood")
+    shutil.copytree(package_folder() / "relations" / "objects" / "bundled" / "blood", tmp_path / "own" / "blood")
     assert relation("blood", library_folder=str(tmp_path / "own")).infos
     with pytest.raises(UserMistakes, match="none of this kind"):
         relation("feces", library_folder=str(tmp_path / "own"))
