@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from medtest.core.errors import FolderInUse, OutputProblem
 from medtest.core.files import file_sha256, read_object
+from medtest.core.files.paths import path_from_here
 
 MANIFEST = "manifest.sha256"
 PRIVATE = ("ledger.sqlite", "judge.sqlite")
@@ -25,6 +26,8 @@ VIEWS = "views"
 SHARD_FOLDERS = "shards"
 """Folder, in a run's own, of the parts of a run that ``shard=K/N`` makes: ``shards/3-of-16``."""
 RUN_FILE = "run.json"
+FORMAT = 2
+"""Number in ``run.json`` that says how a folder's files are laid out; raised when this version cannot read older ones."""
 RECORDS = "records.parquet"
 TABLES_OF = "tables_of"
 """Key of ``run.json``: SHA-256 of the records that the folder's own tables and report were made of."""
@@ -97,6 +100,24 @@ def note_tables(folder: Path) -> None:
         OutputProblem: It cannot be written.
     """
     write_run(folder, {**read_object(folder / RUN_FILE), TABLES_OF: _records_sha256(folder)})
+
+
+def check_format(folder: Path) -> None:
+    """Refuse a folder whose files another version of medtest laid out; nothing in it is changed.
+
+    Raises:
+        OutputProblem: ``run.json`` states another format, or none.
+    """
+    content = read_object(folder / RUN_FILE)
+    if not content or content.get("format") == FORMAT:
+        return
+    versions = content.get("versions")
+    version = versions.get("medtest", "?") if isinstance(versions, dict) else "?"
+    raise OutputProblem(
+        f"{path_from_here(folder)} holds results of format {content.get('format', 1)}, written by medtest {version}; this "
+        f"version reads format {FORMAT}. Nothing there was changed. Run the same command with fresh=true to compute the "
+        f"results again (the old folder is moved aside), or read them with medtest {version}."
+    )
 
 
 def write_run(folder: Path, content: Mapping[str, Any]) -> None:

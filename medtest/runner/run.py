@@ -13,7 +13,7 @@ from medtest.core.errors import SEVERITY_ORDER, ExitCode, MedtestError
 from medtest.core.files.by_content import forget_pictures
 from medtest.core.portable import processor_notices
 from medtest.core.records import PICTURES
-from medtest.runner.folder import OUTPUTS, FolderLock, set_unread_aside
+from medtest.runner.folder import OUTPUTS, FolderLock, check_format, set_unread_aside
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import HALT_SECONDS, Dispatcher
 from medtest.runner.pool.layout import Layout
@@ -127,6 +127,7 @@ class _Run:
                 moved = lock.move_aside()
                 if moved is not None:
                     self.notices.append(f"Earlier results were moved to {moved.parent.name}/{moved.name}.")
+            check_format(folder)
 
     def open(self) -> None:
         """Read what earlier runs left."""

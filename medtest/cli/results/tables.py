@@ -18,7 +18,7 @@ from medtest.results.gating import gate_log
 from medtest.results.records.damage import damaged
 from medtest.results.records.records_io import RECORDS, SHARDS
 from medtest.results.records.wanted import RUN_FILE
-from medtest.runner.folder import OUTPUTS, SHARD_FOLDERS, VIEWS, write_manifest
+from medtest.runner.folder import OUTPUTS, SHARD_FOLDERS, VIEWS, check_format, write_manifest
 
 
 def remake_tables(folder: Path, *, console: Console, reference: Path | None = None, junit: str = "") -> ExitCode:
@@ -78,6 +78,8 @@ def _check(folders: Sequence[Path]) -> None:
     Raises:
         UserMistakes: There is any.
     """
+    for folder in folders:
+        check_format(folder)
     bad = [mistake for folder in folders for mistake in damaged(folder)]
     if bad:
         raise UserMistakes(bad)

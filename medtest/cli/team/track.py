@@ -19,7 +19,7 @@ from medtest.report.pages.material import Material, read_run
 from medtest.report.tracking import Tracker
 from medtest.report.views import remake, views_of
 from medtest.results.records.wanted import Wanted
-from medtest.runner.folder import FolderLock, tables_are_stale, view_folder, write_manifest
+from medtest.runner.folder import FolderLock, check_format, tables_are_stale, view_folder, write_manifest
 
 
 def track_folders(folders: Sequence[Path], *, console: Console) -> None:
@@ -79,6 +79,7 @@ def _runs_in(folders: Sequence[Path]) -> list[Path]:
 
 
 def _look_up(tracker: Tracker, run: Path, view: str) -> _Held:
+    check_format(run)
     target = view_folder(run, view)
     noted = read_run(target)
     suite = Wanted.from_folder(target, str(noted.get("system_id") or "")).suite

@@ -29,6 +29,7 @@ from medtest.results.tables import make_tables
 
 if TYPE_CHECKING:
     import pandas as pd
+from medtest.runner.folder import check_format
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,8 +87,9 @@ def read_material(folder: Path) -> Material:
     """Return a finished run as pages show it; nothing is written.
 
     Raises:
-        OutputProblem: The folder holds no readable records, or no ``suite.yaml``.
+        OutputProblem: The folder holds no readable records, no ``suite.yaml``, or results of another format.
     """
+    check_format(folder)
     run = read_run(folder)
     wanted = Wanted.from_folder(folder, str(run.get("system_id") or ""))
     tables = make_tables(folder, wanted)

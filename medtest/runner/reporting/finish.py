@@ -19,7 +19,7 @@ from medtest.core.files import read_object
 from medtest.core.oracles.base import Oracle
 from medtest.core.version import __version__
 from medtest.readers.base import KeptReader
-from medtest.runner.folder import RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
+from medtest.runner.folder import FORMAT, RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
 from medtest.runner.pictures.choice import Pictures, drawing_tasks
 from medtest.runner.pool.layout import Layout, resolve_device
 from medtest.runner.pool.messages import StripTask
@@ -221,6 +221,7 @@ class Finisher:
         earlier = read_object(outcome.folder / RUN_FILE)
         ran = outcome.cases_executed > 0
         return {
+            "format": FORMAT,
             "suite": suite.name,
             "suite_version": suite.version,
             "system": outcome.record_name,
