@@ -86,7 +86,7 @@ def test_crafted_follow_ups_are_crafted_where_there_is_no_run_and_else_the_runs(
     anew, kept = seen
     assert set(anew["pixels"]) == {"crafted anew"}
     assert set(kept["pixels"]) == {"the run's"}
-    np.testing.assert_allclose(anew["distance"], kept["distance"], rtol=1e-4)  # they are the same pixels
+    np.testing.assert_allclose(anew["distance"], kept["distance"], rtol=0.01)  # the same pixels, but for a few levels
     # an attack of 4 levels moves the deepest layer far further than noise of its size
     deepest = kept[kept["layer"] == "conv_block5"].iloc[0]
     assert deepest["distance"] > 5 * deepest["noise_distance"]

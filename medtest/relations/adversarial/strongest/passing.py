@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from medtest.relations.adversarial.draws import same_answers, seeded
+
 _LEAK = 0.1
 """Least slope of a unit that is shut or saturated."""
 _STEPS = frozenset({"round", "floor", "ceil", "trunc", "fix", "sign", "sgn", "floor_divide", "__floordiv__"})
@@ -170,12 +172,15 @@ class PassingProbe:
         Args:
             images: float32 B×3×H×W in [0, 1], about which it is asked twice.
         """
-        from medtest.relations.adversarial.strongest.draws import same_answers
-
         try:
-            with torch.enable_grad(), PassingGradients(leaky=self._leaky) as mode:
+            with (
+                seeded(0, self._probe.device),
+                torch.enable_grad(),
+                PassingGradients(leaky=self._leaky) as mode,
+            ):
                 logits = self._probe.logits(images.detach().requires_grad_())
-            plain = self._probe.logits(images.detach())
+            with seeded(0, self._probe.device):  # the same draws, where answers do not repeat
+                plain = self._probe.logits(images.detach())
         except Exception:  # noqa: BLE001 - the network may be anybody's; what it cannot work with is left as it is
             return False
         return mode.used and logits.requires_grad and same_answers(plain.detach(), logits.detach())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -53,7 +54,8 @@ class Worst:
 
     def __init__(self, batch: AttackBatch, probe: Probe, *, norm: str, draws: int) -> None:
         self._batch, self._probe, self._norm, self._draws = batch, probe, norm, draws
-        self._images, self._badness = batch.images.clone(), self._judged(batch, batch.images)
+        self._images = batch.images.clone()
+        self._badness = _badness(batch, [batch.clean]) if draws == 1 else self._judged(batch, batch.images)
         count = len(batch.images)
         self._queries = [0 if draws == 1 else draws] * count
         self._by, self.zeros = [""] * count, [float("nan")] * count
@@ -155,14 +157,22 @@ class Worst:
         return pixels_of(saved(image[None], source, epsilon + 1e-4, norm=self._norm), str(image.device))
 
     def _judged(self, batch: AttackBatch, images: Tensor) -> Tensor:
-        """Return how wrongly each image is answered: how far the attack came, then the margin; float64 B."""
-        drawn = [self._probe.logits(images) for _ in range(self._draws)]
-        reached = torch.stack([batch.goal.reached(logits) for logits in drawn]).double().mean(dim=0)
-        margins = torch.stack([batch.goal.losses("margin", logits) for logits in drawn]).double().mean(dim=0)
-        margin = torch.tanh(margins) / 2 + 0.5  # between 0 and 1: it only breaks ties
-        weight = 2.0 * batch.goal.parts * self._draws  # so that one more wrong answer counts more than any margin
-        badness = torch.where(reached >= 1, _WHOLE, reached * weight) + margin
-        return badness.nan_to_num(nan=-1.0)
+        return _badness(batch, [self._probe.logits(images) for _ in range(self._draws)])
+
+
+def _badness(batch: AttackBatch, drawn: Sequence[Tensor]) -> Tensor:
+    """Return how wrongly each image is answered: how far the attack came, then the margin; float64 B.
+
+    Args:
+        batch: The images.
+        drawn: Their logits, one tensor for each asking.
+    """
+    reached = torch.stack([batch.goal.reached(logits) for logits in drawn]).double().mean(dim=0)
+    margins = torch.stack([batch.goal.losses("margin", logits) for logits in drawn]).double().mean(dim=0)
+    margin = torch.tanh(margins) / 2 + 0.5  # between 0 and 1: it only breaks ties
+    weight = 2.0 * batch.goal.parts * len(drawn)  # so that one more wrong answer counts more than any margin
+    badness = torch.where(reached >= 1, _WHOLE, reached * weight) + margin
+    return badness.nan_to_num(nan=-1.0)
 
 
 def _why(error: Exception) -> str:
