@@ -27,7 +27,7 @@ SHARD_FOLDERS = "shards"
 """Folder, in a run's own, of the parts of a run that ``shard=K/N`` makes: ``shards/3-of-16``."""
 RUN_FILE = "run.json"
 FORMAT = 2
-"""Number in ``run.json`` that says how a folder's files are laid out; raised when this version cannot read older ones."""
+"""Layout of a run's folder, stated in ``run.json``; raised when folders of before cannot be read."""
 RECORDS = "records.parquet"
 TABLES_OF = "tables_of"
 """Key of ``run.json``: SHA-256 of the records that the folder's own tables and report were made of."""
@@ -114,9 +114,9 @@ def check_format(folder: Path) -> None:
     versions = content.get("versions")
     version = versions.get("medtest", "?") if isinstance(versions, dict) else "?"
     raise OutputProblem(
-        f"{path_from_here(folder)} holds results of format {content.get('format', 1)}, written by medtest {version}; this "
-        f"version reads format {FORMAT}. Nothing there was changed. Run the same command with fresh=true to compute the "
-        f"results again (the old folder is moved aside), or read them with medtest {version}."
+        f"{path_from_here(folder)} holds results of format {content.get('format', 1)}, written by medtest {version}; "
+        f"this version reads format {FORMAT}. Nothing there was changed. Run the same command with fresh=true to "
+        "compute the results again (the old folder is moved aside), or read them with that version."
     )
 
 

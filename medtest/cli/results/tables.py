@@ -77,6 +77,7 @@ def _check(folders: Sequence[Path]) -> None:
 
     Raises:
         UserMistakes: There is any.
+        OutputProblem: A folder has another format.
     """
     for folder in folders:
         check_format(folder)

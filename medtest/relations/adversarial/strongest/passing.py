@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from medtest.relations.adversarial.draws import same_answers, seeded
+from medtest.relations.adversarial.strongest.draws import same_answers, seeded
 
 _LEAK = 0.1
 """Least slope of a unit that is shut or saturated."""
