@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OURS: tuple[str, ...] = (
     *("efr", "efr_primary", "pivot_*", "severity", "alpha_sigma", "factors", "factors_model", "strata"),
-    *("worst", "violations", "images", "gates", "seeds", "excluded", "paper_*"),
+    *("worst", "violations", "images", "gates", "gate_conditions", "seeds", "excluded", "paper_*"),
     *("attacks", "attack_checks", "smallest_epsilon*", "efr_at_ssim"),
 )
 """Names of the tables of every task; ``*`` stands for any ending."""

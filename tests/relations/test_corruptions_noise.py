@@ -8,7 +8,6 @@ from corruption_parts import built, frame_of, frame_params, level_of, seed_of, s
 from scipy import stats
 
 from medtest.core.cases import Params
-from medtest.core.plugins import PartInfo
 from medtest.relations.corruptions.noise import CorruptionSpeckleNoise, NoiseCorruption, ShotNoise
 from medtest.relations.corruptions.random_fields import PhotonCounter, normal_quantiles, random_words
 from medtest.relations.levels import number
@@ -168,17 +167,3 @@ def test_difficulty_multiplies_the_standard_deviation(name: str) -> None:
                 assert follow.params["sigma"] == pytest.approx(base * difficulty)
                 assert follow.scale == pytest.approx(base * difficulty)
         assert frame_of(relation, seed, 0, 3).image is seed.image
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("noise:GaussianNoise", "CorruptionGaussianNoise"),
-        ("noise:SpeckleNoise", "CorruptionSpeckleNoise"),
-        ("blur:GaussianBlur", "CorruptionGaussianBlur"),
-    ],
-)
-def test_a_class_that_is_called_otherwise_is_found_under_its_old_name_with_a_warning(old: str, new: str) -> None:
-    part = PartInfo(family="relations", name="own", target=f"medtest.relations.corruptions.{old}")
-    with pytest.warns(FutureWarning, match=f"is {new} now"):
-        assert part.load().__name__ == new

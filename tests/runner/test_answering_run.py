@@ -134,25 +134,6 @@ def test_a_server_that_breaks_on_schemas_without_a_word_is_asked_in_words(
     assert set(frame.state) == {"answered"}
 
 
-def test_a_folder_begun_under_the_default_before_is_gone_on_with(tmp_path: Path) -> None:
-    with serving() as server:
-        then = go(answering_suite(server.base_url, structured="together"), tmp_path)
-        asked = server.counts["received"]
-        now = answering_suite(server.base_url, structured="first")
-        again = go(now, tmp_path)
-        assert again.systems[0].folder == then.systems[0].folder
-        assert server.counts["received"] == asked
-        assert any("begun with structured: together" in line for line in again.notices)
-        anew = go(now, tmp_path, fresh=True)
-        assert anew.systems[0].folder != then.systems[0].folder
-        assert server.counts["received"] > asked
-        asked = server.counts["received"]
-        assert go(now, tmp_path).systems[0].folder == anew.systems[0].folder
-        assert server.counts["received"] == asked
-        plain = go(answering_suite(server.base_url, structured="never"), tmp_path)
-        assert plain.systems[0].folder not in (then.systems[0].folder, anew.systems[0].folder)
-
-
 def test_a_structure_that_does_not_fit_is_cut_up(tmp_path: Path) -> None:
     with serving(answer=lambda body: "1. Yes\n3: about 12\n") as server:
         frame = records(go(answering_suite(server.base_url, seeds=1, questions={"together": True}), tmp_path))

@@ -151,8 +151,9 @@ def test_films_and_sheets_of_a_run_read_its_own_pixels(tmp_path: Path) -> None:
     folder, address, sha256 = pushed(suite, tmp_path)
     shown: list[str] = []
 
-    def draw(images: Sequence[Image | None], _path: Path) -> Mapping[str, Any]:
+    def draw(images: Sequence[Image | None], path: Path) -> Mapping[str, Any]:
         shown.extend("" if image is None else image_sha256(image) for image in images)
+        path.write_bytes(b"a picture")
         return {}
 
     (folder / "samples").mkdir(exist_ok=True)

@@ -316,7 +316,7 @@ def test_options_of_a_run(team: Path) -> None:
     typed = [
         "limit=5",
         "only=relation:blur,severity:3,severity:1,seed:a b",
-        "device=cuda:1",
+        "device=cpu",
         "track=false",
         "workers=2",
     ]
@@ -325,7 +325,7 @@ def test_options_of_a_run(team: Path) -> None:
     assert loaded.selection.relations == {"blur"}
     assert loaded.selection.severities == {1, 3}
     assert loaded.selection.seeds == {"a b"}
-    assert (loaded.options.device, loaded.options.track, loaded.options.workers) == ("cuda:1", False, 2)
+    assert (loaded.options.device, loaded.options.track, loaded.options.workers) == ("cpu", False, 2)
     assert load("base.yaml", ["only=[relation:blur,dataset:phantoms]"]).selection.datasets == {"phantoms"}
 
 

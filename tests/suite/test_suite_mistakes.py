@@ -191,14 +191,6 @@ def test_published_mode_of_a_relation_without_ranges_is_one_plain_mistake(name: 
     assert "no published ranges" in mistake.allowed
 
 
-def test_a_relation_without_ranges_has_no_mode_and_files_of_before_are_read(team: Path) -> None:
-    before = BASE.replace("blur: {severities: [1, 2, 3]}", "gaussian_noise: {mode: levels}")
-    plan = settings_of(load_suite(add(team, "before", before)), "gaussian_noise")
-    assert "mode" not in plan.model_dump() and plan.counted()["mode"] == "levels"
-    with_ranges = settings_of(load_suite(team / "base.yaml"), "blur")
-    assert with_ranges.mode == "levels"
-
-
 def test_an_item_listed_twice_is_a_mistake(team: Path) -> None:
     (mistake,) = refused(add(team, "twice", BASE.replace("systems: [pranet]", "systems: [pranet, pranet]"))).mistakes
     assert mistake.key == "systems[1]"

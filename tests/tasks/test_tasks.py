@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
-from medtest.moved import MOVED
 
 from medtest.core.cases import (
     Address,
@@ -28,7 +24,7 @@ from medtest.core.cases import (
 )
 from medtest.core.errors import BadOutput, UserMistakes
 from medtest.core.oracles.moves import move_mask
-from medtest.core.plugins import PartInfo, parts
+from medtest.core.plugins import parts
 from medtest.core.tasks.base import PICTURE, PROMPT, Case, CaseAnswer, SystemInput, Task, noun, task_of
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.runner.pictures.montage import MontageRow, draw_montage
@@ -207,20 +203,3 @@ def test_what_a_task_expects_is_drawn_without_panels_of_its_own(moved: tuple[Pre
 
 
 # --- names of the version before --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("old", sorted(MOVED))
-def test_a_module_that_moved_is_found_under_its_old_name_with_a_warning(old: str) -> None:
-    sys.modules.pop(old, None)
-    with pytest.warns(FutureWarning, match=old):
-        found = importlib.import_module(old)
-    new = importlib.import_module(MOVED[old])
-    names = [name for name in vars(new) if not name.startswith("_")]
-    assert names and all(getattr(found, name) is getattr(new, name) for name in names)
-
-
-def test_a_class_named_in_yaml_by_its_old_place_is_loaded(tmp_path: Path) -> None:
-    sys.modules.pop("medtest.core.oracles.masks", None)
-    info = PartInfo(family="oracles", name="masks", target="medtest.core.oracles.masks:Masks")
-    with pytest.warns(FutureWarning, match=r"medtest\.tasks\.segment\.oracle"):
-        assert info.load() is parts("oracles")["masks"].load()

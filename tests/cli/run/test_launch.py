@@ -105,7 +105,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["suite=polyp_seg_folder", "data=nowhere"], "a folder that is there"),
         (["suite=polyp_seg", "checkpoint=a", "model=[pranet,ssformer]"], "systems.pranet.checkpoint"),
         (["suite=polyp_seg", "model=pranet", "checkpoint=nowhere.pth"], "nowhere.pth"),
-        (["suite=polyp_seg", "device=gpu"], "cuda"),
+        (["suite=polyp_seg", "device=gpu"], "CUDA"),
         (["suite=polyp_seg", "only=blur"], "relation:ID"),
     ],
 )

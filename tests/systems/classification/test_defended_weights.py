@@ -58,9 +58,9 @@ def test_weights_that_do_not_ship_are_one_mistake(tmp_path, monkeypatch):
     assert not system_of("attnmel").check() and not system_of("attnmel", weights="standard").check()
 
 
-def test_the_setting_counts_where_it_is_used_alone():
+def test_the_setting_names_the_system():
     kind = part("systems", "attnmel").load()
-    assert "weights" not in kind.Settings().counted()
+    assert kind.Settings().counted()["weights"] == "compact"
     assert kind.Settings(weights="mpadvt").counted()["weights"] == "mpadvt"
     assert system_of("attnmel", weights="mpadvt").record_name == "attnmel-compact-mpadvt"
     assert system_of("attnmel").record_name == "attnmel-compact"
