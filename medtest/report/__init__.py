@@ -1,1 +1,1 @@
-"""Tables → what people read: an HTML page for each system, one that compares them, and what the terminal shows."""
+"""HTML report pages for one or several systems, and the summary printed in the terminal."""

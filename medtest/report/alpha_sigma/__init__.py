@@ -1,1 +1,1 @@
-"""Curves over scales and their (α,σ): figure, LaTeX, tables, and a section of the page that compares systems."""
+"""Figures, LaTeX tables and report sections for (α,σ) robustness curves."""

@@ -1,7 +1,7 @@
-"""The (α,σ) figure: quality over scales, a dotted line at each σ, the worst step drawn heavily (PDF or SVG).
+"""The (α,σ) figure: quality over scales with a dotted line at each σ (PDF or SVG).
 
-Vector graphics with embedded TrueType fonts; Okabe and Ito's colours, and a marker and a line style for each algorithm
-besides, so that nothing is said by colour alone. The same curves give the same bytes.
+The worst step of each curve is drawn heavily. Output is vector graphics with embedded TrueType fonts. Algorithms differ
+in colour (Okabe and Ito), marker and line style, so colour alone carries no information. Equal curves give equal bytes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _MARKERS = "osD^vPX*"
 _DOT = 2.0
 _STYLES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (4, 1, 1, 1)), (0, (2, 1)))
 _TICKS = 8
-"""Up to so many common scales stand on the axis as they are."""
+"""Largest number of common scales that are all labelled on the axis."""
 _WIDTH, _HEIGHT = 8.6, 4.6
 _LINES = 24
-"""Above this many algorithms the figure grows with its legend, which stands beside it and hides no curve."""
+"""Above this many algorithms the figure grows with its legend, which is placed outside the axes."""
 
 
 def draw_figure(found: SeriesSet, measured: Sequence[Robustness], *, form: str = "pdf") -> bytes:
-    """Return the figure as a file's bytes.
+    """Return the figure as the bytes of a file.
 
     Args:
         found: The curves.
@@ -56,11 +56,11 @@ def draw_figure(found: SeriesSet, measured: Sequence[Robustness], *, form: str =
         height = _HEIGHT * max(1.0, len(found.series) / _LINES)
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         axes = figure.add_subplot()
-        for number, (one, robust) in enumerate(zip(found.series, measured, strict=True)):
-            _draw(axes, one, robust, number)
+        for number, (series, robust) in enumerate(zip(found.series, measured, strict=True)):
+            _draw(axes, series, robust, number)
         _sigma_lines(axes, measured)
         first = found.series[0]
-        if first.scales.size <= _TICKS and all(np.array_equal(one.scales, first.scales) for one in found.series):
+        if first.scales.size <= _TICKS and all(np.array_equal(curve.scales, first.scales) for curve in found.series):
             axes.set_xticks(first.scales, [plain(label) for label in first.labels])
         axes.set_xlabel(plain(found.scale))
         axes.set_ylabel(plain(found.quality) + (" (lower is better)" if found.lower_is_better else ""))
@@ -75,20 +75,20 @@ def draw_figure(found: SeriesSet, measured: Sequence[Robustness], *, form: str =
 
 
 def plain(text: str) -> str:
-    """Return text that matplotlib does not read as mathematics, without control characters."""
+    """Return text without control characters, with ``$`` escaped so that matplotlib reads no mathematics."""
     return "".join(sign if sign.isprintable() else " " for sign in text).replace("$", r"\$")
 
 
-def _draw(axes: Axes, one: Series, robust: Robustness, number: int) -> None:
+def _draw(axes: Axes, series: Series, robust: Robustness, number: int) -> None:
     colour = COLOURS[number % len(COLOURS)]
-    if one.clustered and one.images is not None and one.clusters is not None:
-        drawn = resampled(one.images, one.clusters, "images")
+    if series.clustered and series.images is not None and series.clusters is not None:
+        drawn = resampled(series.images, series.clusters, "images")
         low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
-        axes.fill_between(one.scales, low, high, color=colour, alpha=0.13, linewidth=0)
-    few = one.scales.size <= 40
+        axes.fill_between(series.scales, low, high, color=colour, alpha=0.13, linewidth=0)
+    few = series.scales.size <= 40
     axes.plot(
-        one.scales,
-        one.qualities,
+        series.scales,
+        series.qualities,
         color=colour,
         linestyle=_STYLES[number // len(COLOURS) % len(_STYLES)],
         marker=_MARKERS[number % len(_MARKERS)] if few else None,
@@ -98,13 +98,13 @@ def _draw(axes: Axes, one: Series, robust: Robustness, number: int) -> None:
     )
     step = slice(robust.step, robust.step + 2)
     if robust.alpha > 0:
-        axes.plot(one.scales[step], one.qualities[step], color=colour, linewidth=4.2, alpha=0.55, zorder=1.5)
+        axes.plot(series.scales[step], series.qualities[step], color=colour, linewidth=4.2, alpha=0.55, zorder=1.5)
 
 
 def _sigma_lines(axes: Axes, measured: Sequence[Robustness]) -> None:
-    """Draw a dotted line at each σ; algorithms that share one take turns along it, so that all colours show.
+    """Draw a dotted line at each σ of a curve that falls.
 
-    Where nothing falls there is no step to point at.
+    Algorithms that share a σ alternate their dots along the line so that every colour is visible.
     """
     for number, robust in enumerate(measured):
         if robust.alpha <= 0:
@@ -116,9 +116,13 @@ def _sigma_lines(axes: Axes, measured: Sequence[Robustness]) -> None:
 
 def _legend(axes: Axes, measured: Sequence[Robustness]) -> None:
     handles, _ = axes.get_legend_handles_labels()
-    words = [f"{plain(one.name)}  ({_numbers(one)})" for one in measured]
+    words = [f"{plain(algorithm.name)}  ({_numbers(algorithm)})" for algorithm in measured]
     axes.legend(handles, words, frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
 
 
-def _numbers(one: Robustness) -> str:
-    return f"α {one.alpha:z.3f}, σ {plain(one.sigma_label)}" if one.alpha > 0 else f"α {one.alpha:z.3f}, never falls"
+def _numbers(robust: Robustness) -> str:
+    return (
+        f"α {robust.alpha:z.3f}, σ {plain(robust.sigma_label)}"
+        if robust.alpha > 0
+        else f"α {robust.alpha:z.3f}, never falls"
+    )

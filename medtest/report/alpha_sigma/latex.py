@@ -1,4 +1,4 @@
-"""The (α,σ) table as LaTeX, as the paper's program writes it: ``tab_rob.tex``."""
+"""The (α,σ) table as LaTeX (``tab_rob.tex``), in the format of the paper's program."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\char34{}",  # whatever the font encoding
-    # At the beginning of a row they would belong to the line break before it.
+    '"': r"\char34{}",  # "\char" works in every font encoding
+    # At the start of a row these would be parsed as arguments of the line break before it.
     "[": "{[}",
     "*": "{*}",
 }
@@ -38,21 +38,24 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
 
 
 def escaped(text: str) -> str:
-    """Return text that LaTeX prints as it is; control characters become spaces."""
+    """Return text escaped for LaTeX; control characters become spaces."""
     return "".join(_SPECIAL.get(sign, sign) for sign in _CONTROL.sub(" ", text)).strip()
 
 
 def latex_table(found: Sequence[Robustness]) -> str:
-    """Return the table: a line an algorithm by descending α, its name, α with three decimals, σ as it was written.
+    """Return the table: one line per algorithm by descending α, with its name, α to three decimals and σ as written.
 
-    No algorithm is named before its own line, so that a program may look for the first line that holds a name.
+    No algorithm is named before its own line, so that a program can search for the first line that holds a name.
     """
     lines = [
         r"\begin{tabular}{lcc}",
         r"\hline",
         r" & $\alpha$ & $\sigma$ \\",
         r"\hline",
-        *(rf"{escaped(one.name)} & {one.alpha:z.3f} & {escaped(one.sigma_label)} \\" for one in ranked(found)),
+        *(
+            rf"{escaped(algorithm.name)} & {algorithm.alpha:z.3f} & {escaped(algorithm.sigma_label)} \\"
+            for algorithm in ranked(found)
+        ),
         r"\hline",
         r"\end{tabular}",
     ]

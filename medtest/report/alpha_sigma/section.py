@@ -1,4 +1,4 @@
-"""Curves of all systems of a run over each relation's scales: files, and a section of the page that compares them."""
+"""Files and report section of the (α,σ) curves of all systems over the scales of each relation."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SeriesResult:
-    """One relation's curves of all systems.
+    """Curves of all systems for one relation.
 
     Attributes:
         found: The curves.
-        shown: The same with quality and scale in words, as figures show them.
-        measured: Their measures, in the same order.
-        folder: Where its files lie.
-        pictures: Where the runner put pictures of it; None where the suite shows none.
+        shown: The same curves with readable names of quality and scale, for figures.
+        measured: Robustness measures of the curves, in the same order.
+        folder: Folder of the written files.
+        pictures: Folder of the pictures drawn by the runner; None where the suite shows none.
     """
 
     found: SeriesSet
@@ -55,10 +55,10 @@ def write_series(
     """Write ``outputs/<suite>/alpha_sigma/<relation>/``: figure, LaTeX and tables of every relation.
 
     Args:
-        wanted: What is wanted of the suite.
-        records: Of each system of the run, its records.
+        wanted: Selected parts of the suite.
+        records: Records of each system of the run.
         home: Folder that holds ``outputs/``.
-        view: Digest of the oracle where it is not the suite's own; files then go to ``alpha_sigma-<view>/``.
+        view: Digest of the oracle where it differs from the suite's own; files then go to ``alpha_sigma-<view>/``.
         drawn: Digest of the view whose pictures the runner drew; "" for those of all cases.
 
     Raises:
@@ -67,15 +67,15 @@ def write_series(
     score = criteria.components(wanted.primary.score)[0]
     shape = CurveSettings(include_source=wanted.include_source, min_step=wanted.min_step)
     results = []
-    for found in series_sets(records, score, shape=shape):
-        measured = tuple(robustness_of(one) for one in found.series)
-        axis = scale_words(found.scale, wanted.relations.get(found.scale, ""))
+    for curves in series_sets(records, score, shape=shape):
+        measured = tuple(robustness_of(series) for series in curves.series)
+        axis = scale_words(curves.scale, wanted.relations.get(curves.scale, ""))
         result = SeriesResult(
-            found=found,
-            shown=replace(found, quality=score_words(found.quality), scale=axis),
+            found=curves,
+            shown=replace(curves, quality=score_words(curves.quality), scale=axis),
             measured=measured,
-            folder=series_folder(home, wanted.suite, view) / found.scale,
-            pictures=None if wanted.images == "none" else series_folder(home, wanted.suite, drawn) / found.scale,
+            folder=series_folder(home, wanted.suite, view) / curves.scale,
+            pictures=None if wanted.images == "none" else series_folder(home, wanted.suite, drawn) / curves.scale,
         )
         _write(result)
         results.append(result)
@@ -83,8 +83,8 @@ def write_series(
 
 
 def _write(result: SeriesResult) -> None:
-    made = (robustness_table(result.found), agreement(result.measured), paired_table(result.found))
-    tables = dict(zip(TABLES, made, strict=True))
+    frames = (robustness_table(result.found), agreement(result.measured), paired_table(result.found))
+    tables = dict(zip(TABLES, frames, strict=True))
     contents: dict[str, bytes] = {
         TABLE: latex_table(result.measured).encode(),
         f"{FIGURE}.pdf": draw_figure(result.shown, result.measured),
@@ -100,12 +100,12 @@ def _write(result: SeriesResult) -> None:
 
 
 def sections_of(results: Sequence[SeriesResult]) -> list[dict[str, Any]]:
-    """Return what the page shows of each relation."""
+    """Return the template's data for each relation."""
     return [_section(result) for result in results]
 
 
 def files_of(result: SeriesResult) -> list[Path]:
-    """Return the files of one relation: figures, tables, pictures."""
+    """Return the existing files of one relation: figures, tables, pictures."""
     named = [result.folder / name for name in (TABLE, f"{FIGURE}.pdf", f"{FIGURE}.svg", *TABLES)]
     if result.pictures is not None:
         named += [result.pictures / name for name in (MONTAGE, *VOLUME_PICTURES)]
@@ -113,39 +113,39 @@ def files_of(result: SeriesResult) -> list[Path]:
 
 
 def _section(result: SeriesResult) -> dict[str, Any]:
-    uncertain = any(one.intervals for one in result.measured)
+    uncertain = any(robust.intervals for robust in result.measured)
     return {
         "title": f"(α,σ) over {result.found.scale.replace('_', ' ')}",
         "score": result.shown.quality,
         "figure": _inline(draw_figure(result.shown, result.measured, form="svg"), result.shown),
         "last": "95 % interval of α" if uncertain else "permutation p of α",
-        "rows": [_row(one) for one in ranked(result.measured)],
+        "rows": [_row(robust) for robust in ranked(result.measured)],
         "paired": _pairs(result.found),
         "montage": next(iter(_pictures(result, [MONTAGE])), ""),
         "volumes": _pictures(result, VOLUME_PICTURES),
     }
 
 
-def _row(one: Robustness) -> dict[str, str]:
-    low, high = one.intervals.get("alpha", (0.0, 0.0))
-    last = f"{low:.3g} to {high:.3g}" if one.intervals else "" if one.p is None else f"{one.p:.2g}"
-    share = "" if one.sigma_share is None else f" ({100 * one.sigma_share:.0f} %)"
+def _row(robust: Robustness) -> dict[str, str]:
+    low, high = robust.intervals.get("alpha", (0.0, 0.0))
+    last = f"{low:.3g} to {high:.3g}" if robust.intervals else "" if robust.p is None else f"{robust.p:.2g}"
+    share = "" if robust.sigma_share is None else f" ({100 * robust.sigma_share:.0f} %)"
     return {
-        "name": one.name,
-        "alpha": f"{one.alpha:.4f}",
-        "sigma": one.sigma_label + share if one.alpha > 0 else "–",
-        "mean": f"{one.mean_quality:.4f}",
-        "area": f"{one.area:.4f}",
-        "falls": f"{one.sum_of_falls:.4f}",
-        "worst": f"{one.worst_loss:.4f}",
+        "name": robust.name,
+        "alpha": f"{robust.alpha:.4f}",
+        "sigma": robust.sigma_label + share if robust.alpha > 0 else "–",
+        "mean": f"{robust.mean_quality:.4f}",
+        "area": f"{robust.area:.4f}",
+        "falls": f"{robust.sum_of_falls:.4f}",
+        "worst": f"{robust.worst_loss:.4f}",
         "last": last,
-        "note": one.note,
+        "note": robust.note,
     }
 
 
-def _pairs(found: SeriesSet) -> dict[str, Any]:
-    """Return the pairs whose α cannot be told apart, by corrected p; most pairs of many systems can."""
-    table = paired_table(found)
+def _pairs(curves: SeriesSet) -> dict[str, Any]:
+    """Return the pairs whose α does not differ significantly, by corrected p value, with the number of all pairs."""
+    table = paired_table(curves)
     rows: Sequence[Mapping[Any, Any]] = table.to_dict("records")
     alike = [
         {
@@ -156,14 +156,14 @@ def _pairs(found: SeriesSet) -> dict[str, Any]:
         for row in rows
         if row["p_holm"] >= _LEVEL
     ]
-    # Two of the 2 ** clusters exchanges are as extreme as can be: no p lies below that, times the number of pairs.
+    # The smallest possible p is 2 / 2**clusters, times the number of pairs after correction.
     few = bool(rows) and 2.0 ** (1 - min(row["clusters"] for row in rows)) * len(rows) >= _LEVEL
     return {"all": len(rows), "alike": alike[:_MOST_PAIRS], "more": max(0, len(alike) - _MOST_PAIRS), "few": few}
 
 
-def _inline(svg: bytes, found: SeriesSet) -> Markup:
-    """Return a figure to be shown as a picture; as such it can hold no script and share no name with another."""
-    words = f"{found.quality} over {found.scale}"
+def _inline(svg: bytes, curves: SeriesSet) -> Markup:
+    """Return a figure as an ``<img>``, which can hold no script and shares no element ids with other figures."""
+    words = f"{curves.quality} over {curves.scale}"
     data = base64.b64encode(svg).decode("ascii")
     return Markup('<img style="width:100%;max-width:62rem" alt="{}" src="data:image/svg+xml;base64,{}">').format(
         words, data
@@ -171,7 +171,7 @@ def _inline(svg: bytes, found: SeriesSet) -> Markup:
 
 
 def _pictures(result: SeriesResult, names: Sequence[str]) -> list[str]:
-    """Return pictures as ``data:`` addresses, those that there are."""
+    """Return the existing pictures as ``data:`` addresses."""
     if result.pictures is None:
         return []
     paths = [result.pictures / name for name in names]

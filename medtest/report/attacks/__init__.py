@@ -1,1 +1,1 @@
-"""The report's section on attacks, and what sets systems side by side under them."""
+"""Report sections on attacks, for one system and for several."""

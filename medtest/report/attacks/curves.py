@@ -1,4 +1,4 @@
-"""Figures of attacks: what is right against ε, and the share of images that some ε flips."""
+"""Figures of attacks: accuracy against ε, and the share of images flipped up to ε."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _OTHERS = (figures.BLUE, figures.GREEN, figures.PURPLE, figures.ORANGE)
 
 
 def epsilon_panels(rows: Sequence[Mapping[Any, Any]], measure: str, *, clean: float) -> list[dict[str, Any]]:
-    """Return a panel for each norm: the share right against ε, a curve for each relation, with the legend.
+    """Return one panel per norm: accuracy against ε with a curve for each relation, and its legend.
 
     Uniform noise is grey, the strongest attack vermilion, the share on unchanged images dashed.
 
     Args:
         rows: Rows of ``attacks.csv`` over all data sets, those of natural relations left out.
-        measure: What the share is called.
-        clean: The share on the source images; NaN where it is not known.
+        measure: Name of the share.
+        clean: The share on the source images; NaN if unknown.
     """
-    found = []
+    panels = []
     for norm in dict.fromkeys(str(row["norm"]) for row in rows):
         own = [row for row in rows if str(row["norm"]) == norm and row["accuracy"] == row["accuracy"]]
-        own = [row for row in own if norm == "l2" or row["epsilon"] < LARGE]  # that one is a check, not a curve
+        own = [row for row in own if norm == "l2" or row["epsilon"] < LARGE]  # larger values only check the attack
         colours = _colours(own)
         curves = [
             figures.Curve(
@@ -53,28 +53,28 @@ def epsilon_panels(rows: Sequence[Mapping[Any, Any]], measure: str, *, clean: fl
             f"{measure} against ε", curves, y_name=f"{measure}, share", x_name=unit, width=560, height=300
         )
         legend = [(name.replace("_", " "), colour) for name, colour in colours.items()]
-        found.append(
+        panels.append(
             {"svg": panel, "legend": [*legend, ("unchanged images (dashed)", figures.SKY)] if dashed else legend}
         )
-    return found
+    return panels
 
 
 def _colours(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
     """Return the colour of each relation, in the order of the legend."""
-    found: dict[str, str] = {}
+    colours: dict[str, str] = {}
     others = 0
     for row in rows:
         name = str(row["relation"])
-        if name in found:
+        if name in colours:
             continue
         if row["role"] == NOISE:
-            found[name] = _GREY
+            colours[name] = _GREY
         elif row["part"] == STRONGEST:
-            found[name] = figures.VERMILION
+            colours[name] = figures.VERMILION
         else:
-            found[name] = _OTHERS[others % len(_OTHERS)]
+            colours[name] = _OTHERS[others % len(_OTHERS)]
             others += 1
-    return found
+    return colours
 
 
 def _epsilon(row: Mapping[Any, Any]) -> float:
@@ -83,17 +83,17 @@ def _epsilon(row: Mapping[Any, Any]) -> float:
 
 def _point(row: Mapping[Any, Any]) -> figures.Point:
     low, high = row["accuracy_low"], row["accuracy_high"]
-    known = low == low and high == high
+    has_interval = low == low and high == high
     return figures.Point(
         x=float(row["epsilon"]),
         y=float(row["accuracy"]),
-        low=float(low) if known else None,
-        high=float(high) if known else None,
+        low=float(low) if has_interval else None,
+        high=float(high) if has_interval else None,
     )
 
 
 def smallest_panels(table: pd.DataFrame | None) -> list[Markup]:
-    """Return a panel for each relation: the share of images flipped up to ε.
+    """Return one panel per relation: the share of images flipped up to ε.
 
     Args:
         table: ``smallest_epsilon_curve.csv``.

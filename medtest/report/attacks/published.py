@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from medtest.report.pages.material import Material
 
 _SETS = {"train": "training", "val": "validation"}
-"""Data sets of a suite that stand for the paper's training and validation images."""
+"""Data sets of a suite that correspond to the paper's training and validation images."""
 _NETWORKS = {DERMOSCOPY.names: "IPMI2019-AttnMel", FUNDUS.names: "Inception v3", CHEST.names: "CheXNet"}
 
 
 def published(material: Material, rows: Sequence[Mapping[Any, Any]]) -> dict[str, Any] | None:
-    """Return the published figures on images of the same classes, and the own ones at the same written ε.
+    """Return the published figures on images of the same classes, with the system's own figures at the same ε.
 
     Args:
-        material: What the report is made of.
-        rows: Rows of ``attacks.csv``; of GAP those of data sets ``training`` and ``validation`` stand beside the
-            paper's, where there are such.
+        material: Material of the report.
+        rows: Rows of ``attacks.csv``. Those of data sets ``training`` and ``validation``, if any, are compared with the
+            paper's GAP.
 
     Returns:
-        None where the classes are none of the paper's.
+        None where the classes match none of the paper's.
     """
     classes = material.tables.own.classes
     if classes is None:
@@ -39,28 +39,28 @@ def published(material: Material, rows: Sequence[Mapping[Any, Any]]) -> dict[str
         return None
     lines = [
         {
-            "name": one.name,
-            "accuracy": f"{one.accuracy_percent:.1f} %",
-            "auc": f"{one.auc:.3f}",
-            "fooling": "" if one.fooling_percent is None else f"{one.fooling_percent:.1f} %",
-            **_own(one, rows),
+            "name": figure.name,
+            "accuracy": f"{figure.accuracy_percent:.1f} %",
+            "auc": f"{figure.auc:.3f}",
+            "fooling": "" if figure.fooling_percent is None else f"{figure.fooling_percent:.1f} %",
+            **_own(figure, rows),
         }
-        for one in figures
+        for figure in figures
     ]
     table = published_attacks.TABLES[model]
     words = f"{published_attacks.PAPER}, table {table}: {model} on real images. {published_attacks.gap_words(model)}"
     return {"rows": lines, "words": f"{words} {published_attacks.CONTRADICTION.get(model, '')}".strip()}
 
 
-def _own(one: published_attacks.PublishedAttack, rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
-    """Return the own figures at the same written setting; empty where there is none."""
-    if one.attack == published_attacks.CLEAN:
-        known = [float(row["clean"]) for row in rows if row["dataset"] == ALL and row["clean"] == row["clean"]]
-        return {"own": percent(100 * max(known)) if known else "", "own_auc": "", "own_fooling": ""}
+def _own(figure: published_attacks.PublishedAttack, rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
+    """Return the system's own figures at the same setting; empty strings where there are none."""
+    if figure.attack == published_attacks.CLEAN:
+        clean = [float(row["clean"]) for row in rows if row["dataset"] == ALL and row["clean"] == row["clean"]]
+        return {"own": percent(100 * max(clean)) if clean else "", "own_auc": "", "own_fooling": ""}
     sets = {str(row["dataset"]) for row in rows}
-    asked = _SETS[one.setting.rpartition(" ")[2]] if one.attack == "GAP" else ALL
-    dataset = asked if asked in sets else ALL if asked != _SETS["train"] else ""
-    row = next((row for row in rows if row["dataset"] == dataset and _same(one, row)), None)
+    preferred = _SETS[figure.setting.rpartition(" ")[2]] if figure.attack == "GAP" else ALL
+    dataset = preferred if preferred in sets else ALL if preferred != _SETS["train"] else ""
+    row = next((row for row in rows if row["dataset"] == dataset and _same(figure, row)), None)
     if row is None:
         return {"own": "", "own_auc": "", "own_fooling": ""}
     auroc = row["auroc"]
@@ -71,14 +71,14 @@ def _own(one: published_attacks.PublishedAttack, rows: Sequence[Mapping[Any, Any
     }
 
 
-def _same(one: published_attacks.PublishedAttack, row: Mapping[Any, Any]) -> bool:
+def _same(figure: published_attacks.PublishedAttack, row: Mapping[Any, Any]) -> bool:
     if row["norm"] != "linf" or row["cases"] == 0:
         return False
-    if one.attack == "GAP":
-        return row["role"] == GENERATOR and one.setting.startswith(f"Linf={row['epsilon']:g} ")
+    if figure.attack == "GAP":
+        return row["role"] == GENERATOR and figure.setting.startswith(f"Linf={row['epsilon']:g} ")
     steps = "" if row["steps"] != row["steps"] else f"{int(row['steps'])}"
     return (
         row["role"] == WHITE
         and row["part"] in ("pgd", "fgsm")
-        and one.setting == f"eps={row['epsilon']:g}/255 t={steps}"
+        and figure.setting == f"eps={row['epsilon']:g}/255 t={steps}"
     )

@@ -1,4 +1,4 @@
-"""The report's section on attacks: what they leave right, whether they can be trusted, published figures beside."""
+"""The report's section on attacks: remaining accuracy, validity checks and published figures."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _BANDS = 60
 
 
 def attacks(material: Material) -> dict[str, Any]:
-    """Return what the template shows of attacks; ``attacks`` is None where the suite has none.
+    """Return the template's data on attacks; ``attacks`` is None where the suite has none.
 
     Args:
-        material: What the report is made of.
+        material: Material of the report.
     """
     tables = material.tables.attacks
     shown = tables.named.get("attacks.csv")
@@ -56,8 +56,8 @@ def attacks(material: Material) -> dict[str, Any]:
 
 
 def _clean(rows: Sequence[Mapping[Any, Any]]) -> float:
-    known = [float(row["clean"]) for row in rows if row["clean"] == row["clean"]]
-    return max(known, default=float("nan"))
+    rates = [float(row["clean"]) for row in rows if row["clean"] == row["clean"]]
+    return max(rates, default=float("nan"))
 
 
 def _setting(row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -83,38 +83,38 @@ def _setting(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def share(value: Any) -> str:
-    """Return a fraction in percent, "" for none."""
+    """Return a fraction in percent, "" for None or NaN."""
     return "" if value is None or value != value else percent(100 * float(value))
 
 
 def number(value: Any, digits: int) -> str:
-    """Return a number with so many decimals, "" for none."""
+    """Return a number with the given decimals, "" for None or NaN."""
     return "" if value is None or value != value else f"{float(value):.{digits}f}"
 
 
 def _parted(row: Mapping[Any, Any], name: str, *, decimals: bool = False) -> tuple[str, str]:
-    """Return a figure, and its interval."""
+    """Return a figure and its interval as two strings."""
     value, _, ends = ranged(row, name, decimals=decimals).partition(" (")
     return value, ends.rstrip(")")
 
 
 def ranged(row: Mapping[Any, Any], name: str, *, decimals: bool = False) -> str:
-    """Return a fraction of a row in percent (or as it is, with three decimals), with its interval in brackets."""
+    """Return a fraction of a row in percent (or with three decimals), followed by its interval in brackets."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-    said = number(value, 3) if decimals else share(value)
-    if not said or low != low or low is None:
-        return said
+    value_words = number(value, 3) if decimals else share(value)
+    if not value_words or low != low or low is None:
+        return value_words
     ends = f"{low:.3f} to {high:.3f}" if decimals else f"{100 * low:.0f} to {100 * high:.0f}"
-    return f"{said} ({ends})"
+    return f"{value_words} ({ends})"
 
 
 def _checks(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return how often each check held."""
-    found = []
+    """Return the counts of each verdict for each check."""
+    counts = []
     for check, title in TITLES.items():
-        verdicts = [str(one) for one in table.loc[(table["check"] == check).to_numpy(dtype=bool), "verdict"]]
+        verdicts = [str(verdict) for verdict in table.loc[(table["check"] == check).to_numpy(dtype=bool), "verdict"]]
         if verdicts:
-            found.append(
+            counts.append(
                 {
                     "title": title,
                     "ok": verdicts.count(OK),
@@ -122,11 +122,11 @@ def _checks(table: pd.DataFrame) -> list[dict[str, Any]]:
                     "not_checked": verdicts.count(NOT_CHECKED),
                 }
             )
-    return found
+    return counts
 
 
 def _failed(table: pd.DataFrame, warn: Warn) -> dict[str, Any]:
-    """Return the checks that fail and why; the verdict on the network stands above them."""
+    """Return the failing checks with their reasons, except the verdict on the network, which has its own field."""
     rows = [row for row in table.to_dict("records") if row["verdict"] == FAILS and row["check"] != MISLEADING]
     shown = [
         {
@@ -142,7 +142,7 @@ def _failed(table: pd.DataFrame, warn: Warn) -> dict[str, Any]:
 
 
 def _smallest(table: pd.DataFrame | None) -> list[dict[str, Any]]:
-    """Return median smallest ε of each relation."""
+    """Return the median smallest ε of each relation."""
     rows = [] if table is None else rows_of(table, dataset=ALL)
     return [
         {
@@ -164,7 +164,7 @@ def _levels(value: Any) -> str:
 
 
 def _at_ssim(table: pd.DataFrame | None) -> dict[str, Any] | None:
-    """Return relations by rank within bands of SSIM, those alone in their band left out."""
+    """Return relations by rank within bands of SSIM, leaving out those alone in their band."""
     if table is None or table.empty:
         return None
     rows = [row for row in rows_of(table, dataset=ALL) if row["rank"] == row["rank"] and row["rank"] is not None]

@@ -1,4 +1,4 @@
-"""Systems side by side under attack: the transfer matrix, and the paper's table 4."""
+"""Comparison of systems under attack: the transfer matrix, and the paper's table 4."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from medtest.report.pages.material import Material
 
 _EPSILON, _STEPS = 4.0, 4
-"""The attack of the paper's table 4."""
+"""ε and steps of the attack in the paper's table 4."""
 
 
 def transfer(materials: Sequence[Material]) -> pd.DataFrame:
-    """Return the table of transfer; without a row where nothing was crafted.
+    """Return the transfer table; empty where no attack was crafted.
 
     Args:
-        materials: One for each system.
+        materials: Material of each system.
     """
     return transfer_table(_attacks(materials))
 
 
 def transfer_heats(materials: Sequence[Material]) -> list[dict[str, Any]]:
-    """Return a heat map for each attack that was crafted on one system and shown to another.
+    """Return a heat map for each attack that was crafted on one system and applied to another.
 
     Args:
-        materials: One for each system.
+        materials: Material of each system.
     """
     systems = [material.system for material in materials]
     heats = []
@@ -61,8 +61,8 @@ def _row(
 
 
 def _attacks(materials: Sequence[Material]) -> list[tuple[str, pd.DataFrame]]:
-    found = [(material.system, material.tables.attacks.named.get("attacks.csv")) for material in materials]
-    return [(name, table) for name, table in found if table is not None and not table.empty]
+    tables = [(material.system, material.tables.attacks.named.get("attacks.csv")) for material in materials]
+    return [(name, table) for name, table in tables if table is not None and not table.empty]
 
 
 def _cell(row: Mapping[Any, Any] | None) -> dict[str, Any]:
@@ -74,13 +74,14 @@ def _cell(row: Mapping[Any, Any] | None) -> dict[str, Any]:
 
 
 def table_four(materials: Sequence[Material]) -> dict[str, Any] | None:
-    """Return the paper's table 4 of these systems, published rows below.
+    """Return the paper's table 4 for these systems, with the published rows below.
 
-    Clean accuracy, accuracy under PGD (4/255, 4 steps) and relative flip probability: that of a system divided by that
-    of ``reference=`` or, without one, of AttnMel. None where no system has both an attack of that kind and sequences.
+    Columns are clean accuracy, accuracy under PGD (4/255, 4 steps) and relative flip probability: that of a system
+    divided by that of ``reference=`` or, without one, of AttnMel. None where no system has both such an attack and
+    sequences.
 
     Args:
-        materials: One for each system.
+        materials: Material of each system.
     """
     rows = [_row_of(material) for material in materials]
     if not any(row["attacked"] and row["fp"] == row["fp"] for row in rows):
@@ -92,14 +93,14 @@ def table_four(materials: Sequence[Material]) -> dict[str, Any] | None:
     shown = [{**row, "fp": percent(100 * row["fp"]) if row["fp"] == row["fp"] else ""} for row in rows]
     published = [
         {
-            "name": one.model,
-            "clean": f"{one.accuracy_percent:.1f} %",
-            "attacked": f"{one.adversarial_percent:.1f} %",
-            "rfp": f"{one.rfp:.2f}",
+            "name": row.model,
+            "clean": f"{row.accuracy_percent:.1f} %",
+            "attacked": f"{row.adversarial_percent:.1f} %",
+            "rfp": f"{row.rfp:.2f}",
         }
-        for one in published_labels.relative()
+        for row in published_labels.relative()
     ]
-    defended = ", ".join(f"{one.model} {one.defended_percent:.1f} %" for one in published_labels.flips())
+    defended = ", ".join(f"{row.model} {row.defended_percent:.1f} %" for row in published_labels.flips())
     return {
         "rows": shown,
         "published": published,
@@ -133,6 +134,6 @@ def _is_of_table_four(row: Mapping[Any, Any]) -> bool:
     )
 
 
-def _flips(found: tuple[float, float] | None) -> dict[str, Any]:
-    fp, rfp = (float("nan"), float("nan")) if found is None else found
+def _flips(probabilities: tuple[float, float] | None) -> dict[str, Any]:
+    fp, rfp = (float("nan"), float("nan")) if probabilities is None else probabilities
     return {"fp": fp, "rfp": "" if rfp != rfp else f"{rfp:.2f}"}

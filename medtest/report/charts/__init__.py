@@ -1,1 +1,1 @@
-"""Charts of reports, as inline SVG and tables: heat maps, bars, curves."""
+"""Charts of reports as inline SVG and tables: heat maps, bars, curves."""

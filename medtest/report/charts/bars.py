@@ -1,4 +1,4 @@
-"""Grouped bars as inline SVG: groups side by side, a bar for each series, an interval where there is one."""
+"""Grouped bar charts as inline SVG, with an interval on each bar that has one."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class GroupBar:
     """One bar.
 
     Attributes:
-        value: Its height; NaN for a gap.
-        low: Lower end of its interval; None where there is none.
-        high: Upper end.
+        value: Height; NaN for a gap.
+        low: Lower end of the interval, or None.
+        high: Upper end of the interval, or None.
     """
 
     value: float
@@ -43,12 +43,12 @@ def bar_panel(
     """Return one panel of bars.
 
     Args:
-        title: Its heading.
-        groups: What stands below each group.
-        series: Name and bars of each series, a bar for each group.
+        title: Heading.
+        groups: Labels below the groups.
+        series: Name and bars of each series, one bar per group.
         y_name: Name of the y axis.
-        high: Its upper end; the lower one is 0.
-        colours: Of the series.
+        high: Upper end of the y axis; the lower end is 0.
+        colours: Colours of the series.
         width: In user units.
         height: In user units.
     """
@@ -74,8 +74,10 @@ def bar_panel(
             if bar.value != bar.value:
                 continue
             x, y = start + each * number, down(bar.value)
-            known = bar.low is not None and bar.high is not None
-            words = f"{name}, {group}: {bar.value:.3f}" + (f" ({bar.low:.3f} to {bar.high:.3f})" if known else "")
+            has_interval = bar.low is not None and bar.high is not None
+            words = f"{name}, {group}: {bar.value:.3f}" + (
+                f" ({bar.low:.3f} to {bar.high:.3f})" if has_interval else ""
+            )
             parts.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(each - 1, 1):.1f}" height="{top + inner - y:.1f}" '
                 f'fill="{colours[number % len(colours)]}"><title>{escape(words)}</title></rect>'

@@ -1,7 +1,7 @@
-"""Figures of the report as inline SVG: sharp in print, readable on a phone, no library, no network.
+"""Figures of the report as inline SVG, without external libraries or network access.
 
-Colours are from Okabe and Ito's palette, which people with any colour vision can tell apart; the heat map has one hue
-and a number in every cell, so that nothing is said by colour alone.
+Colours are from Okabe and Ito's palette, which is readable with any colour vision. The heat map has one hue and a
+number in every cell, so that colour alone carries no information.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RAMP = (
     (50.0, (28, 96, 157)),
     (100.0, (8, 48, 107)),
 )
-"""Percent and colour; steps grow, because most rates are small."""
+"""Percent and colour. Steps grow, because most rates are small."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +41,11 @@ class Point:
     """One point of a curve.
 
     Attributes:
-        x: Where it stands.
-        y: Its value.
-        low: Lower end of its interval, or None.
-        high: Upper end, or None.
-        label: What stands below it on the axis.
+        x: Position on the x axis.
+        y: Value.
+        low: Lower end of the interval, or None.
+        high: Upper end of the interval, or None.
+        label: Label below the point on the axis; "" for the number.
     """
 
     x: float
@@ -60,9 +60,9 @@ class Curve:
     """A curve of a panel.
 
     Attributes:
-        name: What the legend calls it.
-        points: Its points, from left to right.
-        colour: Its colour.
+        name: Name in the legend.
+        points: Points from left to right.
+        colour: Line colour.
         dashed: Whether it is a reference line.
     """
 
@@ -73,7 +73,7 @@ class Curve:
 
 
 def shade(percent: float | None) -> tuple[str, str]:
-    """Return background and text colour of a heat map's cell; no value is white."""
+    """Return background and text colour of a heat map's cell; None gives white."""
     if percent is None:
         return "#ffffff", _FAINT
     value = min(max(percent, 0.0), 100.0)
@@ -81,7 +81,7 @@ def shade(percent: float | None) -> tuple[str, str]:
         if value <= high:
             part = (value - low) / (high - low)
             mixed = [round(a + part * (b - a)) for a, b in zip(dark, light, strict=True)]
-            # black and white text reach the contrast of 4.5 that WCAG asks for on either side of this luminance
+            # Black above and white below this luminance reach the contrast of 4.5 required by WCAG.
             return "#{:02x}{:02x}{:02x}".format(*mixed), "#000000" if _luminance(mixed) > 0.179 else "#ffffff"
     return "#08306b", "#ffffff"
 
@@ -104,15 +104,15 @@ def curve_panel(
     width: int = 260,
     height: int = 190,
 ) -> Markup:
-    """Return one panel with curves and their intervals as bands.
+    """Return one panel of curves, with their intervals as bands.
 
     Args:
-        title: Its heading.
-        curves: What is drawn.
+        title: Heading.
+        curves: The curves.
         y_name: Name of the y axis.
         low: Lower end of the y axis.
         high: Upper end.
-        unit: Stands behind the numbers of the y axis.
+        unit: Suffix of the numbers on the y axis.
         x_name: Name of the x axis.
         width: In user units.
         height: In user units.
@@ -126,8 +126,8 @@ def curve_panel(
 
     def at(x: float, y: float) -> tuple[float, float]:
         across = left + (width - left - right) * (0.5 if x_high == x_low else (x - x_low) / span)
-        kept = min(max(y, low), high)
-        return across, top + (height - top - bottom) * (1 - (kept - low) / ((high - low) or 1.0))
+        clipped = min(max(y, low), high)
+        return across, top + (height - top - bottom) * (1 - (clipped - low) / ((high - low) or 1.0))
 
     parts = [_open(width, height, title), _text(left, 15, title, bold=True)]
     for step in range(5):
@@ -135,10 +135,10 @@ def curve_panel(
         _, y = at(x_low, value)
         parts.append(_line(left, y, width - right, y, _GRID))
         parts.append(_text(left - 5, y + 4, f"{value:.3g}{unit}", anchor="end", size=10, colour=_FAINT))
-    seen: dict[float, str] = {}
+    labels: dict[float, str] = {}
     for point in points:
-        seen.setdefault(point.x, point.label or f"{point.x:g}")
-    for x, label in seen.items():
+        labels.setdefault(point.x, point.label or f"{point.x:g}")
+    for x, label in labels.items():
         across, _ = at(x, low)
         parts.append(_text(across, height - bottom + 14, label, anchor="middle", size=10, colour=_FAINT))
     parts.append(_text((left + width - right) / 2, height - 6, x_name, anchor="middle", size=10, colour=_FAINT))
@@ -177,11 +177,11 @@ class Bar:
     """A number with its interval.
 
     Attributes:
-        label: What it is of.
+        label: Row label.
         value: The number: percent, an odds ratio, points.
         low: Lower end.
         high: Upper end.
-        note: What is shown at the right; "" for the number with its interval.
+        note: Text at the right; "" for the number with its interval.
     """
 
     label: str
@@ -205,18 +205,18 @@ def _dots(
     left: int,
     right: int,
 ) -> Markup:
-    """Return numbers one below another, a dot with its interval each.
+    """Return numbers one below another, each as a dot with its interval.
 
     Args:
-        title: Its heading.
-        bars: What is drawn.
-        across: Place of a value along the axis, in [0, 1].
-        ticks: Values with a line, and what stands below it.
-        base: The value whose line is dark.
+        title: Heading.
+        bars: The numbers.
+        across: Maps a value to its position along the axis, in [0, 1].
+        ticks: Values marked by a line, with their labels.
+        base: Value whose line is dark.
         x_name: Name of the axis.
-        said: Gives a bar's colour, and it in words.
-        lead: Stands small below the heading.
-        width: In user units, and likewise the following.
+        said: Returns the colour and the text of a bar.
+        lead: Small text below the heading.
+        width: Width in user units, as are the next two.
         left: Room for labels.
         right: Room for notes.
     """
@@ -248,19 +248,19 @@ def _dots(
 
 
 def _clear(bar: Bar, base: float, *, good: str, bad: str) -> str:
-    """Return the colour of a bar above (``good``) or below a value that its interval leaves out."""
+    """Return ``good`` for an interval above ``base``, ``bad`` for one below, else a neutral colour."""
     return good if bar.low > base else bad if bar.high < base else _FAINT
 
 
 def interval_panel(title: str, bars: Sequence[Bar], *, high: float, x_name: str, unit: str = "") -> Markup:
-    """Return rates one below another, a dot with its interval each.
+    """Return rates one below another, each as a dot with its interval.
 
     Args:
-        title: Its heading.
-        bars: What is drawn, in percent.
+        title: Heading.
+        bars: The rates, in percent.
         high: Right end of the axis, in percent.
         x_name: Name of that axis.
-        unit: Stands small below the heading.
+        unit: Small text below the heading.
     """
     return _dots(
         title,
@@ -303,13 +303,13 @@ def odds_panel(title: str, odds: Sequence[Bar]) -> Markup:
 
 
 def difference_panel(title: str, bars: Sequence[Bar], *, unit: str = "points", lower_is_better: bool = False) -> Markup:
-    """Return differences one below another, a dot with its interval each, with a line at 0.
+    """Return differences one below another, each as a dot with its interval, with a line at 0.
 
     Args:
-        title: Its heading.
-        bars: What is drawn.
-        unit: Of the values.
-        lower_is_better: Whether values below 0 are the good ones.
+        title: Heading.
+        bars: The differences.
+        unit: Unit of the values.
+        lower_is_better: Whether negative values are improvements.
     """
     good, bad = (VERMILION, GREEN) if lower_is_better else (GREEN, VERMILION)
     ends = [0.0, *(end for bar in bars for end in (bar.low, bar.high))]
@@ -334,10 +334,10 @@ def difference_panel(title: str, bars: Sequence[Bar], *, unit: str = "points", l
 
 
 def confusion_panel(title: str, names: Sequence[str], counts: Sequence[Sequence[int]]) -> Markup:
-    """Return a confusion matrix: expected classes down, answers across; shade and percent are of the row.
+    """Return a confusion matrix: expected classes down, answers across; shade and percent are per row.
 
     Args:
-        title: Its heading.
+        title: Heading.
         names: The classes.
         counts: Cases of each expected class (rows) that got each answer (columns).
     """
@@ -372,7 +372,7 @@ def confusion_panel(title: str, names: Sequence[str], counts: Sequence[Sequence[
 
 
 def nice_top(percent: float) -> float:
-    """Return a round upper end of an axis that holds this percentage."""
+    """Return a round upper axis limit for a percentage."""
     for top in (1, 2, 5, 10, 20, 25, 50, 75, 100):
         if percent <= top:
             return float(top)

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WARN = "\N{WARNING SIGN}"
-"""Stands beside every rate of an attack that fails a check."""
+"""Shown beside every rate of an attack that fails a check."""
 SUMS = (efr.OVERALL, efr.OVERALL_CELLS)
 
 
 class EfrRows:
-    """Rows of the EFR table by their keys.
+    """Rows of the EFR table, indexed by their keys.
 
     Args:
-        table: What :func:`medtest.results.rates.efr.efr_table` gave.
+        table: Table from :func:`medtest.results.rates.efr.efr_table`.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:
@@ -47,11 +47,11 @@ class EfrRows:
         severity: str = efr.ALL,
     ) -> Mapping[str, Any] | None:
         """Return one row, or None."""
-        found = self._rows.get((dataset, relation, severity, score, against, threshold_of(score, threshold)))
-        return {str(key): value for key, value in found.items()} if found is not None else None
+        record = self._rows.get((dataset, relation, severity, score, against, threshold_of(score, threshold)))
+        return {str(key): value for key, value in record.items()} if record is not None else None
 
     def weakest(self, criterion: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
-        """Return the relation with the highest rate under a criterion, and its row; None where nothing was violated."""
+        """Return the relation with the highest rate under a criterion, and its row; None if nothing was violated."""
         rows = [
             (name, row)
             for name in self.plain_relations
@@ -69,18 +69,18 @@ class EfrRows:
 
 
 def rows_of(table: pd.DataFrame, **keys: str) -> list[dict[Any, Any]]:
-    """Return the rows of a table whose columns have these values, in order."""
+    """Return the rows of a table whose columns have the given values, in order."""
     rows: list[dict[Any, Any]] = table.to_dict("records")
     return [row for row in rows if all(row[name] == value for name, value in keys.items())]
 
 
 def limit_of(row: Mapping[Any, Any]) -> float:
-    """Return the threshold of a row of rates: 0 of a rule that has none."""
+    """Return the threshold of a row of rates; 0 for a rule without one."""
     return threshold_of(str(row["score"]), float(row["threshold"]))
 
 
 def percent(value: Any) -> str:
-    """Return a percentage as people read it: two digits that matter, at most one decimal above 10."""
+    """Format a percentage with two significant digits, and at most one decimal above 10."""
     if value is None or value != value:
         return ""
     number = float(value)
@@ -99,11 +99,11 @@ def filled(share: float, lines: Sequence[str], *, value: str = "", title: str = 
     """Return a cell with a number.
 
     Args:
-        share: Percent, which shades it.
-        lines: What stands below the number.
-        value: The number as it is read; "" for the percentage.
-        title: What is shown beside it where somebody points at it.
-        method: How the interval in the last line was made; "" where nothing is said of it.
+        share: Percentage that sets the shade.
+        lines: Lines below the number.
+        value: Displayed number; "" for the percentage.
+        title: Tooltip.
+        method: Method of the interval in the last line; "" for none.
     """
     background, colour = shade(share)
     shown = {"background": background, "colour": colour, "value": value or percent(share), "lines": list(lines)}
@@ -111,7 +111,7 @@ def filled(share: float, lines: Sequence[str], *, value: str = "", title: str = 
 
 
 def blank(empty: str = "", title: str = "", background: str = "#ffffff") -> dict[str, Any]:
-    """Return a cell without a number, and why there is none."""
+    """Return a cell without a number, with the reason."""
     return {"background": background, "colour": "#5c6370", "value": "", "empty": empty, "lines": [], "title": title}
 
 
@@ -126,7 +126,7 @@ def cell(row: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def warned(shown: dict[str, Any], failed: Sequence[str]) -> dict[str, Any]:
-    """Return a cell with a mark where checks of what made its cases fail, and which, where somebody points at it."""
+    """Return a cell with a warning sign if checks failed; its tooltip names them."""
     if not failed or not shown["value"]:
         return shown
     title = f"{shown['title']}; fails: {', '.join(TITLES[name] for name in failed)}"
@@ -134,7 +134,7 @@ def warned(shown: dict[str, Any], failed: Sequence[str]) -> dict[str, Any]:
 
 
 def beside(row: Mapping[str, Any]) -> str:
-    """Return what left the denominator of a row, and the rate over all generated cases."""
+    """Return the counts left out of a row's denominator, and the rate over all generated cases."""
     parts = [
         f"{int(row[name]):,} {words}"
         for name, words in (("errors", "errors"), ("skipped", "skipped"), ("source_failed", "source failed"))
@@ -156,23 +156,23 @@ def heat(
     clusters: str = "source cases",
     warn: Warn | None = None,
 ) -> dict[str, Any]:
-    """Return a heat map of relations down and ``columns`` across.
+    """Return a heat map with relations as rows and ``columns`` across.
 
     Args:
         rates: The rates.
-        title: Its heading.
+        title: Heading.
         columns: Name and keys (data set, severity, score …) of each column.
-        side: Keys of the column whose left-out cases stand at the side; None for no such column.
+        side: Keys of the column whose left-out cases are listed at the right; None for no such column.
         lead: One line below the heading.
-        relations: Which relations; None for all with the sums below them.
-        clusters: What intervals resample, in words.
-        warn: Gives the checks that a relation fails at a severity, which are marked beside its rates.
+        relations: Relations to show; None for all, followed by the pooled rows.
+        clusters: Name of the unit that intervals resample.
+        warn: Returns the checks that a relation fails at a severity, which are marked beside its rates.
     """
 
     def shown(relation: str, keys: Mapping[str, Any]) -> dict[str, Any]:
-        found = cell(rates.get(relation=relation, **keys))
+        plain_cell = cell(rates.get(relation=relation, **keys))
         failed = () if warn is None else warn(relation, str(keys.get("severity", efr.ALL)))
-        return warned(found, failed)
+        return warned(plain_cell, failed)
 
     names = (
         [*rates.plain_relations, *(s for s in SUMS if s in rates.relations)] if relations is None else list(relations)
@@ -203,22 +203,22 @@ def heat_map(
     side: Callable[[str], str] | None = None,
     clusters: str = "source cases",
 ) -> dict[str, Any]:
-    """Return a heat map, as the template ``heat.html.j2`` draws it; a line parts its groups, and sums from the rest.
+    """Return a heat map for the template ``heat.html.j2``; lines separate groups of rows.
 
-    Intervals of several kinds carry letters, and a line below says what those mean.
+    If intervals are of several kinds, each carries a letter, explained in a line below.
 
     Args:
-        names: Names of its rows.
-        groups: The group of a row.
-        columns: Heads of the columns.
-        cells: The cells of a row, made by :func:`filled`, :func:`blank` or :func:`cell`.
-        title: Its heading.
+        names: Row names.
+        groups: Group of each row.
+        columns: Column heads.
+        cells: Returns the cells of a row, made by :func:`filled`, :func:`blank` or :func:`cell`.
+        title: Heading.
         lead: One line below the heading.
-        shown: A row's name as people read it.
-        words: What is shown where somebody points at a row's name.
-        sums: Rows that begin a group of their own.
-        side: What stands at the right of a row; None for no such column.
-        clusters: What intervals resample, in words.
+        shown: Returns the displayed name of a row.
+        words: Tooltips of row names.
+        sums: Rows that start their own group.
+        side: Returns the text at the right of a row; None for no such column.
+        clusters: Name of the unit that intervals resample.
     """
     rows: list[dict[str, Any]] = []
     before = ""
@@ -246,7 +246,7 @@ def heat_map(
 
 
 def _marked(rows: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the kinds of intervals in a heat map; where there are several, every interval gains its letter."""
+    """Return the kinds of intervals in a heat map; if there are several, append its letter to every interval."""
     cells = [cell for row in rows for cell in row["cells"] if cell.get("method")]
     methods = {cell["method"] for cell in cells}
     for cell in cells if len(methods) > 1 else ():

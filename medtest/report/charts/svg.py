@@ -1,4 +1,4 @@
-"""The few elements that figures of the report are drawn with, as SVG texts; words go through ``escape``."""
+"""SVG elements used by the report's figures; text is passed through ``escape``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INK, FAINT = "#1c1e22", "#5c6370"
 
 
 def open_svg(width: float, height: float, title: str) -> str:
-    """Return the opening of a picture, in user units, with its title for those who cannot see it."""
+    """Return the opening tag of a picture, in user units, with its title for screen readers."""
     return (
         f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" '
         f'xmlns="http://www.w3.org/2000/svg" aria-label="{escape(title)}">'
@@ -21,7 +21,7 @@ def line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float =
 
 
 def upright(x: float, y: float, words: str) -> str:
-    """Return a name of a y axis, read from below, with its middle at a point."""
+    """Return the rotated name of a y axis, centred at a point."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" font-size="10" fill="{FAINT}" '
         f'transform="rotate(-90 {x:.1f} {y:.1f})">{escape(words)}</text>'
@@ -31,7 +31,7 @@ def upright(x: float, y: float, words: str) -> str:
 def text(
     x: float, y: float, words: str, *, anchor: str = "start", size: float = 12, colour: str = INK, bold: bool = False
 ) -> str:
-    """Return words at a point, which is their start, middle or end by ``anchor``."""
+    """Return text at a point, which is its start, middle or end by ``anchor``."""
     weight = ' font-weight="600"' if bold else ""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size:g}" fill="{colour}"{weight}>'

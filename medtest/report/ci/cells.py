@@ -1,4 +1,4 @@
-"""A system's cells (data set, relation, severity) under the primary criterion, and the gates that speak of one."""
+"""A system's cells (data set, relation, severity) under the primary criterion, and the gates on single cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Standing: TypeAlias = Literal["mistake", "too many errors", "a gate is not held"
 
 
 def standing(material: Material) -> Standing:
-    """Return what became of a system, the gravest first as exit codes have it."""
+    """Return the outcome of a system, the most severe first, in the order of exit codes."""
     results = material.tables.gates
     if any(result.unlike for result in results):
         return "mistake"
@@ -28,26 +28,28 @@ def standing(material: Material) -> Standing:
 
 
 def error_percent(material: Material) -> float:
-    """Return the share of cases that broke, sources among them, as the run counts it for its exit code."""
+    """Return the percentage of failed cases, including sources, as used for the exit code."""
     return float(material.run.get("error_percent") or 0.0)
 
 
 def too_many_errors(material: Material) -> bool:
-    """Whether more cases broke than the suite allows."""
+    """Return True if more cases failed than the suite allows."""
     return error_percent(material) > material.wanted.max_error_percent
 
 
 def rate_rows(material: Material) -> list[Row]:
-    """Return the rows of the EFR table under the primary criterion, margins among them."""
+    """Return the rows of the EFR table under the primary criterion, including margins."""
     table, keys = material.tables.efr, criterion_keys(material)
     if table.empty:
         return []
-    here = efr.of_criterion(table, keys["score"], keys["threshold"]) & (table["against"] == keys["against"]).to_numpy()
-    return [{str(key): value for key, value in row.items()} for row in table.loc[here].to_dict("records")]
+    matches = (
+        efr.of_criterion(table, keys["score"], keys["threshold"]) & (table["against"] == keys["against"]).to_numpy()
+    )
+    return [{str(key): value for key, value in row.items()} for row in table.loc[matches].to_dict("records")]
 
 
 def cell_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that are of one data set, one relation and one severity."""
+    """Return the rows of a single data set, relation and severity."""
     return [
         row
         for row in rows
@@ -56,12 +58,12 @@ def cell_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def overall_row(rows: Sequence[Row]) -> Row | None:
-    """Return the row of all cases but those of ``unchanged``, or None where nothing could be counted."""
+    """Return the row of all cases except ``unchanged``, or None if nothing was counted."""
     return next((row for row in rows if _keys(row) == (efr.ALL, efr.OVERALL, efr.ALL)), None)
 
 
 def relation_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of each relation over all data sets and severities."""
+    """Return the row of each relation over all data sets and severities."""
     return [
         row
         for row in rows
@@ -72,21 +74,21 @@ def relation_rows(rows: Sequence[Row]) -> list[Row]:
 def gates_of_cells(
     results: Sequence[GateResult], cells: Sequence[Row]
 ) -> tuple[dict[tuple[str, str, str], list[GateResult]], list[GateResult]]:
-    """Return the gates that speak of exactly one cell, by cell, and the others.
+    """Return the gates on exactly one cell, by cell, and all other gates.
 
     Args:
-        results: What became of the gates.
-        cells: What :func:`cell_rows` gave.
+        results: Results of the gates.
+        cells: Rows from :func:`cell_rows`.
     """
     datasets = {str(row["dataset"]) for row in cells}
-    known = {_keys(row) for row in cells}
+    places = {_keys(row) for row in cells}
     of_one: dict[tuple[str, str, str], list[GateResult]] = {}
     others: list[GateResult] = []
     for result in results:
         gate = result.gate
         dataset = next(iter(datasets)) if gate.dataset == efr.ALL and len(datasets) == 1 else gate.dataset
         place = (dataset, gate.relation, str(gate.severity))
-        if place in known and not result.unlike:
+        if place in places and not result.unlike:
             of_one.setdefault(place, []).append(result)
         else:
             others.append(result)

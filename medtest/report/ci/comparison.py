@@ -1,4 +1,4 @@
-"""``compare.md``: runs beside one another, for a pull request."""
+"""``compare.md``: a comparison of runs, for a pull request."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _HEADS = ("difference, points", "95 % interval", "p (Holm)", "cases", "better")
 
 
 def comparison_text(pairs: Sequence[ComparedPair]) -> str:
-    """Return the summary of a comparison.
+    """Return the Markdown summary of a comparison.
 
     Args:
-        pairs: Each run beside the first one.
+        pairs: Each run compared with the first one.
     """
     lines: list[str] = []
     for pair in pairs:

@@ -1,4 +1,4 @@
-"""``summary.md``, ``result.json`` and, where asked for, ``junit.xml`` beside a system's report."""
+"""Writing of ``summary.md``, ``result.json`` and, on request, ``junit.xml`` beside a system's report."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from medtest.runner.folder import writing, writing_text
 
 
 def write_for_ci(material: Material, junit: str | None = None) -> list[Path]:
-    """Write what continuous integration reads of one system.
+    """Write the files of one system for continuous integration.
 
     Args:
         material: The system's tables, as its report shows them.
-        junit: ``cells`` or ``cases``: what a test case of ``junit.xml`` is; None or "" writes none.
+        junit: ``cells`` or ``cases``, the unit of a test case in ``junit.xml``; None or "" writes no such file.
 
     Returns:
         The files.

@@ -1,11 +1,10 @@
-"""JUnit XML of one system: a test case a gate, and a cell or a case each, as servers of continuous integration read it.
+"""JUnit XML of one system, with a test case per gate and per cell or case.
 
-There is no one schema; what is written fits the two that are used most, Ant's (one ``failure``, ``error`` or
-``skipped`` a test case; times without a zone; a host, which is never told here) and Jenkins's, which GitLab follows.
-
-With ``cells`` a cell fails only by a gate that speaks of that cell alone; a gate over several is a test case of its
-own. A cell is an error where nothing of it could be judged, or where more of it broke than the suite allows of the
-whole run, and is skipped where nothing broke and nothing could be judged. With ``cases`` violations fail.
+JUnit has no single schema. The output fits the two most used ones: Ant's (one ``failure``, ``error`` or ``skipped`` per
+test case; times without a zone; a host, here always ``localhost``) and Jenkins's, which GitLab follows. With ``cells``,
+a cell fails only by a gate on that cell alone; a gate over several cells is a test case of its own. A cell is an error
+if none of its cases could be judged, or if more of them failed than the suite allows for the whole run. It is skipped
+if nothing failed and nothing could be judged. With ``cases``, violations fail.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["", "failure", "error", "skipped"]
 _NO_XML = re.compile(r"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold (section 2.2), and C1 controls, which it discourages."""
+"""Characters that XML 1.0 cannot hold (section 2.2), and C1 controls, which it discourages."""
 _MOST_WORDS = 1000
 _NONE: AttributesImpl[str] = AttributesImpl({})
 _NO_TIME = "1970-01-01T00:00:00"
@@ -48,15 +47,15 @@ _NO_TIME = "1970-01-01T00:00:00"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JUnitCase:
-    """A test case of JUnit.
+    """A JUnit test case.
 
     Attributes:
-        group: What it is listed under, below the suite and the system.
-        name: Its name, the same in every run.
-        kind: What became of it; "" where it passed.
-        words: Why, for the others.
-        more: What one does about it, or "".
-        seconds: What its cases took.
+        group: Class name below the suite and the system.
+        name: Name, the same in every run.
+        kind: Outcome; "" if it passed.
+        words: Reason for other outcomes.
+        more: Details or a command to reproduce it, or "".
+        seconds: Time its cases took.
     """
 
     group: str
@@ -72,8 +71,8 @@ def write_junit(material: Material, file: IO[bytes], *, cases: bool) -> None:
 
     Args:
         material: The system's tables.
-        file: Where.
-        cases: Whether a test case is a case of the records, and not a cell.
+        file: Open binary file.
+        cases: Whether a test case is a case of the records instead of a cell.
 
     Raises:
         OutputProblem: The records cannot be read.
@@ -84,13 +83,13 @@ def write_junit(material: Material, file: IO[bytes], *, cases: bool) -> None:
     of_one, others = ({}, list(results)) if cases else gates_of_cells(results, cells)
     name = f"{material.wanted.suite}/{material.system}"
     suites = [(f"{name}: gates", [_of_gate(result) for result in others])] if others else []
-    found = list(_cases(material) if cases else _cells(material, cells, of_one))
-    suites.append((name, found))
+    test_cases = list(_cases(material) if cases else _cells(material, cells, of_one))
+    suites.append((name, test_cases))
     out = XMLGenerator(file, encoding="utf-8", short_empty_elements=True)
     out.startDocument()
     out.startElement("testsuites", _NONE)
     for number, (title, listed) in enumerate(suites):
-        _suite(out, material, title, number, listed, said=_account(rows, cells, cases) if listed is found else "")
+        _suite(out, material, title, number, listed, said=_account(rows, cells, cases) if listed is test_cases else "")
     out.endElement("testsuites")
     out.ignorableWhitespace("\n")
     out.endDocument()
@@ -99,7 +98,7 @@ def write_junit(material: Material, file: IO[bytes], *, cases: bool) -> None:
 def _suite(
     out: XMLGenerator, material: Material, title: str, number: int, listed: list[JUnitCase], *, said: str
 ) -> None:
-    kinds = Counter(one.kind for one in listed)
+    kinds = Counter(case.kind for case in listed)
     attributes = {
         "name": title,
         "package": material.wanted.suite,
@@ -110,7 +109,7 @@ def _suite(
         "failures": str(kinds["failure"]),
         "errors": str(kinds["error"]),
         "skipped": str(kinds["skipped"]),
-        "time": f"{sum(one.seconds for one in listed):.3f}",
+        "time": f"{sum(case.seconds for case in listed):.3f}",
     }
     _line(out)
     out.startElement("testsuite", AttributesImpl({key: _clean(value) for key, value in attributes.items()}))
@@ -127,8 +126,8 @@ def _suite(
         if value:
             _empty(out, "property", {"name": key, "value": _clean(value)})
     out.endElement("properties")
-    for one in listed:
-        _case(out, material, one)
+    for case in listed:
+        _case(out, material, case)
     for element, text in (("system-out", said), ("system-err", "")):
         _line(out)
         out.startElement(element, _NONE)
@@ -137,21 +136,23 @@ def _suite(
     out.endElement("testsuite")
 
 
-def _case(out: XMLGenerator, material: Material, one: JUnitCase) -> None:
-    place = ".".join(part.replace(".", "_") for part in (material.wanted.suite, material.system, one.group) if part)
-    attributes = {"classname": _clean(place), "name": _clean(one.name), "time": f"{one.seconds:.3f}"}
-    if not one.kind:
+def _case(out: XMLGenerator, material: Material, case: JUnitCase) -> None:
+    place = ".".join(part.replace(".", "_") for part in (material.wanted.suite, material.system, case.group) if part)
+    attributes = {"classname": _clean(place), "name": _clean(case.name), "time": f"{case.seconds:.3f}"}
+    if not case.kind:
         _empty(out, "testcase", attributes)
         return
     _line(out)
     out.startElement("testcase", AttributesImpl(attributes))
-    told = {"message": _clean(one.words)}
-    if one.kind == "skipped":
-        _empty(out, "skipped", told)
+    message = {"message": _clean(case.words)}
+    if case.kind == "skipped":
+        _empty(out, "skipped", message)
     else:
-        out.startElement(one.kind, AttributesImpl(told | {"type": "error" if one.kind == "error" else "violation"}))
-        out.characters(_clean(one.more or one.words))
-        out.endElement(one.kind)
+        out.startElement(
+            case.kind, AttributesImpl(message | {"type": "error" if case.kind == "error" else "violation"})
+        )
+        out.characters(_clean(case.more or case.words))
+        out.endElement(case.kind)
     out.endElement("testcase")
 
 
@@ -166,8 +167,8 @@ def _empty(out: XMLGenerator, name: str, attributes: dict[str, str]) -> None:
 
 
 def _clean(text: str, *, most: int = _MOST_WORDS) -> str:
-    kept = _NO_XML.sub("", visible(text))
-    return kept if len(kept) <= most else f"{kept[: most - 1]}…"
+    cleaned = _NO_XML.sub("", visible(text))
+    return cleaned if len(cleaned) <= most else f"{cleaned[: most - 1]}…"
 
 
 def _time(finished: str) -> str:
@@ -183,9 +184,13 @@ def _time(finished: str) -> str:
 def _of_gate(result: GateResult) -> JUnitCase:
     kind: Kind = "" if result.held else "error" if result.unlike else "failure"
     gate = result.gate
-    if isinstance(gate, PairedGate):  # a name is the same in every run, and which run stands in the words
+    if isinstance(gate, PairedGate):  # The name is the same in every run; the sentence says which run is meant.
         gate = replace(gate, no_worse_than=gate.no_worse_than.partition(" (")[0])
-    more = "".join(f"{one.verdict}: {one.sentence}\n" for one in result.conditions) if kind == "failure" else ""
+    more = (
+        "".join(f"{condition.verdict}: {condition.sentence}\n" for condition in result.conditions)
+        if kind == "failure"
+        else ""
+    )
     return JUnitCase(group="gates", name=describe(gate), kind=kind, words=result.sentence, more=more)
 
 
@@ -232,7 +237,7 @@ def _rate(row: Row) -> str:
 
 
 def _account(rows: Iterable[Row], cells: Iterable[Row], cases: bool) -> str:
-    """Return the rates as lines: a cell that passed says nothing of itself."""
+    """Return the rates as lines, since a passed cell has no text of its own."""
     listed = list(rows)
     above = overall_row(listed)
     lines = [f"all relations: {_rate(above)}"] if above is not None else []
@@ -241,7 +246,7 @@ def _account(rows: Iterable[Row], cells: Iterable[Row], cases: bool) -> str:
 
 
 def _of_records(material: Material) -> tuple[dict[tuple[str, str, str], float], dict[tuple[str, str, str], str]]:
-    """Return what the cases of each cell took, in seconds, and why most that broke did."""
+    """Return the total seconds of each cell's cases, and the most frequent reason of its errors."""
     place = ["dataset", "relation", "severity"]
     frame = _shown(material, [*place, "elapsed_ms", "verdict", "reason"]).to_pandas()
     spent = frame.groupby(place, observed=True)["elapsed_ms"].sum()
@@ -254,7 +259,7 @@ def _of_records(material: Material) -> tuple[dict[tuple[str, str, str], float], 
 
 
 def _shown(material: Material, names: Sequence[str]) -> pa.Table:
-    """Return columns of the cases that are shown."""
+    """Return columns of the cases in view."""
     table = read_table(material.folder, [*names, *KEY_COLUMNS])
     return table if material.asked is None else table.take(material.asked.rows(table))
 
@@ -263,12 +268,12 @@ def _shown(material: Material, names: Sequence[str]) -> pa.Table:
 
 
 def _cases(material: Material) -> Iterator[JUnitCase]:
-    """Yield sources, which break or do not, and follow-ups under the primary criterion."""
+    """Yield a test case for each source and, under the primary criterion, for each follow-up."""
     records = material.records()
     seconds = _seconds_by_address(material)
     sources = records.sources
-    told = (addresses(_columns(sources)), sources["verdict"].astype(str), _reasons(sources))
-    for address, verdict, reason in zip(*told, strict=True):
+    columns = (addresses(_columns(sources)), sources["verdict"].astype(str), _reasons(sources))
+    for address, verdict, reason in zip(*columns, strict=True):
         kind: Kind = "error" if verdict == Verdict.ERROR.value else "skipped" if verdict == Verdict.SKIP.value else ""
         yield JUnitCase(
             group="source", name=address, kind=kind, words=reason if kind else "", seconds=seconds.get(address, 0.0)
@@ -289,18 +294,20 @@ def _follow_ups(material: Material, records: Records, seconds: dict[str, float])
     listed = zip(addresses(_columns(frame)), frame["relation"].astype(str), _reasons(frame), strict=True)
     for at, (address, relation, reason) in enumerate(listed):
         kind: Kind = ""
-        said, more = "", ""
+        message, more = "", ""
         if judged.violated[at]:
             kind, more = "failure", f"{rule}\n{replay_command(material, address)}"
-            moved = [f"{one:.3f}" for one in (before[at], after[at]) if one == one]
-            said = rule if primary.score in criteria.NO_THRESHOLD or not moved else f"{words} {' → '.join(moved)}"
+            moved = [f"{score_value:.3f}" for score_value in (before[at], after[at]) if score_value == score_value]
+            message = rule if primary.score in criteria.NO_THRESHOLD or not moved else f"{words} {' → '.join(moved)}"
         elif judged.error[at]:
-            kind, said = "error", reason
+            kind, message = "error", reason
         elif not judged.case[at]:
             kind = "skipped"
-            said = reason or ("the source gives nothing to compare with" if judged.source_failed[at] else "no verdict")
+            message = reason or (
+                "the source gives nothing to compare with" if judged.source_failed[at] else "no verdict"
+            )
         yield JUnitCase(
-            group=relation, name=address, kind=kind, words=said, more=more, seconds=seconds.get(address, 0.0)
+            group=relation, name=address, kind=kind, words=message, more=more, seconds=seconds.get(address, 0.0)
         )
 
 
@@ -309,11 +316,11 @@ def _columns(frame: pd.DataFrame) -> dict[str, list[object]]:
 
 
 def _reasons(frame: pd.DataFrame) -> list[str]:
-    return [str(one) for one in frame["reason"].astype(object).where(frame["reason"].notna(), "")]
+    return [str(reason) for reason in frame["reason"].astype(object).where(frame["reason"].notna(), "")]
 
 
 def _seconds_by_address(material: Material) -> dict[str, float]:
     table = _shown(material, ["elapsed_ms"])
     keys = {name: table.column(name).to_pylist() for name in KEY_COLUMNS}
-    taken = table.column("elapsed_ms").to_pylist()
-    return {address: ms / 1000.0 for address, ms in zip(addresses(keys), taken, strict=True) if ms}
+    times = table.column("elapsed_ms").to_pylist()
+    return {address: ms / 1000.0 for address, ms in zip(addresses(keys), times, strict=True) if ms}

@@ -25,18 +25,18 @@ _RATE = ("cases", "violations", "efr_percent", "ci_low", "ci_high", "ci_method",
 
 
 def result_of(material: Material) -> dict[str, Any]:
-    """Return a system's result as plain data: numbers are null where there is none.
+    """Return a system's result as plain data; missing numbers are null.
 
     Args:
         material: The system's tables.
     """
-    wanted, run, rows = material.wanted, material.run, rate_rows(material)
+    suite, run, rows = material.wanted, material.run, rate_rows(material)
     above = overall_row(rows)
-    primary = wanted.primary
+    primary = suite.primary
     return {
         "format": FORMAT,
-        "suite": wanted.suite,
-        "suite_version": wanted.version,
+        "suite": suite.suite,
+        "suite_version": suite.version,
         "system": material.system,
         "simulated": material.simulated,
         "digest": str(run.get("digest") or material.folder.name),
@@ -48,7 +48,7 @@ def result_of(material: Material) -> dict[str, Any]:
         "cases_finished": run.get("cases_finished"),
         "cases_planned": run.get("cases_planned"),
         "error_percent": error_percent(material),
-        "max_error_percent": wanted.max_error_percent,
+        "max_error_percent": suite.max_error_percent,
         "criterion": {"score": primary.score, "threshold": primary.threshold, "against": primary.against},
         "overall": None if above is None else _rate(above),
         "relations": [{"relation": row["relation"], **_rate(row)} for row in relation_rows(rows)],
@@ -73,18 +73,18 @@ def _gate(result: GateResult) -> dict[str, Any]:
         "figure": _plain(result.percent),
         "cases": result.cases,
         "reason": result.reason,
-        "conditions": [one.facts() for one in result.conditions],
+        "conditions": [condition.facts() for condition in result.conditions],
     }
 
 
 def _before(material: Material) -> dict[str, Any] | None:
-    """Return the last evaluation where this one set no gate: what it found is not forgotten."""
+    """Return the last evaluation of gates, if this one set none."""
     last = gates(material)["gates_last"]
     return None if last is None else {name: last[name] for name in ("held", "time", "line")}
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
+    """Return a value as a JSON type; NaN becomes None."""
     if value is None or isinstance(value, str):
         return value
     number = float(value)

@@ -1,4 +1,4 @@
-"""``summary.md``: what a pull request shows of one system, in the Markdown of GitHub and GitLab."""
+"""``summary.md``: Markdown summary of one system for pull requests on GitHub and GitLab."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ from medtest.runner.folder import OUTPUTS, VIEWS
 from medtest.suite.model import PairedGate
 
 _ROWS = 60
-"""Relations that are listed; a comment of GitHub holds 65,536 characters."""
+"""Maximum number of relations listed; a GitHub comment holds 65,536 characters."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]|~!$])|(?<!\S)(?:[#>]|[+-](?=[\s+-]|$))|(?<=\d)[.)](?=\s)")
 _REFERS = re.compile(r"(@|#(?=\d)|:(?=//)|\bwww(?=\.))")
 _NOTHING = "&#8203;"
-"""A space of no width: what stands before it names nobody and links to nothing."""
+"""Zero-width space that prevents mentions and links."""
 _HELD, _LOST = "\N{WHITE HEAVY CHECK MARK}", "\N{CROSS MARK}"
 SIGNS: Mapping[Verdict, str] = {PASSED: _HELD, FAILED: _LOST, NOT_SHOWN: "\N{WHITE QUESTION MARK ORNAMENT}"}
 
 
 def summary_text(material: Material) -> str:
-    """Return the summary.
+    """Return the Markdown summary of a system.
 
     Args:
         material: The system's tables, as its report shows them.
     """
-    wanted, rows = material.wanted, rate_rows(material)
-    lines = [f"## {escaped(wanted.suite)} {escaped(wanted.version)}: {escaped(material.system)}", ""]
+    suite, rows = material.wanted, rate_rows(material)
+    lines = [f"## {escaped(suite.suite)} {escaped(suite.version)}: {escaped(material.system)}", ""]
     lines += [f"**{_headline(material)}**", ""]
     above = overall_row(rows)
     if above is None or not int(above["cases"]):
         lines += ["No case could be judged.", ""]
     else:
-        said = f"Error finding rate {percent(above['efr_percent'])}"
-        said += f" (95 % interval {interval(above)}): {violations_of(above)}; {beside(above)}."
-        lines += [said, f"A violation: {escaped(criterion_words(material))}.", ""]
+        rate_words = f"Error finding rate {percent(above['efr_percent'])}"
+        rate_words += f" (95 % interval {interval(above)}): {violations_of(above)}; {beside(above)}."
+        lines += [rate_words, f"A violation: {escaped(criterion_words(material))}.", ""]
     for words in _notes(material):
         lines += [f"> {escaped(words)}", ""]
     lines += _gates(material)
@@ -62,24 +62,24 @@ def summary_text(material: Material) -> str:
 
 
 def escaped(text: object) -> str:
-    """Return a text that Markdown shows as it is: no markup, no HTML, no link, nobody who is mentioned."""
+    """Return text escaped for Markdown, without markup, HTML, links or mentions."""
     plain = " ".join(visible(str(text)).split())
     plain = plain.replace("&", "&amp;").replace("<", "&lt;")
-    plain = _SPECIAL.sub(lambda found: f"\\{found[0]}", plain)
+    plain = _SPECIAL.sub(lambda match: f"\\{match[0]}", plain)
     return _REFERS.sub(rf"\1{_NOTHING}", plain)
 
 
 def _headline(material: Material) -> str:
-    results, found = material.tables.gates, standing(material)
+    results, state = material.tables.gates, standing(material)
     lost = sum(not result.held for result in results)
-    if found == "too many errors":
+    if state == "too many errors":
         share, most = error_percent(material), material.wanted.max_error_percent
         return f"{_LOST} Too many cases broke: {share:.2g} %, where {most:g} % are allowed."
-    if found == "no gate":
+    if state == "no gate":
         return "No gate is set."
-    if found == "held":
+    if state == "held":
         return f"{_HELD} {'The gate is' if len(results) == 1 else f'All {len(results)} gates are'} held."
-    if found == "mistake":
+    if state == "mistake":
         return f"{_LOST} A gate names a run that says nothing about this one."
     if len(results) == 1:
         return f"{_LOST} The gate is not held."
@@ -88,14 +88,14 @@ def _headline(material: Material) -> str:
 
 def _notes(material: Material) -> list[str]:
     phantom = phantom_words(material)
-    found = [
+    notes = [
         simulated_words(material),
         f"Made images, no patients': {phantom}." if phantom else "",
         material.partial,
         view_words(material),
         *material.tables.warnings,
     ]
-    return [words for words in found if words]
+    return [words for words in notes if words]
 
 
 def _gates(material: Material) -> list[str]:
@@ -117,8 +117,11 @@ def _gates(material: Material) -> list[str]:
 
 
 def condition_rows(conditions: Iterable[Condition]) -> list[list[str]]:
-    """Return conditions as rows of a table in Markdown, escaped: verdict, name, figures."""
-    return [[f"{SIGNS[one.verdict]} {one.verdict}", escaped(one.name), escaped(one.words)] for one in conditions]
+    """Return conditions as escaped rows of a Markdown table: verdict, name, figures."""
+    return [
+        [f"{SIGNS[condition.verdict]} {condition.verdict}", escaped(condition.name), escaped(condition.words)]
+        for condition in conditions
+    ]
 
 
 def _relations(rows: Sequence[Row]) -> list[str]:
@@ -152,7 +155,7 @@ def _known(value: object) -> float:
 
 
 def table_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a table in Markdown; its cells are :func:`escaped` already."""
+    """Return a Markdown table; cells must already be :func:`escaped`."""
     return [
         f"| {' | '.join(heads)} |",
         f"|{'|'.join('---' for _ in heads)}|",
@@ -169,7 +172,7 @@ def _foot(material: Material) -> list[str]:
         digest,
         *([VIEWS, material.view] if material.view else []),
     ]
-    facts = [escaped("/".join([*place, "report.html"]))]  # the same wherever the folder lies now
+    facts = [escaped("/".join([*place, "report.html"]))]  # the same wherever the folder is now
     model = model_words(material, digits=12)
     facts += [f"model {escaped(model)}"] if model else []
     facts += [f"medtest {escaped(__version__)}"]

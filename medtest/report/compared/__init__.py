@@ -1,1 +1,1 @@
-"""Finished runs beside one another: which are named, what differs between them, and the page that shows it."""
+"""Comparison of finished runs: selection, differences and the HTML page."""

@@ -1,4 +1,4 @@
-"""Gates that name a finished run: found before anything is run, judged when records are there."""
+"""Gates against a finished run: checked before a run starts, judged on its records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = "gates.no_worse_than"
 
 
 def check_paired(gates: Sequence[Gate], home: Path) -> None:
-    """Complain of a run that is not there before anything is run.
+    """Check that the runs named by gates exist.
 
     Raises:
         UserMistakes: A gate names no finished run.
@@ -33,30 +33,30 @@ def judge_paired(gates: Sequence[Gate], own: Records, home: Path, folder: Path) 
     """Judge the gates that name finished runs.
 
     Args:
-        gates: The suite's gates; others are left out.
-        own: Records of this run, as its tables take them.
+        gates: The suite's gates; others are ignored.
+        own: Records of this run, as used for its tables.
         home: Folder that holds ``outputs/``.
-        folder: This run's folder, with which it is never compared.
+        folder: Folder of this run, which is never compared with itself.
 
     Raises:
         OutputProblem: The records of a finished run cannot be read.
     """
-    found = []
+    results = []
     for gate in gates:
         if isinstance(gate, PairedGate):
             try:
                 other = _folder(gate, home, folder)
-            except UserMistakes as error:  # known only now which run this one is: its own tables are kept
-                reason = "; ".join(f"{one.found} is no other finished run" for one in error.mistakes)
-                found.append(no_answer(gate, reason))
+            except UserMistakes as error:  # Only now is it known which run this is; its own tables are kept.
+                reason = "; ".join(f"{mistake.found} is no other finished run" for mistake in error.mistakes)
+                results.append(no_answer(gate, reason))
                 continue
             called = f"{other.parent.parent.name}/{read_run(other).get('system') or other.parent.name}"
             try:
                 base = compared_records(other, Wanted.from_folder(other))
-                found.append(evaluate_paired(gate, base, own, f"{called} ({other.name[:8]})"))
+                results.append(evaluate_paired(gate, base, own, f"{called} ({other.name[:8]})"))
             except MixedRevisions as error:
-                found.append(no_answer(gate, str(error)))
-    return tuple(found)
+                results.append(no_answer(gate, str(error)))
+    return tuple(results)
 
 
 def _folder(gate: PairedGate, home: Path, own: Path | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""Which finished run is meant: a folder, ``suite/system``, or an MLflow run."""
+"""Look-up of a finished run by folder, ``suite/system`` or MLflow run id."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ def find_run(name: str, home: Path, *, key: str, but: Path | None = None) -> Pat
     """Return the folder of a finished run.
 
     Args:
-        name: A folder that holds one run; ``suite/system``, the newest run of it; or the id of an MLflow run that a
-            folder in ``outputs/`` says is its own.
+        name: A folder that holds one run; ``suite/system`` for its newest run; or the id of an MLflow run recorded in a
+            folder of ``outputs/``.
         home: Folder that holds ``outputs/``.
-        key: What the mistake is of.
-        but: A run that ``suite/system`` does not mean: the one that is judged.
+        key: Key that the mistake names.
+        but: The run being judged, which ``suite/system`` never matches.
 
     Returns:
-        None for the id of an MLflow run that no folder here names: its store may have it.
+        None for an MLflow run id that no folder here records; an MLflow store may have it.
 
     Raises:
         UserMistakes: There is no such run, or the folder holds several.
     """
-    given = Path(name).expanduser()
-    if given.is_dir():
-        return _only(given, name, key)
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return _only(path, name, key)
     if _MLFLOW_ID.fullmatch(name):
         return _of_mlflow(home / OUTPUTS, name)
     suite, _, system = name.partition("/")
     if system and ".." not in name and (home / OUTPUTS / suite).is_dir():
         below = runs_in(home / OUTPUTS / suite)
         below = [run for run in below if but is None or run.resolve() != but.resolve()]
-        found = [run for run in below if system in (run.parent.name, read_run(run).get("system"))]
-        if found:
-            return max(found, key=lambda run: (run / RECORDS).stat().st_mtime)
+        matches = [run for run in below if system in (run.parent.name, read_run(run).get("system"))]
+        if matches:
+            return max(matches, key=lambda run: (run / RECORDS).stat().st_mtime)
     raise no_run(name, home, key)
 
 
 def run_here(name: str, home: Path, *, key: str, but: Path | None = None) -> Path:
-    """Return the folder of a finished run of this machine, as :func:`find_run` does.
+    """Return the folder of a finished run on this machine, as :func:`find_run` does.
 
     Raises:
         UserMistakes: There is no such run, or only an MLflow store may have it.
@@ -65,15 +65,15 @@ def run_here(name: str, home: Path, *, key: str, but: Path | None = None) -> Pat
 
 
 def no_run(name: str, home: Path, key: str) -> UserMistakes:
-    """Return the mistake of a name that is no run."""
-    known = sorted({f"{run.parent.parent.name}/{run.parent.name}" for run in runs_in(home / OUTPUTS)})
-    shown = f" ({', '.join(known[:8])}{' …' if len(known) > 8 else ''})" if known else ""
+    """Return the error for a name that matches no run."""
+    names = sorted({f"{run.parent.parent.name}/{run.parent.name}" for run in runs_in(home / OUTPUTS)})
+    shown = f" ({', '.join(names[:8])}{' …' if len(names) > 8 else ''})" if names else ""
     return Mistake(
         where="command line",
         key=key,
         found=name,
         allowed=f"a run's folder, SUITE/SYSTEM of a finished run{shown}, or the id of an MLflow run",
-        nearest=nearest_name(name, known),
+        nearest=nearest_name(name, names),
         fix="medtest run suite=SUITE model=MODEL makes one",
     ).as_error()
 
@@ -95,6 +95,6 @@ def _only(folder: Path, name: str, key: str) -> Path:
 def _of_mlflow(outputs: Path, run_id: str) -> Path | None:
     for run in runs_in(outputs):
         views = (run / VIEWS).glob(f"*/{RUN_FILE}")
-        if any(read_run(one).get("mlflow_run_id") == run_id for one in (run, *(path.parent for path in views))):
+        if any(read_run(folder).get("mlflow_run_id") == run_id for folder in (run, *(path.parent for path in views))):
             return run
     return None
