@@ -1,4 +1,4 @@
-"""What a person reads in the terminal when a run has ended."""
+"""Terminal output at the end of a run."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ STYLES: Mapping[Verdict, str] = {PASSED: "green", FAILED: "red", NOT_SHOWN: "yel
 
 
 def efr_view(materials: Sequence[Material]) -> RenderableType:
-    """Return one table: relations down, systems across, rate and interval in each cell.
+    """Return one table with relations as rows, systems as columns, and rate and interval in each cell.
 
-    Below it stand errors and skips, and how good each system is on the unchanged images. Simulated systems have a table
-    of their own.
+    Errors, skips and each system's scores on the unchanged images follow below. Simulated systems have a table of their
+    own.
     """
-    groups = [[one for one in materials if one.simulated == simulated] for simulated in (False, True)]
+    groups = [[material for material in materials if material.simulated == simulated] for simulated in (False, True)]
     return Group(*[_one_view(group) for group in groups if group])
 
 
@@ -60,7 +60,7 @@ def _one_view(materials: Sequence[Material]) -> RenderableType:
     lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
     lines += [line for material in materials for line in (what_broke(material), *_own(material), on_sources(material))]
     warned = [f"{material.system}: {line}" for material in materials for line in material.tables.notices]
-    # not the table's own title: that would be wrapped to the table's width
+    # The table's own title would be wrapped to the table's width.
     return Group(
         Text(title, style="bold"),
         *[Text(line, style="bold yellow") for line in lost],
@@ -82,7 +82,7 @@ def _cell(rates: EfrRows, relation: str, material: Material) -> str:
 
 
 def lost_words(rates: EfrRows, material: Material) -> str:
-    """Return how many cases left the denominator and why, with the sources that failed; "" where none did."""
+    """Return the number of cases left out and why, including failed sources; "" where there are none."""
     row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
     if row is None:
         return ""
@@ -101,7 +101,7 @@ def lost_words(rates: EfrRows, material: Material) -> str:
 
 
 def _failed_sources(material: Material) -> int:
-    """Return how many sources are an ERROR or, against the truth, score zero under the primary criterion."""
+    """Return the number of sources that are an ERROR or, against the truth, score zero under the primary criterion."""
     seeds, primary = material.tables.seeds, material.wanted.primary
     failed = (seeds["verdict"].astype(str) == "ERROR").to_numpy(dtype=bool)
     for name in components(primary.score) if primary.against == "truth" and primary.score not in ALONE else ():
@@ -118,17 +118,17 @@ def _left_out(rates: EfrRows, material: Material) -> str:
 
 
 def what_broke(material: Material) -> str:
-    """Return the most frequent reason of cases that broke, "" where none did."""
-    found = [
+    """Return the most frequent reason of failed cases, "" where none failed."""
+    reasons = [
         (count, reason.removeprefix(f"{SOURCE_FAILED}: "))
         for verdict, reason, count in material.tables.counts.reasons
         if verdict == "ERROR" or reason.startswith(SOURCE_FAILED)
     ]
-    return f"{material.system}: what broke most often: {max(found)[1].rstrip('.')}." if found else ""
+    return f"{material.system}: what broke most often: {max(reasons)[1].rstrip('.')}." if reasons else ""
 
 
 def _own(material: Material) -> list[str]:
-    """Return what is worth a line of what the task makes of the records."""
+    """Return the summary lines of the task."""
     return [f"{material.system}: {line}" for line in material.tables.own.lines()]
 
 
@@ -143,14 +143,14 @@ def on_sources(material: Material) -> str:
     means = ", ".join(
         f"{'accuracy' if name == 'agreement' else name} {float(seeds[name].mean()):.3f}" for name in judged
     )
-    what = material.wanted.task.source_words
-    return f"{material.system}: mean of {count:,} {what.format('' if count == 1 else 's')}: {means}."
+    source_words = material.wanted.task.source_words
+    return f"{material.system}: mean of {count:,} {source_words.format('' if count == 1 else 's')}: {means}."
 
 
 def gates_view(materials: Sequence[Material]) -> RenderableType | None:
-    """Return a line for each gate of each system, or None where no gate is set; mistakes of a call are told apart.
+    """Return a line for each gate of each system, or None without gates; gates with mistakes are left out.
 
-    Below a gate that names a finished run stands a line for each of its conditions.
+    A gate on a finished run is followed by a line for each of its conditions.
     """
     lines = [
         line
@@ -171,12 +171,14 @@ def _gate_lines(system: str, result: GateResult) -> list[RenderableType]:
 
 
 def conditions_view(conditions: Sequence[Condition]) -> RenderableType:
-    """Return a row for each condition: verdict, name, figures; below them what would help where one is not shown."""
+    """Return a row for each condition (verdict, name, figures), followed by advice if one is not shown."""
     table = Table(box=None, show_header=False, pad_edge=False)
     for wrapped in (False, False, True):
         table.add_column(no_wrap=not wrapped, overflow="fold")
-    for one in conditions:
-        table.add_row(Text(f"  {one.verdict}", style=STYLES[one.verdict]), Text(one.name), Text(one.words))
+    for condition in conditions:
+        table.add_row(
+            Text(f"  {condition.verdict}", style=STYLES[condition.verdict]), Text(condition.name), Text(condition.words)
+        )
     helps = what_helps(conditions)
     return Group(table, *([Text(f"  {helps}.")] if helps else []))
 

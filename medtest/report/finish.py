@@ -1,4 +1,4 @@
-"""From records to what people read: tables, gates, reports, manifests, MLflow, for every system of a run."""
+"""Processing of finished records: tables, gates, reports, manifests and MLflow for every system of a run."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from medtest.suite.sharding import Shard
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """What came out of a run.
+    """Results of a finished run.
 
     Attributes:
-        code: The run's exit code.
-        materials: Each system's tables and what its report shows, in the suite's order.
-        reports: Each system's ``report.html``.
-        comparison: The page that sets the systems side by side; None for a single one that is not of a series.
-        parents: MLflow's parent runs; hand them to the next job of a sweep. None when nothing was tracked.
-        renderables: What the terminal shows, in order.
-        told: What the registry of models was told.
-        problems: What went wrong without harm to the results (MLflow was not reached).
+        code: Exit code.
+        materials: Report material of each system, in the suite's order.
+        reports: ``report.html`` of each system.
+        comparison: Page that compares the systems; None for a single one that is not of a series.
+        parents: MLflow's parent runs, for the next job of a sweep; None when nothing was tracked.
+        renderables: Terminal output, in order.
+        told: Notices about the model registry.
+        problems: Problems that leave the results intact, such as an unreachable MLflow.
         note: One line for the summary of a sweep.
     """
 
@@ -67,26 +67,24 @@ def finish(
 ) -> Finished:
     """Finish every system's folder: tables, gates, report, MLflow, manifest.
 
-    What is shown are the cases asked for. Where a folder of any system holds others too (``outcome.asked``), or an
-    oracle judges that is not the suite's own, all of it lies in a view of the folders.
-
-    Call it while the folders' locks are held.
+    The report covers the requested cases. If any system's folder holds other cases too (``outcome.asked``), or the
+    oracle is not the suite's own, the output goes to a view of the folders. Call it while the folders' locks are held.
 
     Args:
         suite: The suite.
-        invocation: How it was called.
-        outcome: What the runner gave.
+        invocation: Options of the call.
+        outcome: Result of the runner.
         view: Digest of the oracle where it is not the suite's own; tables and report then go to ``views/<digest>/``.
-        own: The suite under its own oracle, for the folders' own tables, which are made anew where a case ran; with
-            ``view`` and without it they are left as they are.
-        readings: What another reader read of each system's records, by the system's name; a view of its own.
-        parents: Parent runs that an earlier job of the sweep made.
+        own: The suite under its own oracle, for the folders' own tables, which are remade where a case ran. Given
+            ``view`` without it, they are left unchanged.
+        readings: Readings by another reader of each system's records, by the system's name; these form a view.
+        parents: Parent runs created by an earlier job of the sweep.
         sweep: Whether more jobs follow, so that the parents stay open; end them with
             :func:`medtest.report.mlflow.tracked.close_parents`.
-        phase: Is told what is done: "tables", "report", "tracking".
+        phase: Called with the name of each phase: "tables", "report", "tracking".
 
     Returns:
-        What came out. An MLflow that cannot be reached is a problem told and exit code 4, never lost results.
+        The results. An unreachable MLflow is a problem with exit code 4 and never loses results.
 
     Raises:
         OutputProblem: Tables or reports cannot be written.
@@ -97,30 +95,34 @@ def finish(
         suite=suite, digest=outcome.view or view, rejudged=bool(view), asked=outcome.asked, readings=readings or {}
     )
     codes, tracked = [outcome.stopped], parents
-    told: list[str] = []
-    problems = [words for one in outcome.systems if (words := gate_log.lost(one.folder))]
+    notices: list[str] = []
+    problems = [words for system in outcome.systems if (words := gate_log.lost(system.folder))]
     try:
-        made = [make_results(asked_for, invocation, outcome, phase)]
-        # Gates are of what was asked: on the folders' own tables the last evaluation stands.
+        made_results = [make_results(asked_for, invocation, outcome, phase)]
+        # Gates apply to the requested cases; the folders' own tables keep their last evaluation.
         alone = None if view and own is None else replace(own or suite, gates=())
-        if asked_for.digest and alone is not None and any(tables_are_stale(one.folder) for one in outcome.systems):
+        if (
+            asked_for.digest
+            and alone is not None
+            and any(tables_are_stale(system.folder) for system in outcome.systems)
+        ):
             try:
-                made.append(make_results(View(suite=alone, beside=True), invocation, outcome, phase))
-            except MixedRevisions as error:  # cases that were not asked for and have no answer to judge
+                made_results.append(make_results(View(suite=alone, beside=True), invocation, outcome, phase))
+            except MixedRevisions as error:  # Unrequested cases without an answer to judge.
                 problems.append(f"The folder's own tables stay as they are: {error}.")
         if invocation.track:
             signals.phase("tracking")
             phase("tracking")
-            tracked = track(suite, invocation, outcome, made, parents=parents, sweep=sweep)
-            told.extend(tell_registry(invocation, made[0].materials))
+            tracked = track(suite, invocation, outcome, made_results, parents=parents, sweep=sweep)
+            notices.extend(tell_registry(invocation, made_results[0].materials))
     except NotTracked as error:
         problems.append(str(error))
         codes.append(ExitCode.NOT_TRACKED)
     finally:
-        for one in outcome.systems:
-            write_manifest(one.folder)
-    results = made[0]
-    if any(one.error_percent > suite.max_error_percent for one in outcome.systems):
+        for system in outcome.systems:
+            write_manifest(system.folder)
+    results = made_results[0]
+    if any(system.error_percent > suite.max_error_percent for system in outcome.systems):
         codes.append(ExitCode.TOO_MANY_ERRORS)
     if any(not result.held for material in results.materials for result in material.tables.gates):
         codes.append(ExitCode.GATE_NOT_HELD)
@@ -135,34 +137,34 @@ def finish(
         comparison=results.compared.page,
         parents=tracked,
         renderables=tuple(item for item in shown if item is not None),
-        told=tuple(told),
+        told=tuple(notices),
         problems=tuple(problems),
         note="; ".join(one_line(material) for material in results.materials),
     )
 
 
 def finish_shard(suite: Suite, shard: Shard, outcome: RunOutcome) -> Finished:
-    """Say what became of a shard: its records are all that it makes; ``medtest merge`` makes tables of all shards.
+    """Return the outcome of a shard, which has records only; ``medtest merge`` makes tables of all shards.
 
     Args:
         suite: The suite.
         shard: The shard.
-        outcome: What the runner gave.
+        outcome: Result of the runner.
     """
     codes = [ExitCode.INTERRUPTED if outcome.interrupted else outcome.stopped]
-    if any(one.error_percent > suite.max_error_percent for one in outcome.systems):
+    if any(system.error_percent > suite.max_error_percent for system in outcome.systems):
         codes.append(ExitCode.TOO_MANY_ERRORS)
-    done = sum(one.asked_finished for one in outcome.systems)
-    asked = sum(one.asked for one in outcome.systems)
+    done = sum(system.asked_finished for system in outcome.systems)
+    requested = sum(system.asked for system in outcome.systems)
     return Finished(
-        code=min(codes, key=SEVERITY_ORDER.index), note=f"shard {shard}: {done:,} of {asked:,} cases are finished"
+        code=min(codes, key=SEVERITY_ORDER.index), note=f"shard {shard}: {done:,} of {requested:,} cases are finished"
     )
 
 
 def _interrupted(
     suite: Suite, invocation: Invocation, outcome: RunOutcome, *, parents: Parents | None, sweep: bool
 ) -> Finished:
-    """Mark an interrupted invocation FAILED in MLflow; its cases are kept and tables come with the next run."""
+    """Mark an interrupted invocation FAILED in MLflow; its cases are kept, and the next run makes tables."""
     tracked = parents
     problems: list[str] = []
     if invocation.track:
@@ -170,8 +172,8 @@ def _interrupted(
             tracked = track_failure(suite, invocation, "interrupted", parents=parents, sweep=sweep, outcome=outcome)
         except NotTracked as error:
             problems.append(str(error))
-    done = sum(one.asked_finished for one in outcome.systems)
-    planned = sum(one.asked for one in outcome.systems)
+    done = sum(system.asked_finished for system in outcome.systems)
+    planned = sum(system.asked for system in outcome.systems)
     return Finished(
         code=ExitCode.INTERRUPTED,
         parents=tracked,

@@ -1,4 +1,4 @@
-"""The page and the tables of runs that are compared, made of what :mod:`.pairs` found."""
+"""HTML page, Markdown summary and CSV tables for compared runs (see :mod:`.pairs`)."""
 
 from __future__ import annotations
 
@@ -53,29 +53,29 @@ _CHANGES = {
 }
 PAGE, SUMMARY = "compare.html", "compare.md"
 FILES = (PAGE, SUMMARY, "compare.csv", "compare_cells.csv", "compare_changed.csv")
-"""What a comparison writes into its folder."""
+"""Files that a comparison writes into its folder."""
 
 
 def chosen_cases(pair: ComparedPair, each: int) -> list[str]:
-    """Return addresses of changed cases to draw, at most ``each`` of both kinds, one a relation before a second."""
-    found: list[str] = []
+    """Return addresses of changed cases to draw, at most ``each`` per kind, spread over the relations."""
+    addresses: list[str] = []
     for kind in (FAILING, PASSING):
         rows = pair.changed.loc[(pair.changed["change"] == kind).to_numpy()]
         turn = rows.groupby("relation", sort=False).cumcount()
         order = turn.sort_values(kind="stable").index
-        found += [str(one) for one in rows.loc[order, "address"].head(each)]
-    return found
+        addresses += [str(address) for address in rows.loc[order, "address"].head(each)]
+    return addresses
 
 
 def write_compared(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips], folder: Path) -> list[Path]:
-    """Write ``compare.html``, ``compare.md``, and as tables ``compare.csv`` and ``compare_….csv``.
+    """Write ``compare.html``, ``compare.md``, ``compare.csv`` and ``compare_….csv``; return their paths.
 
-    The tables are of differences, conditions, cells, and changed cases.
+    The tables hold differences, conditions, cells and changed cases.
 
     Args:
-        pairs: Each run beside the first one.
+        pairs: Each run compared with the first one.
         drawn: Strips of each pair.
-        folder: Where; made if it is not there.
+        folder: Target folder, created if needed.
 
     Raises:
         OutputProblem: A file cannot be written.
@@ -109,15 +109,15 @@ def write_compared(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips]
 def _conditions_frame(pair: ComparedPair) -> pd.DataFrame:
     import pandas as pd
 
-    frame = pd.DataFrame([one.facts() for one in pair.conditions])
+    frame = pd.DataFrame([condition.facts() for condition in pair.conditions])
     return frame.assign(first_run=pair.names[0], second_run=pair.names[1])
 
 
 def compared_html(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips]) -> str:
-    """Return the page.
+    """Return the HTML page.
 
     Args:
-        pairs: Each run beside the first one.
+        pairs: Each run compared with the first one.
         drawn: Strips of each pair.
     """
     first = pairs[0]
@@ -156,8 +156,8 @@ def _shown(pair: ComparedPair, drawn: ChangedStrips) -> dict[str, Any]:
         "rests": rests_on(list(pair.names), pair.common),
         "verdict": {"sign": _SIGNS[pair.verdict], "title": _TITLES[pair.verdict], "words": pair.verdict_words},
         "lost": newly_lost(pair.conditions),
-        "conditions": [_condition(one) for one in pair.conditions],
-        "methods": legend((one.method for one in pair.conditions), clusters),
+        "conditions": [_condition(condition) for condition in pair.conditions],
+        "methods": legend((condition.method for condition in pair.conditions), clusters),
         "cards": _cards(pair, overall),
         "conclusions": conclusions(pair.relations, clusters, pair.other.wanted.task.measures),
         "forest": _forest(pair),
@@ -168,31 +168,35 @@ def _shown(pair: ComparedPair, drawn: ChangedStrips) -> dict[str, Any]:
     }
 
 
-def _condition(one: Condition) -> dict[str, Any]:
-    """Return a condition as a row: figures in their own unit, an interval only where there is one."""
-    score = one.name == SOURCE_SCORE
+def _condition(condition: Condition) -> dict[str, Any]:
+    """Return a condition as a row, with figures in their own unit and the interval if there is one."""
+    score = condition.name == SOURCE_SCORE
 
     def shown(value: float | None) -> str:
         if value is None:
             return "\N{EN DASH}"
-        return percent(value) if not score else f"{value * one.scale / 100:{'.3f' if one.scale == 1 else '.2f'}}"
+        return (
+            percent(value)
+            if not score
+            else f"{value * condition.scale / 100:{'.3f' if condition.scale == 1 else '.2f'}}"
+        )
 
-    sources = one.name in (SOURCE_SCORE, FAILED_SOURCES)
+    sources = condition.name in (SOURCE_SCORE, FAILED_SOURCES)
     return {
-        "name": one.name,
-        "verdict": one.verdict,
-        "sign": _SIGNS[one.verdict],
-        "base": shown(one.base),
-        "own": shown(one.own),
-        "difference": points_words(nan if one.difference is None else one.difference),
+        "name": condition.name,
+        "verdict": condition.verdict,
+        "sign": _SIGNS[condition.verdict],
+        "base": shown(condition.base),
+        "own": shown(condition.own),
+        "difference": points_words(nan if condition.difference is None else condition.difference),
         "interval": ""
-        if one.low is None or one.high is None
-        else f"{points_words(one.low)} to {points_words(one.high)}",
-        "mark": MARKS.get(one.method, ""),
-        "margin": f"{'−' if score else '+'}{one.limit:g}",
-        "only": f"{one.newly:,} | {one.no_longer:,}",
-        "cases": counted(one.cases, "source" if sources else "case"),
-        "words": one.words,
+        if condition.low is None or condition.high is None
+        else f"{points_words(condition.low)} to {points_words(condition.high)}",
+        "mark": MARKS.get(condition.method, ""),
+        "margin": f"{'−' if score else '+'}{condition.limit:g}",
+        "only": f"{condition.newly:,} | {condition.no_longer:,}",
+        "cases": counted(condition.cases, "source" if sources else "case"),
+        "words": condition.words,
     }
 
 
@@ -201,20 +205,20 @@ def _cards(pair: ComparedPair, row: Mapping[str, Any] | None) -> list[dict[str, 
 
 
 def _lost_card(pair: ComparedPair) -> dict[str, str]:
-    """Return what the run alone loses: sources, errors, skipped cases."""
-    lost = [one for one in pair.conditions if one.name in (FAILED_SOURCES, ERRORS, SKIPPED)]
-    bad = any(one.verdict == FAILED for one in lost)
+    """Return the card of losses: failed sources, errors, skipped cases."""
+    lost = [condition for condition in pair.conditions if condition.name in (FAILED_SOURCES, ERRORS, SKIPPED)]
+    bad = any(condition.verdict == FAILED for condition in lost)
     return {
         "name": "newly lost",
-        "value": " | ".join(f"{one.newly:,}" for one in lost),
+        "value": " | ".join(f"{condition.newly:,}" for condition in lost),
         "note": "failed sources | errors | skipped cases",
         "sign": "bad" if bad else "",
     }
 
 
 def _rate_cards(pair: ComparedPair, row: Mapping[str, Any]) -> list[dict[str, str]]:
-    known = row["ci_low"] == row["ci_low"]
-    interval = f"95 % interval {points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if known else ""
+    has_interval = row["ci_low"] == row["ci_low"]
+    interval = f"95 % interval {points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if has_interval else ""
     sign = ("bad" if row["difference"] > 0 else "good") if row["better"] else ""
     return [
         {"name": pair.names[0], "value": percent(row["second_percent"]), "note": "violations", "sign": ""},
@@ -250,28 +254,30 @@ def _forest(pair: ComparedPair) -> Markup | None:
 
 def _cells(pair: ComparedPair) -> list[dict[str, Any]]:
     """Return a table of relations × severities for each data set."""
-    found = []
+    tables = []
     cells = pair.cells
     for dataset in dict.fromkeys(cells["dataset"]):
-        here = cells.loc[(cells["dataset"] == dataset).to_numpy()]
-        levels = sorted(set(here["severity"]))
+        rows_of_dataset = cells.loc[(cells["dataset"] == dataset).to_numpy()]
+        levels = sorted(set(rows_of_dataset["severity"]))
         rows = []
-        for relation in dict.fromkeys(here["relation"]):
-            mine = {row["severity"]: row for row in here.to_dict("records") if row["relation"] == relation}
-            rows.append({"name": str(relation).replace("_", " "), "cells": [_cell(mine.get(s)) for s in levels]})
-        found.append({"dataset": dataset, "levels": levels, "rows": rows})
-    return found
+        for relation in dict.fromkeys(rows_of_dataset["relation"]):
+            by_severity = {
+                row["severity"]: row for row in rows_of_dataset.to_dict("records") if row["relation"] == relation
+            }
+            rows.append({"name": str(relation).replace("_", " "), "cells": [_cell(by_severity.get(s)) for s in levels]})
+        tables.append({"dataset": dataset, "levels": levels, "rows": rows})
+    return tables
 
 
 def _cell(row: Mapping[Any, Any] | None) -> dict[str, str]:
     if row is None:
         return {"points": "", "rates": "", "interval": "", "style": "", "p": ""}
-    known = row["ci_low"] == row["ci_low"]
+    has_interval = row["ci_low"] == row["ci_low"]
     colour = ("bad" if row["difference"] > 0 else "good") if row["better"] else ""
     return {
         "points": points_words(row["difference"]),
         "rates": f"{percent(row['second_percent'])} → {percent(row['first_percent'])}",
-        "interval": f"{points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if known else "",
+        "interval": f"{points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if has_interval else "",
         "p": f"{row['only_first']} | {row['only_second']}",
         "style": colour,
     }
@@ -331,4 +337,4 @@ def _picture(name: str, strip: SampleStrip) -> dict[str, Any]:
 
 
 def _score(*values: float) -> str:
-    return " → ".join("–" if one != one else f"{one:.3f}" for one in values)
+    return " → ".join("–" if number != number else f"{number:.3f}" for number in values)

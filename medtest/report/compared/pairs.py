@@ -1,4 +1,4 @@
-"""Two finished runs compared, as data: common cases, paired differences by relation and by cell, changed cases."""
+"""Comparison of two finished runs: common cases, paired differences by relation and cell, changed cases."""
 
 from __future__ import annotations
 
@@ -34,19 +34,20 @@ from medtest.runner.folder import check_format
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ComparedPair:
-    """A run beside the one that it is compared with.
+    """A run and the base run it is compared with.
 
     Attributes:
-        base: The run that is compared with.
-        other: The run.
-        names: What both are called in tables, the base first; unlike in any case.
+        base: The base run.
+        other: The compared run.
+        names: Distinct names of both in tables, the base first.
         common: Their common cases, the base first.
-        relations: :data:`medtest.results.rates.differences.COLUMNS`; ``first`` is ``other``, so that above 0 is worse.
-        cells: The same for every cell.
-        changed: :data:`medtest.results.rates.changed.COLUMNS`; ``first`` is ``base``.
-        unlike: What differs between the runs.
-        conditions: Under which the run is no worse than the base.
-        margins: By how much it may be worse.
+        relations: Table with :data:`medtest.results.rates.differences.COLUMNS`; ``first`` is ``other``, so a difference
+            above 0 is worse.
+        cells: The same columns for every cell.
+        changed: Table with :data:`medtest.results.rates.changed.COLUMNS`; ``first`` is ``base``.
+        unlike: Settings in which the runs differ.
+        conditions: Conditions for being no worse than the base.
+        margins: Allowed deterioration.
     """
 
     base: Material
@@ -62,7 +63,7 @@ class ComparedPair:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the run is no worse: ``passed``, ``failed`` or ``not shown``."""
+        """The verdict on "no worse": ``passed``, ``failed`` or ``not shown``."""
         return verdict_of(self.conditions)
 
     @property
@@ -72,7 +73,8 @@ class ComparedPair:
         own = "" if self.margins.source == self.margins.percent else f", {self.margins.source:g} of the source score"
         margin = f"margin {self.margins.percent:g} points{own}"
         failed, unknown = (
-            ", ".join(one.name for one in self.conditions if one.verdict == verdict) for verdict in (FAILED, NOT_SHOWN)
+            ", ".join(condition.name for condition in self.conditions if condition.verdict == verdict)
+            for verdict in (FAILED, NOT_SHOWN)
         )
         if self.verdict == PASSED:
             return f"{other} is no worse than {base}: every condition passed ({margin})."
@@ -84,16 +86,16 @@ class ComparedPair:
 
 
 def read_material(folder: Path) -> Material:
-    """Return a finished run as pages show it; nothing is written.
+    """Read a finished run as report material, without writing anything.
 
     Raises:
         OutputProblem: The folder holds no readable records, no ``suite.yaml``, or results of another format.
     """
     check_format(folder)
     run = read_run(folder)
-    wanted = Wanted.from_folder(folder, str(run.get("system_id") or ""))
-    tables = make_tables(folder, wanted)
-    return Material(folder=folder, wanted=wanted, tables=tables, run=run, command=str(run.get("command", "")))
+    suite = Wanted.from_folder(folder, str(run.get("system_id") or ""))
+    tables = make_tables(folder, suite)
+    return Material(folder=folder, wanted=suite, tables=tables, run=run, command=str(run.get("command", "")))
 
 
 def compare_pair(
@@ -102,30 +104,30 @@ def compare_pair(
     """Compare a run with another under the other's primary criterion.
 
     Args:
-        base: The run that is compared with.
-        other: The run.
-        names: What they are called.
-        margins: By how much ``other`` may be worse; None for the default of a gate.
+        base: The base run.
+        other: The compared run.
+        names: Their names in tables.
+        margins: Allowed deterioration of ``other``; None for the default of a gate.
 
     Raises:
         UserMistakes: They share no case, or none that either of them judged.
     """
     common = common_cases([base.records(), other.records()])
     first, second = common.records
-    wanted, sides = other.wanted, {names[1]: second, names[0]: first}
-    order = list(wanted.relations)
+    suite, sides = other.wanted, {names[1]: second, names[0]: first}
+    order = list(suite.relations)
     margins = margins or Margins()
-    conditions = paired_conditions(second, first, wanted.primary, margins)
-    if not conditions:  # cases that both skipped are shared and say nothing
+    conditions = paired_conditions(second, first, suite.primary, margins)
+    if not conditions:  # Shared cases that both runs skipped give no conditions.
         raise no_shared_case(*names, common).as_error()
     return ComparedPair(
         base=base,
         other=other,
         names=names,
         common=common,
-        relations=difference_table(sides, wanted.primary, order, wanted.task),
-        cells=cell_table(sides, wanted.primary, order),
-        changed=changed_table(first, second, wanted.primary),
+        relations=difference_table(sides, suite.primary, order, suite.task),
+        cells=cell_table(sides, suite.primary, order),
+        changed=changed_table(first, second, suite.primary),
         unlike=differences(base.folder, other.folder),
         conditions=conditions,
         margins=margins,
@@ -133,9 +135,9 @@ def compare_pair(
 
 
 def no_shared_case(first: str, second: str, common: Common, *, key: str = "runs") -> Mistake:
-    """Return the mistake of two runs without a common case."""
-    one, other = common.finished
-    words = f"{first} finished {one:,} cases and {second} {other:,}, no judged one of them the same"
+    """Return the error for two runs without a common case."""
+    first_count, second_count = common.finished
+    words = f"{first} finished {first_count:,} cases and {second} {second_count:,}, no judged one of them the same"
     if common.unlike:
         words += f"; {common.unlike:,} have the same address and other images or questions"
     return Mistake(
@@ -148,13 +150,13 @@ def no_shared_case(first: str, second: str, common: Common, *, key: str = "runs"
 
 
 def names_of(materials: Sequence[Material]) -> list[str]:
-    """Return what runs are called: their system, with version or digest behind it where several have the same."""
-    plain = [one.system for one in materials]
+    """Return distinct names of runs: the system, followed by version or digest where systems repeat."""
+    plain = [material.system for material in materials]
     if len(set(plain)) == len(plain):
         return plain
-    versions = [one.wanted.version for one in materials]
-    for behind in (versions, [one.folder.name[:8] for one in materials]):
-        said = [f"{name} ({more})" for name, more in zip(plain, behind, strict=True)]
-        if len(set(said)) == len(said):
-            return said
+    versions = [material.wanted.version for material in materials]
+    for behind in (versions, [material.folder.name[:8] for material in materials]):
+        names = [f"{name} ({more})" for name, more in zip(plain, behind, strict=True)]
+        if len(set(names)) == len(names):
+            return names
     return [f"{name} ({number})" for number, name in enumerate(plain, start=1)]

@@ -1,4 +1,4 @@
-"""What two runs of a planned suite could show of one another, in words and as a table."""
+"""Smallest differences that two runs of a planned suite could show, as text and as a table."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ KEY = "power.like"
 
 @dataclass(frozen=True, kw_only=True)
 class Detectable:
-    """What the cases of a row can show.
+    """Detectable difference for the cases of one row.
 
     Attributes:
-        name: The row.
-        cases: Cases.
-        clusters: Patients, videos or seeds that they are of.
-        smallest: The smallest difference that 80 % of pairs of runs would show, in points; NaN for none.
-        cell: The same of one cell of the row; NaN for none, or where there are no cells.
-        seeds: Seeds that the margin needs.
+        name: Row name.
+        cases: Number of cases.
+        clusters: Number of clusters (patients, videos or seeds) of the cases.
+        smallest: Smallest difference, in points, that 80 % of pairs of runs would show; NaN for none.
+        cell: The same for one cell of the row; NaN for none, or without cells.
+        seeds: Number of seeds that the margin needs.
     """
 
     name: str
@@ -49,14 +49,14 @@ class Detectable:
 def expected_differences(
     like: Sequence[str], home: Path, primary: Criterion, *, key: str = KEY
 ) -> tuple[ExpectedDifferences, str]:
-    """Return how two runs are expected to differ, and where that is from.
+    """Return the expected differences of two runs, and a sentence on where they come from.
 
     Args:
         like: Names of one or two finished runs (:func:`medtest.report.compared.named.find_run`); none for the worst
             case.
         home: Folder that holds ``outputs/``.
-        primary: When a case is a violation.
-        key: Where the names were typed.
+        primary: Primary criterion.
+        key: Key under which the names were typed.
 
     Raises:
         UserMistakes: There is no such run, none of its cases has a verdict, or two share none.
@@ -67,31 +67,33 @@ def expected_differences(
             f"{KEY}=SUITE/SYSTEM takes both from a finished run, {KEY}=[A,B] from two."
         )
     folders = [run_here(name, home, key=key) for name in like]
-    called = [f"{one.parent.parent.name}/{read_run(one).get('system') or one.parent.name}" for one in folders]
-    records = [compared_records(one, Wanted.from_folder(one)) for one in folders]
-    found = (
+    called = [
+        f"{folder.parent.parent.name}/{read_run(folder).get('system') or folder.parent.name}" for folder in folders
+    ]
+    records = [compared_records(folder, Wanted.from_folder(folder)) for folder in folders]
+    differences = (
         expected_of_one(records[0], primary) if len(records) == 1 else expected_of_two(records[0], records[1], primary)
     )
-    if found is None and len(records) == 2:
+    if differences is None and len(records) == 2:
         raise no_shared_case(called[0], called[1], common_cases(records), key=key).as_error()
-    if found is None:
+    if differences is None:
         raise Mistake(
             where="command line",
             key=key,
             found=f"{like[0]}, in which no case was judged by {primary.score}",
             allowed="a run of a suite with this criterion",
         ).as_error()
-    return found, _origin(found, called)
+    return differences, _origin(differences, called)
 
 
-def _origin(found: ExpectedDifferences, called: Sequence[str]) -> str:
-    behind = f"{found.cases:,} cases of {found.clusters:,} {'seed' if found.clusters == 1 else 'seeds (patients)'}"
-    alike = f"clustering ρ = {found.overall.clustering:.2f}"
-    share = f"{100 * found.overall.discordant:.2g} % of cases differ"
-    if found.measured:
-        rates = " and ".join(percent(one) for one in found.percent)
+def _origin(shares: ExpectedDifferences, called: Sequence[str]) -> str:
+    behind = f"{shares.cases:,} cases of {shares.clusters:,} {'seed' if shares.clusters == 1 else 'seeds (patients)'}"
+    alike = f"clustering ρ = {shares.overall.clustering:.2f}"
+    share = f"{100 * shares.overall.discordant:.2g} % of cases differ"
+    if shares.measured:
+        rates = " and ".join(percent(rate) for rate in shares.percent)
         return f"As {' and '.join(called)} differ ({rates}, {behind}): {share}, {alike}."
-    rate = f"{percent(found.percent[0])} of {behind} violated"
+    rate = f"{percent(shares.percent[0])} of {behind} violated"
     return f"As {called[0]} ({rate}, {alike}), beside a run that errs as often and independently: {share}."
 
 
@@ -100,8 +102,8 @@ def detectable(plan: Outline, expected: ExpectedDifferences, margin_percent: flo
 
     Args:
         plan: The plan.
-        expected: How two runs are expected to differ.
-        margin_percent: What the upper end of the interval of their difference is to lie below, in points.
+        expected: Expected differences of two runs.
+        margin_percent: Margin for the upper end of the interval of the difference, in points.
     """
     shares = [share for share in plan.relations if share.id != UNCHANGED and share.cases]
     cases = sum(share.cases for share in shares)
@@ -109,36 +111,36 @@ def detectable(plan: Outline, expected: ExpectedDifferences, margin_percent: flo
         return []
     rows = [_row("all relations", cases, plan, expected.overall, margin_percent)] if len(shares) > 1 else []
     rows += [_row(share.id, share.cases, plan, expected.of(share.id), margin_percent, share) for share in shares]
-    if len({(row.smallest, row.seeds) for row in rows}) == 1:  # whole clusters count, however many cases they have
+    if len({(row.smallest, row.seeds) for row in rows}) == 1:  # Whole clusters count, however many cases they have.
         return [replace(rows[0], name="all relations, or any one", cell=rows[-1].cell)]
     return rows
 
 
 def gate_lines(plan: Outline, expected: ExpectedDifferences) -> Iterator[str]:
-    """Yield for each gate that names a finished run how many seeds it needs.
+    """Yield, for each gate on a finished run, the number of seeds it needs.
 
     Args:
         plan: The plan.
-        expected: How two runs are expected to differ.
+        expected: Expected differences of two runs.
     """
     for gate in plan.suite.gates:
         if not isinstance(gate, PairedGate):
             continue
-        spoken = [one for one in plan.relations if gate.relation in (one.id, "overall") and one.id != UNCHANGED]
-        cases = sum(one.cases // (1 if gate.severity == "all" else max(1, len(one.severities))) for one in spoken)
+        shares = [share for share in plan.relations if gate.relation in (share.id, "overall") and share.id != UNCHANGED]
+        cases = sum(share.cases // (1 if gate.severity == "all" else max(1, len(share.severities))) for share in shares)
         if not cases or not plan.clusters:
             continue
         paired = expected.overall if gate.relation == "overall" else expected.of(gate.relation)
         if not gate.margin_percent:
             yield f"Gate {describe(gate)}: no number of seeds holds a margin of 0 where runs agree."
             continue
-        # Of sources that fail, errors and skips none is expected to differ: these need as many clusters as agree.
+        # Failed sources, errors and skips are expected to agree, which needs this many clusters.
         agree = _of_clusters(clusters_that_agree(gate.margin_percent / 100), plan)
         needed = max(_seeds(gate.margin_percent, paired, cases, plan), agree)
-        there = sum(plan.datasets.values())
-        enough = "enough" if needed <= there else "too few"
+        planned = sum(plan.datasets.values())
+        enough = "enough" if needed <= planned else "too few"
         held = f"needs {needed:,} seeds to be held in 80 % of runs that are no worse"
-        yield f"Gate {describe(gate)}: {held}; {there:,} are {enough}."
+        yield f"Gate {describe(gate)}: {held}; {planned:,} are {enough}."
 
 
 def _row(
@@ -163,5 +165,5 @@ def _seeds(margin_percent: float, paired: PairedShares, cases: int, plan: Outlin
 
 
 def _of_clusters(needed: int, plan: Outline) -> int:
-    """Return how many seeds so many clusters hold."""
+    """Return the number of seeds in a number of clusters."""
     return math.ceil(needed * sum(plan.datasets.values()) / plan.clusters)

@@ -1,4 +1,4 @@
-"""Strips of cases whose verdict changed: those that a run kept, and those that both systems are asked for again."""
+"""Strips of cases whose verdict changed: those kept by a run, and those drawn by querying the systems again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medtest.suite.model import Invocation, Suite
 
 ASKED_AGAIN = "asked"
 Compose: TypeAlias = Callable[[str, Sequence[str]], tuple[Suite, Invocation]]
-"""Name of a suite and what is typed after it → the suite and how it is called."""
+"""Maps a suite's name and the typed overrides to the suite and its invocation."""
 _DROPPED = ("limit", "only", "plan", "fresh", "gates", "junit", "summary", "track", "tracking", "reference")
 
 
@@ -23,8 +23,8 @@ class ChangedStrips:
     """Strips by run and address.
 
     Attributes:
-        strips: Of each run (0: the one that is compared with), by address.
-        notes: Why some are not there, a line each.
+        strips: Strips by run number (0 is the base run) and address.
+        notes: Reasons for missing strips, one line each.
     """
 
     strips: Mapping[tuple[int, str], SampleStrip] = field(default_factory=dict)
@@ -43,38 +43,38 @@ def changed_strips(
 
     Args:
         materials: The runs.
-        wanted: Addresses, as records have them.
-        folder: Where strips that are drawn now are written.
-        compose: Composes a run's suite, whose system is asked for what it kept no strip of; None asks none.
-        typed: What was typed beside the runs (``data=PATH``), for that.
+        wanted: Addresses, as in records.
+        folder: Folder for newly drawn strips.
+        compose: Composes a run's suite, whose system is queried for cases without a kept strip; None queries none.
+        typed: Overrides typed beside the runs (``data=PATH``), used when composing.
 
     Returns:
-        What could be drawn; nothing where a run keeps images out of reports.
+        The available strips; none if a run keeps images out of reports.
     """
-    if any(one.wanted.images == "none" for one in materials):
+    if any(material.wanted.images == "none" for material in materials):
         return ChangedStrips(notes=("The privacy settings of a run keep images out of reports.",))
-    found: dict[tuple[int, str], SampleStrip] = {}
+    by_case: dict[tuple[int, str], SampleStrip] = {}
     notes: list[str] = []
     for number, material in enumerate(materials):
-        kept = [entry for entry in sample_index(material.strips) if str(entry.get("address")) in wanted]
-        found |= {(number, str(one.facts["address"])): one for one in strips(material.strips, kept)}
-        missing = [address for address in wanted if (number, address) not in found]
+        entries = [entry for entry in sample_index(material.strips) if str(entry.get("address")) in wanted]
+        by_case |= {(number, str(strip.facts["address"])): strip for strip in strips(material.strips, entries)}
+        missing = [address for address in wanted if (number, address) not in by_case]
         if compose is not None and missing:
             drawn = _drawn_again(material, missing, folder / str(number), tuple(typed), notes, compose)
-            found |= {(number, address): strip for address, strip in drawn}
-    return ChangedStrips(strips=found, notes=tuple(dict.fromkeys(notes)))
+            by_case |= {(number, address): strip for address, strip in drawn}
+    return ChangedStrips(strips=by_case, notes=tuple(dict.fromkeys(notes)))
 
 
 def _drawn_again(
     material: Material, addresses: Sequence[str], folder: Path, typed: Sequence[str], notes: list[str], compose: Compose
 ) -> Iterator[tuple[str, SampleStrip]]:
-    """Ask a run's system about cases again, as its own command says, and yield strips."""
+    """Query a run's system about cases again, using the run's own command, and yield strips."""
     from medtest.runner.replaying.replay_answers import replay_strips
 
     tokens = [token for token in shlex.split(material.command) if "=" in token or token.startswith("~")]
-    tokens = [one for one in tokens if one.lstrip("+~").split("=", 1)[0].split(".")[0] not in _DROPPED]
-    given = {token.split("=", 1)[0] for token in typed}
-    tokens = [one for one in tokens if one.split("=", 1)[0] not in given and not one.startswith("suite=")]
+    tokens = [token for token in tokens if token.lstrip("+~").split("=", 1)[0].split(".")[0] not in _DROPPED]
+    overridden = {token.split("=", 1)[0] for token in typed}
+    tokens = [token for token in tokens if token.split("=", 1)[0] not in overridden and not token.startswith("suite=")]
     try:
         suite, invocation = compose(_suite_of(material), [*tokens, *typed])
         named = {name: system.record_name for name, system in suite.build_systems().items()}

@@ -1,4 +1,4 @@
-"""What differs between two finished runs: suite, seeds, relations, system, weights, oracle, versions, machine."""
+"""Differences between two finished runs: suite, seeds, relations, system, weights, oracle, versions, machine."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ _MOST = 60
 
 
 def differences(first: Path, second: Path) -> list[tuple[str, str, str]]:
-    """Return what two runs do not share, as rows of name, value of the first, value of the second.
+    """Return the differences of two runs as rows of name, first value, second value.
 
     Args:
         first: Folder of a run, with ``suite.yaml`` and ``run.json``.
-        second: Folder of the other.
+        second: Folder of the other run.
     """
-    one, other = dict(_facts(first)), dict(_facts(second))
-    names = [*one, *(name for name in other if name not in one)]
-    rows = [(name, one.get(name, "–"), other.get(name, "–")) for name in names if one.get(name) != other.get(name)]
+    facts, other_facts = dict(_facts(first)), dict(_facts(second))
+    names = [*facts, *(name for name in other_facts if name not in facts)]
+    rows = [
+        (name, facts.get(name, "–"), other_facts.get(name, "–"))
+        for name in names
+        if facts.get(name) != other_facts.get(name)
+    ]
     if len(rows) > _MOST:
         rows = [*rows[:_MOST], (f"and {len(rows) - _MOST} more", "", "")]
     return rows

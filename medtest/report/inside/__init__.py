@@ -1,1 +1,1 @@
-"""What a look inside a network adds to a report."""
+"""Report section on the inspection of a network."""

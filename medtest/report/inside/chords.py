@@ -1,4 +1,4 @@
-"""Chord diagrams: labels around a circle, a band between two for how often they are given together."""
+"""Chord diagrams: labels on a circle, with bands between labels that occur together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _GAP = 0.035
-"""Radians between two labels."""
+"""Gap between two labels, in radians."""
 _PALETTE = (
     *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6d31", "#7570b3"),
     *("#66a61e", "#a6761d", "#1b9e77", "#e7298a", "#4d4d4d", "#b3a000"),
@@ -25,12 +25,12 @@ _PALETTE = (
 def draw_chords(
     groups: Sequence[tuple[str, NDArray[np.int64], int]], names: Sequence[str], file: Path, *, threshold: float
 ) -> None:
-    """Draw one diagram beside another into a PNG.
+    """Draw diagrams side by side into a PNG.
 
     Args:
-        groups: A title, symmetric counts C×C, and the number of answers each.
+        groups: Title, symmetric counts of shape C×C, and number of answers of each diagram.
         names: The labels.
-        file: Where it goes.
+        file: Target file.
         threshold: Least share of the answers at which a pair is drawn, in [0, 1].
 
     Raises:
@@ -57,17 +57,17 @@ def draw_chords(
 
 
 def kept_pairs(counts: NDArray[np.int64], number: int, threshold: float) -> NDArray[np.int64]:
-    """Return counts with a zero diagonal and without pairs of a smaller share of the answers than a threshold."""
-    kept = np.where(counts >= max(threshold * number, 1), counts, 0)
-    np.fill_diagonal(kept, 0)
-    return np.asarray(kept, np.int64)
+    """Return counts with a zero diagonal and without pairs below a share of the answers."""
+    pairs = np.where(counts >= max(threshold * number, 1), counts, 0)
+    np.fill_diagonal(pairs, 0)
+    return np.asarray(pairs, np.int64)
 
 
 def _chord(panel: Axes, counts: NDArray[np.int64], names: Sequence[str]) -> None:
     panel.set(xlim=(-1.95, 1.95), ylim=(-1.95, 1.95), aspect="equal")
     panel.axis("off")
     weight = counts.sum(axis=1).astype(float)
-    least = max(float(weight.sum()), 1.0) * 0.012  # a label of no pair still has its place
+    least = max(float(weight.sum()), 1.0) * 0.012  # labels without pairs keep a minimum width
     wide = np.maximum(weight, least)
     spans = wide / wide.sum() * (2 * np.pi - _GAP * len(names))
     starts = np.pi / 2 - np.concatenate([[0.0], np.cumsum(spans[:-1] + _GAP)])
@@ -81,15 +81,15 @@ def _chord(panel: Axes, counts: NDArray[np.int64], names: Sequence[str]) -> None
         )
         _name(panel, (begin + end) / 2, name, faint=not weight[number])
     used = starts.copy()
-    for one in range(len(names)):
-        for other in range(one + 1, len(names)):
-            if counts[one, other]:
+    for first in range(len(names)):
+        for second in range(first + 1, len(names)):
+            if counts[first, second]:
                 parts = []
-                for end in (one, other):
-                    width = spans[end] * counts[one, other] / max(wide[end], 1e-9)
+                for end in (first, second):
+                    width = spans[end] * counts[first, second] / max(wide[end], 1e-9)
                     parts.append((used[end], used[end] - width))
                     used[end] -= width
-                _ribbon(panel, parts[0], parts[1], colours[one if weight[one] >= weight[other] else other])
+                _ribbon(panel, parts[0], parts[1], colours[first if weight[first] >= weight[second] else second])
 
 
 def _name(panel: Axes, angle: float, name: str, *, faint: bool) -> None:
@@ -107,11 +107,11 @@ def _name(panel: Axes, angle: float, name: str, *, faint: bool) -> None:
     )
 
 
-def _ribbon(panel: Axes, one: tuple[float, float], other: tuple[float, float], colour: str) -> None:
+def _ribbon(panel: Axes, begin: tuple[float, float], end: tuple[float, float], colour: str) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Line
 
-    first, second = _arc(*one), _arc(*other)
+    first, second = _arc(*begin), _arc(*end)
     centre = np.zeros((1, 2))
     points = np.concatenate([first, centre, second, centre, first[:1]])
     codes: list[Any] = [Line.MOVETO, *[Line.LINETO] * (len(first) - 1), Line.CURVE3, Line.CURVE3]

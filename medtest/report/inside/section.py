@@ -1,4 +1,4 @@
-"""The report's section on what ``medtest inspect`` saw inside the network."""
+"""Report section on the output of ``medtest inspect``."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _COUNTS = ("severity", "cases")
 
 
 def inside(material: Material) -> dict[str, Any] | None:
-    """Return what the template shows, None where nobody has looked.
+    """Return the template's data, or None without an inspection.
 
     Args:
-        material: What the report is made of.
+        material: Material of the report.
     """
     folder = material.folder
     if not (folder / INSIDE / INDEX).is_file():
@@ -56,15 +56,20 @@ def inside(material: Material) -> dict[str, Any] | None:
     ]
     return {
         "pictures": [
-            {"words": str(one.facts.get("words", "")), "data": one.data, "width": one.width, "height": one.height}
-            for one in strips(folder, entries, INSIDE)
+            {
+                "words": str(strip.facts.get("words", "")),
+                "data": strip.data,
+                "width": strip.width,
+                "height": strip.height,
+            }
+            for strip in strips(folder, entries, INSIDE)
         ],
         "tables": [{"title": title, **table} for title, table in tables if table is not None],
     }
 
 
 def _shown(file: Path, columns: dict[str, str]) -> dict[str, Any] | None:
-    """Return the columns of a table as texts; None where it is not there or cannot be read."""
+    """Return the columns of a table as text; None if it is missing or unreadable."""
     import pandas as pd
 
     try:

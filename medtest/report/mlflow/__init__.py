@@ -1,1 +1,1 @@
-"""A run in MLflow: parent and child runs, their metrics, tags and tables."""
+"""Runs in MLflow: parent and child runs with their metrics, tags and tables."""

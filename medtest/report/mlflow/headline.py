@@ -1,4 +1,4 @@
-"""What MLflow's page of runs shows of a system in one row, and of an invocation in the row above its systems."""
+"""Rows of MLflow's runs page: one for each system and one for the invocation above them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from medtest.results.gating import gate_log
 from medtest.results.rates import efr
 
 _GATES = (gate_log.NOT_HELD, gate_log.HELD, "none")
-"""The gravest first."""
+"""Worst first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """One row.
+    """One row of MLflow's runs page.
 
     Attributes:
-        name: The run's name.
+        name: Name of the run.
         simulated: Whether the system simulates a product.
-        metrics: What of ``efr``, ``efr_low``, ``efr_high``, ``floor`` (percent) and ``source_score`` there is.
+        metrics: Available values among ``efr``, ``efr_low``, ``efr_high``, ``floor`` (percent) and ``source_score``.
         tags: ``weakest_relation`` and ``gate``.
     """
 
@@ -41,15 +41,15 @@ def headline_of(material: Material, name: str) -> Headline:
     rates, primary = EfrRows(material.tables.efr), criterion_keys(material)
     row = rates.get(relation=efr.OVERALL, **primary)
     floor = rates.get(relation=UNCHANGED, **primary)
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     if row is not None and int(row["cases"]):
         ends = (row["efr_percent"], row["ci_low"], row["ci_high"])
-        found |= {key: float(value) for key, value in zip(HEADLINE, ends, strict=False)}
+        values |= {key: float(value) for key, value in zip(HEADLINE, ends, strict=False)}
     if floor is not None and int(floor["cases"]):
-        found["floor"] = float(floor["efr_percent"])
+        values["floor"] = float(floor["efr_percent"])
     seeds, score = material.tables.seeds, sections.curve_score(material)
     if not seeds.empty and score in seeds.columns and seeds[score].notna().any():
-        found["source_score"] = float(seeds[score].mean())
+        values["source_score"] = float(seeds[score].mean())
     judged = gates(material)["gates_judged"]
     gate = "none" if judged is None else gate_log.HELD if judged else gate_log.NOT_HELD
     worst = rates.weakest(primary)
@@ -57,20 +57,20 @@ def headline_of(material: Material, name: str) -> Headline:
     return Headline(
         name=name,
         simulated=material.simulated,
-        metrics={key: value for key, value in found.items() if value == value},
+        metrics={key: value for key, value in values.items() if value == value},
         tags={WEAKEST: weakest, GATE: gate},
     )
 
 
 def summary(rows: Sequence[Headline], description: str = "") -> Headline:
-    """Return the row above several systems: the one with the highest rate speaks, and its tags name it.
+    """Return the row above several systems, with the metrics and tags of the one with the highest rate.
 
-    What simulates a product speaks only where nothing else does. ``tags`` hold a table of all of them, which MLflow
-    shows on the run's own page.
+    Simulated systems count only if there are no others. ``tags`` hold a table of all systems, which MLflow shows on the
+    run's page.
 
     Args:
-        rows: One for each system, at least one.
-        description: What stands above the table.
+        rows: Rows of the systems, at least one.
+        description: Text above the table.
     """
     real = [row for row in rows if not row.simulated] or list(rows)
     worst = max(real, key=lambda row: row.metrics.get("efr", -1.0))
@@ -83,12 +83,12 @@ def summary(rows: Sequence[Headline], description: str = "") -> Headline:
 
 
 def _table(rows: Sequence[Headline]) -> str:
-    """Return rows as a table in Markdown; names and relations are ids, which need no escapes."""
+    """Return rows as a Markdown table; names and relations are ids, which need no escapes."""
     if not rows:
         return ""
     head = ["system", "EFR %", "95 % interval", "floor %", "source score", "weakest relation", "gate"]
     lines = [head, ["---"] * len(head)]
-    for row in sorted(rows, key=lambda one: -one.metrics.get("efr", -1.0)):
+    for row in sorted(rows, key=lambda headline: -headline.metrics.get("efr", -1.0)):
         shown = {
             name: f"{value:.3f}" if name == "source_score" else f"{value:.1f}" for name, value in row.metrics.items()
         }

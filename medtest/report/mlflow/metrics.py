@@ -1,4 +1,4 @@
-"""What MLflow is told of a system: metrics by fixed names, tags to search by, tables and files."""
+"""A system's results for MLflow: metrics under fixed names, search tags, tables and files."""
 
 from __future__ import annotations
 
@@ -28,56 +28,56 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST = 40
-"""Metrics of a run: more than that nobody finds anything among."""
+"""Maximum number of metrics of a run."""
 
 
 def metrics(material: Material, head: Headline) -> dict[str, float | dict[int, float]]:
-    """Return the metrics of one system, 40 at most: all other figures stand in its tables.
+    """Return the metrics of one system, at most 40; all other figures are in its tables.
 
-    The headline; ``efr/<relation>`` under the primary criterion over all data sets, in percent, a value for each
-    severity (its step; 0 where a relation has none), the worst relations first where there are more than there is room
-    for; what a model over an API cost.
+    They are the headline; ``efr/<relation>`` under the primary criterion over all data sets, in percent, with the
+    severity as step (0 if a relation has none), worst relations first if space is short; and the cost of a model over
+    an API.
     """
     cost = material.tables.own.metrics()
     curves = _curves(material)
     worst = sorted(curves, key=lambda name: -max(curves[name].values()))[: MOST - len(HEADLINE) - len(cost)]
-    kept = {f"efr/{name}": values for name, values in curves.items() if name in set(worst)}
-    return {**head.metrics, **kept, **cost}
+    rates = {f"efr/{name}": values for name, values in curves.items() if name in set(worst)}
+    return {**head.metrics, **rates, **cost}
 
 
 def _curves(material: Material) -> dict[str, dict[int, float]]:
     """Return the rate of each relation by severity."""
     rates, primary = EfrRows(material.tables.efr), criterion_keys(material)
-    found: dict[str, dict[int, float]] = {}
+    curves: dict[str, dict[int, float]] = {}
     for name in rates.plain_relations:
         if name == UNCHANGED:
             continue
         rows = {level: rates.get(relation=name, severity=level, **primary) for level in rates.severities}
-        known = {
+        curve = {
             int(level): float(row["efr_percent"]) for level, row in rows.items() if row is not None and row["cases"]
         }
-        if known:
-            found[name] = known
-    return found
+        if curve:
+            curves[name] = curve
+    return curves
 
 
 def tags(material: Material, head: Headline) -> dict[str, str]:
     """Return the tags of one system's run."""
-    wanted, gates = material.wanted, head.tags[GATE]
+    suite, gates = material.wanted, head.tags[GATE]
     finished, planned = material.run.get("cases_finished", ""), material.run.get("cases_planned", "")
-    primary = wanted.primary
-    found = {
-        "suite": wanted.suite,
-        "suite_version": wanted.version,
+    primary = suite.primary
+    run_tags = {
+        "suite": suite.suite,
+        "suite_version": suite.version,
         "system": material.system,
         "digest": str(material.run.get("digest", "")),
         "view": material.view or "suite",
         "judge": material.tables.own.reader,
         "criterion": f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}",
         "datasets": ", ".join(material.tables.counts.seeds),
-        "seeds": "phantoms" if wanted.phantom else "images",
+        "seeds": "phantoms" if suite.phantom else "images",
         "simulated": str(material.simulated).lower(),
-        "trained_on": ", ".join(wanted.trained_on),
+        "trained_on": ", ".join(suite.trained_on),
         **head.tags,
         **{f"model_{key}": str(value) for key, value in (material.run.get("model") or {}).items()},
         "finished": str(material.run.get("finished_at", "")),
@@ -89,22 +89,22 @@ def tags(material: Material, head: Headline) -> dict[str, str]:
     simulated = "**Simulated**, no product: " if material.simulated else ""
     if row is not None and row["cases"]:
         violations = violations_of({"violations": row["violations"], "cases": row["cases"]})
-        found["mlflow.note.content"] = (
-            f"{simulated}**{material.system}** under **{wanted.suite} {wanted.version}**: "
+        run_tags["mlflow.note.content"] = (
+            f"{simulated}**{material.system}** under **{suite.suite} {suite.version}**: "
             f"EFR {row['efr_percent']:.2f} % ({row['ci_low']:.2f} to {row['ci_high']:.2f}), {violations}, "
             f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}. Gates: {gates}. "
             "See `report.html` under Artifacts."
         )
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in run_tags.items() if value}
 
 
 def child_of(material: Material, target: Path, *, run_id: str | None, ended_well: bool) -> Child:
-    """Return what MLflow holds of one system.
+    """Return the MLflow child run of one system.
 
     Args:
         material: The system's material.
         target: Folder with its tables and report: the run's own, or a view's.
-        run_id: The run that an earlier invocation wrote.
+        run_id: Run written by an earlier invocation, if any.
         ended_well: Whether the run ended well.
     """
     name = run_name(material)
@@ -131,17 +131,17 @@ def child_of(material: Material, target: Path, *, run_id: str | None, ended_well
 
 
 def _identity(seeds: pd.DataFrame) -> pd.DataFrame:
-    """Return what names the seeds, without what a system scored on them: one data set for all systems."""
+    """Return the columns that identify the seeds, without scores, so that all systems share one data set."""
     names = [name for name in ("dataset", "seed_id", "cluster", "source_sha256") if name in seeds.columns]
     return seeds[names]
 
 
 def _seeds_digest(covers: Mapping[str, Any], view: str) -> str:
-    """Return one short digest over all seed sources, the same for every system that saw the same seeds.
+    """Return one short digest over all seed sources, the same for every system that used the same seeds.
 
     Args:
-        covers: What the run's digest covers.
-        view: Digest of the view where it is of some of the cases, else "".
+        covers: Content covered by the run's digest.
+        view: Digest of the view if it has only some of the cases, else "".
     """
     from medtest.suite.digest import digest_of
 
@@ -149,7 +149,7 @@ def _seeds_digest(covers: Mapping[str, Any], view: str) -> str:
 
 
 def _shown(material: Material) -> dict[str, Any]:
-    """Return the tables that MLflow's pages show as such: all rates, and those of the primary criterion."""
+    """Return the tables shown on MLflow's pages: all rates, and those of the primary criterion."""
     primary = material.wanted.primary
     rates = material.tables.efr
     own = efr.of_criterion(rates, primary.score, primary.threshold) & (rates["against"] == primary.against).to_numpy()
@@ -165,9 +165,9 @@ def _pictures(material: Material) -> list[LoggedPicture]:
 
 
 def _opened(material: Material) -> list[tuple[Path, str]]:
-    """Return the files that people and ``medtest compare`` open one by one.
+    """Return the files logged one by one, for people and for ``medtest compare``.
 
-    A view of some of the cases names these; its records are those of the folder.
+    A view of some of the cases lists these; its records are those of the folder.
     """
     folder, target = material.folder, material.target
     records = folder / "records.parquet" if material.asked is None else target / CASES
@@ -175,12 +175,12 @@ def _opened(material: Material) -> list[tuple[Path, str]]:
 
 
 def _archived(material: Material) -> list[tuple[Path, str]]:
-    """Return all other files of the results contract and where each lies in the archive."""
+    """Return all other files of the results contract, with the place of each in the archive."""
     folder, target = material.folder, material.target
     files = [(folder / GATES, ""), (folder / MANIFEST, "")]
     files += [(target / name, "") for name in (SUMMARY, RESULT, JUNIT)]
     files += [(path, FOLDER) for path in written_in(target / FOLDER) if path.suffix == ".csv"]
     shown = dict.fromkeys((material.strips, target))
-    files += [(path, SAMPLES) for one in shown for path in written_in(one / SAMPLES)]
+    files += [(path, SAMPLES) for parent in shown for path in written_in(parent / SAMPLES)]
     files += [(path, INSIDE) for path in written_in(folder / INSIDE)]
     return files

@@ -1,4 +1,4 @@
-"""What the version of MLflow's registry that was tested is told: whether the suite's gates hold."""
+"""Tags and aliases in MLflow's model registry that say whether the suite's gates hold."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from medtest.suite.model import Invocation
 
 
 def tell_registry(invocation: Invocation, materials: Iterable[Material]) -> Iterator[str]:
-    """Tag each version that was tested, and move the alias to it where every gate holds; say so, a line a version.
+    """Tag each tested version, and move the alias to it where every gate holds; yield one line per version.
 
     Args:
-        invocation: Whether versions are tagged, and which alias is moved.
-        materials: Of each system, once its run is in the store.
+        invocation: Options for tags and alias.
+        materials: Material of each system, once its run is in the store.
 
     Raises:
         NotTracked: The registry failed, or does not let this user; the runs are in the store.
@@ -47,11 +47,13 @@ def _told(tracker: Tracker, invocation: Invocation, registered: str, material: M
     key = f"medtest.{material.wanted.suite}"
     done = []
     if invocation.tag_model:
-        said = {key: gate, f"{key}.version": material.wanted.version}
-        said |= {f"{key}.{metric}": f"{value:.4g}" for metric, value in head.metrics.items() if metric in HEADLINE}
-        said[f"{key}.run"] = str(read_run(material.target).get("mlflow_run_id", ""))
-        said |= {f"{key}.partial": material.partial_cases} if material.partial_cases else {}
-        tracker.tag_model(name, version, said)
+        version_tags = {key: gate, f"{key}.version": material.wanted.version}
+        version_tags |= {
+            f"{key}.{metric}": f"{value:.4g}" for metric, value in head.metrics.items() if metric in HEADLINE
+        }
+        version_tags[f"{key}.run"] = str(read_run(material.target).get("mlflow_run_id", ""))
+        version_tags |= {f"{key}.partial": material.partial_cases} if material.partial_cases else {}
+        tracker.tag_model(name, version, version_tags)
         done.append(f"tag {key}={gate}")
     if invocation.alias and (why := _not_yet(material, gate)):
         done.append(f"alias {invocation.alias} stays where it was, for {why}")
@@ -62,7 +64,7 @@ def _told(tracker: Tracker, invocation: Invocation, registered: str, material: M
 
 
 def _not_yet(material: Material, gate: str) -> str:
-    """Return why an alias may not name the version that was tested; "" where it may."""
+    """Return the reason why an alias may not point to the tested version; "" if it may."""
     if gate != HELD:
         return "a gate is not held"
     if float(material.run.get("error_percent") or 0.0) > material.wanted.max_error_percent:

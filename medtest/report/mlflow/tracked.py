@@ -22,17 +22,17 @@ from medtest.runner.reporting.outcome import RunOutcome
 from medtest.suite.model import Invocation, Suite
 
 _BEGUN, _PARENT_BEGUN = "mlflow_begun", "mlflow_parent_begun"
-"""Keys of ``run.json``: words by which a run, and the one above it, are found whose making was not answered."""
+"""Keys of ``run.json`` with the words that identify a run, and its parent, whose creation was not confirmed."""
 
 
 @dataclass
 class TrackedResults:
-    """What was made of a run's systems under one view.
+    """Results of a run's systems under one view.
 
     Attributes:
-        materials: Each system's tables and what its report shows, in the suite's order.
-        targets: Where each system's tables and report lie: its folder, or the view's in it.
-        compared: What sets the systems side by side.
+        materials: Report material of each system, in the suite's order.
+        targets: Folder with each system's tables and report: its own, or the view's in it.
+        compared: Comparison of the systems.
     """
 
     materials: list[Material] = field(default_factory=list)
@@ -53,10 +53,10 @@ def track(
 
     Args:
         suite: The suite.
-        invocation: How it was called.
-        outcome: What the runner gave.
-        made: What was made of it: what the call asked for first, then the folders' own where a case ran.
-        parents: Parent runs that an earlier job of the sweep made.
+        invocation: Options of the call.
+        outcome: Result of the runner.
+        made: Results of the requested view, followed by the folders' own where a case ran.
+        parents: Parent runs created by an earlier job of the sweep.
         sweep: Whether more jobs follow, so that the parents stay open.
 
     Returns:
@@ -68,13 +68,13 @@ def track(
     tracker = Tracker(invocation.home, invocation.tracking_uri)
     name, tags = _parent_name(suite, outcome, sweep), _parent_tags(suite, invocation)
     tracked, failed = parents, True
-    written = [found for each in made for found in zip(each.materials, each.targets, strict=True)]
+    written = [pair for each in made for pair in zip(each.materials, each.targets, strict=True)]
     try:
-        with signals.held():  # a run that is made and not known would stay RUNNING
+        with signals.held():  # A run created but not noted would stay RUNNING.
             tracked = begin(tracker, suite.name, name, tags, [target for _, target in written], parents)
         for material, target in written:
             child = send(tracker, tracked, material, target)
-            if material.view == made[0].materials[0].view:  # what the call asked for stands above
+            if material.view == made[0].materials[0].view:  # the requested view is shown on the parent run
                 tracked.rows.setdefault(suite.name, {})[child, material.view] = headline_of(material, child)
         say_above(tracker, tracked, suite.name, suite.description)
         tracker.attach(tracked.runs[suite.name], _shared_files(made[0].compared))
@@ -93,15 +93,15 @@ def begin(
     targets: Sequence[Path],
     parents: Parents | None = None,
 ) -> Parents:
-    """Return the parents with the run above some systems among them, made once even where its making is not answered.
+    """Return the parents including the run above these systems, created once even if its creation is not confirmed.
 
     Args:
         tracker: The store.
         suite: The suite.
         name: Name of the run.
-        tags: Its tags.
+        tags: Tags of the run.
         targets: Folders whose ``run.json`` names the run: the systems' own, or their views'.
-        parents: What an earlier job of the sweep got.
+        parents: Parents from an earlier job of the sweep.
 
     Raises:
         NotTracked: The store failed.
@@ -117,10 +117,10 @@ def begin(
 
 
 def parent_word(noted: Mapping[str, Any]) -> str:
-    """Return the word of a run above whose making was never answered; "" where there is none.
+    """Return the word of a parent run whose creation was never confirmed; "" if there is none.
 
     Args:
-        noted: What ``run.json`` holds.
+        noted: Content of ``run.json``.
     """
     return str(noted.get(_PARENT_BEGUN) or "")
 
@@ -131,11 +131,11 @@ def _note_parent(target: Path, parent: str) -> None:
 
 
 def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -> str:
-    """Write one system's child run, whole, and return its name.
+    """Write one system's child run completely and return its name.
 
-    ``run.json`` names the run as soon as there is one, so that what was broken off goes on in it, and before that a
-    word by which a run is found whose making was never answered; the tag ``sent`` is set last, and says of which
-    records and which suite all of it is.
+    ``run.json`` holds the run's id as soon as it exists, so that an interrupted upload resumes in it. Before that, it
+    holds a word that identifies a run whose creation was never confirmed. The tag ``sent`` is set last; it identifies
+    the records and the suite of the upload.
 
     Raises:
         NotTracked: The store failed.
@@ -159,7 +159,7 @@ def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -
 
 
 def content_of(folder: Path, target: Path) -> str:
-    """Return one SHA-256 of the records that a folder's tables were made of and of a view's suite, with its oracle.
+    """Return one SHA-256 over the records behind a folder's tables and over a view's suite with its oracle.
 
     Args:
         folder: The run's folder.
@@ -170,7 +170,7 @@ def content_of(folder: Path, target: Path) -> str:
 
 
 def say_above(tracker: Tracker, parents: Parents, suite: str, description: str = "") -> None:
-    """Let the parent run carry what its children found, those of earlier jobs of a sweep among them."""
+    """Write the summary of the children, including those of earlier jobs of a sweep, to the parent run."""
     rows = list(parents.rows.get(suite, {}).values())
     if rows:
         above = summary(rows, description)
@@ -178,13 +178,15 @@ def say_above(tracker: Tracker, parents: Parents, suite: str, description: str =
 
 
 def _shared_files(compared: Compared) -> list[tuple[Path, str]]:
-    """Return what belongs to all systems together, with the artifact folder of each file."""
+    """Return the files shared by all systems, with the artifact folder of each."""
     page = [] if compared.page is None else [(path, "") for path in (compared.page, *compared.tables)]
-    return page + [(path, f"alpha_sigma/{one.found.scale}") for one in compared.series for path in files_of(one)]
+    return page + [
+        (path, f"alpha_sigma/{curves.found.scale}") for curves in compared.series for path in files_of(curves)
+    ]
 
 
 def _close_quietly(tracker: Tracker, parents: Parents, *, failed: bool) -> None:
-    """Mark parents FAILED where the store still takes it; the error that led here is what the user reads."""
+    """Mark parents FAILED if the store accepts it; errors are ignored, as the original error is reported."""
     try:
         tracker.close(parents, failed=failed)
     except NotTracked:
@@ -192,20 +194,20 @@ def _close_quietly(tracker: Tracker, parents: Parents, *, failed: bool) -> None:
 
 
 def _parent_name(suite: Suite, outcome: RunOutcome, sweep: bool) -> str:
-    names: Sequence[str] = [one.record_name for one in outcome.systems]
+    names: Sequence[str] = [system.record_name for system in outcome.systems]
     if sweep:
         return f"{suite.name} {suite.version} sweep"
     return f"{suite.name} {suite.version}: {', '.join(names)}"
 
 
 def _parent_tags(suite: Suite, invocation: Invocation) -> dict[str, str]:
-    found = {
+    parent_tags = {
         "suite": suite.name,
         "suite_version": suite.version,
         "command": invocation.sweep_command or invocation.command,
         "mlflow.note.content": suite.description,
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in parent_tags.items() if value}
 
 
 def track_failure(
@@ -217,15 +219,15 @@ def track_failure(
     sweep: bool = False,
     outcome: RunOutcome | None = None,
 ) -> Parents:
-    """Note in MLflow that an invocation ended badly: its parent run is FAILED, with the reason as a tag.
+    """Mark the parent run of a failed invocation FAILED in MLflow, with the reason as a tag.
 
     Args:
         suite: The suite.
-        invocation: How it was called.
+        invocation: Options of the call.
         reason: One line without paths.
-        parents: Parent runs that an earlier job of the sweep made.
+        parents: Parent runs created by an earlier job of the sweep.
         sweep: Whether more jobs follow.
-        outcome: What the runner gave, where it gave anything.
+        outcome: Result of the runner, if any.
 
     Raises:
         NotTracked: The store failed.
@@ -245,7 +247,7 @@ def close_parents(home: Path, parents: Parents, *, failed: bool = False) -> None
 
     Args:
         home: Folder that holds ``mlruns/``.
-        parents: What :func:`track` gave.
+        parents: Parents from :func:`track`.
         failed: Whether any job ended badly.
 
     Raises:

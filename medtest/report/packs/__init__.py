@@ -1,1 +1,1 @@
-"""Suites and finished runs as one ZIP file each, to be checked and run elsewhere; no code is in them."""
+"""Suites and finished runs as single ZIP files without code, to be checked and run elsewhere."""

@@ -1,4 +1,4 @@
-"""Checks a pack against what is here: data, follow-ups, systems, tables, versions, and whether differences matter."""
+"""Check of a pack against this machine: data, follow-ups, systems, tables, versions."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from medtest.suite.model import Invocation
 from medtest.suite.reading.safety import read_suite
 
 Invocations = Callable[[Loaded], Invocation]
-"""Tells how a loaded suite is run."""
+"""Returns the invocation of a loaded suite."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedPack:
-    """What a check found.
+    """Result of a check.
 
     Attributes:
-        head: What the pack says of itself.
-        findings: One a topic.
+        head: Head of the pack.
+        findings: Findings, one per topic.
     """
 
     head: PackHead
@@ -42,7 +42,7 @@ class CheckedPack:
 
     @property
     def matters(self) -> bool:
-        """Whether anything differs that matters."""
+        """True if a difference matters."""
         return any(finding.state is Sameness.MATTERS for finding in self.findings)
 
 
@@ -57,11 +57,11 @@ def check_pack(
     """Check a pack.
 
     Args:
-        pack: The pack, unpacked.
-        overrides: What one types after a suite: ``data=PATH``, ``limit=N``, ``checkpoint=PATH``.
+        pack: The unpacked pack.
+        overrides: Overrides typed after a suite: ``data=PATH``, ``limit=N``, ``checkpoint=PATH``.
         config_dirs: Folders like ``conf/``.
-        invocation_of: Tells how a loaded suite is run.
-        progress: Is told how many seeds are done, and of how many.
+        invocation_of: Returns the invocation of a loaded suite.
+        progress: Called with the number of finished seeds and their total.
 
     Raises:
         UserMistakes: The suite cannot be composed here, or its data are missing.
@@ -74,12 +74,12 @@ def check_pack(
             raise Mistake(where="command line", found=" ".join(overrides), allowed=allowed).as_error()
         return CheckedPack(head=pack.head, findings=(*files, *_check_run(pack, pack.head.of_run)))
     facts = pack.head.of_suite or SuiteFacts()
-    found = _check_suite(pack, facts, overrides, config_dirs, invocation_of, progress)
-    return CheckedPack(head=pack.head, findings=(*files, *found))
+    findings = _check_suite(pack, facts, overrides, config_dirs, invocation_of, progress)
+    return CheckedPack(head=pack.head, findings=(*files, *findings))
 
 
 def _about_files(pack: PackFolder) -> list[PackFinding]:
-    """Return what to make of files that were changed since they were unpacked; a run's tables are made anew anyway."""
+    """Return a finding on files changed since unpacking, ignoring those of a run that are remade anyway."""
     grows = ("/run.json", "/gates.jsonl", ".csv", ".tex") if pack.head.of_run is not None else ()
     changed = [name for name in pack.changed if not name.endswith(grows)]
     if not changed:
@@ -125,36 +125,36 @@ def _check_suite(
         seeds = [line for line in seeds if line.key in first]
         cases = [line for line in cases if (line.dataset, line.seed_id) in first]
     if "prompts" in {*facts.hashed, *surveyor.hashed} and facts.hashed != surveyor.hashed:
-        words = "words of prompts are hashed under the key of whoever packed it: nothing can be compared"
-        about = [PackFinding(topic=topic, state=Sameness.UNKNOWN, words=words) for topic in ("data", "follow-ups")]
+        reason = "words of prompts are hashed under the key of whoever packed it: nothing can be compared"
+        about = [PackFinding(topic=topic, state=Sameness.UNKNOWN, words=reason) for topic in ("data", "follow-ups")]
     else:
         compared = compare_data(surveyor, facts, seeds, cases, progress)
-        decoders = [one for one in others if PIXELS in one.touches]
+        decoders = [version for version in others if PIXELS in version.touches]
         about = [about_seeds(compared, len(seeds), decoders), about_cases(compared, facts.left_out)]
     whole = about_suite(plain_composed(suite), packed, parts_of(suite), facts.parts)
     systems = about_systems(
         dict(systems_covered(suite, surveyor)), facts.systems, same_seeds=about[0].state is Sameness.SAME
     )
     pixels = [finding.state for finding in about]
-    seen = Sameness.MATTERS if Sameness.MATTERS in pixels else about[1].state
-    answers = Sameness.UNKNOWN if any(ANSWERS in one.touches for one in others) else Sameness.SAME
-    states: dict[Touches, Sameness] = {PIXELS: seen, ANSWERS: answers, TABLES: Sameness.UNKNOWN}
-    told = about_versions(others, states, count=len(versions))
+    pixel_state = Sameness.MATTERS if Sameness.MATTERS in pixels else about[1].state
+    answers = Sameness.UNKNOWN if any(ANSWERS in version.touches for version in others) else Sameness.SAME
+    states: dict[Touches, Sameness] = {PIXELS: pixel_state, ANSWERS: answers, TABLES: Sameness.UNKNOWN}
+    of_versions = about_versions(others, states, count=len(versions))
     notices = processor_notices()
     if notices:
-        told = replace(told, lines=(*told.lines, *notices))
-    return [whole, *about, systems, told]
+        of_versions = replace(of_versions, lines=(*of_versions.lines, *notices))
+    return [whole, *about, systems, of_versions]
 
 
 def _first(seeds: Sequence[SeedLine], limit: int) -> list[SeedLine]:
-    """Return the first seeds of each data set, as ``limit`` counts them."""
+    """Return the first seeds of each data set, as counted by ``limit``."""
     counts: dict[str, int] = {}
-    found = []
+    lines = []
     for line in seeds:
         counts[line.dataset] = counts.get(line.dataset, 0) + 1
         if counts[line.dataset] <= limit:
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
 def _composed(pack: PackFolder, name: str) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def _composed(pack: PackFolder, name: str) -> dict[str, Any]:
 
 
 def _check_parts(facts: SuiteFacts, overrides: Sequence[str]) -> None:
-    """Complain of parts of other packages that are not installed here: no code travels.
+    """Check that parts from other packages are installed here, since packs carry no code.
 
     Raises:
         UserMistakes: There are any.
@@ -178,7 +178,7 @@ def _check_parts(facts: SuiteFacts, overrides: Sequence[str]) -> None:
     chosen = any(token.startswith(("model=", "systems=")) for token in overrides)
     missing = []
     for key, part in facts.parts.items():
-        family = next((one for one in FAMILIES if one == key.partition(".")[0]), None)
+        family = next((name for name in FAMILIES if name == key.partition(".")[0]), None)
         if family is None or part.name in parts(family) or (family == "systems" and chosen):
             continue
         brought = f"the package {part.origin} {part.version}".strip()
@@ -202,9 +202,9 @@ def _check_parts(facts: SuiteFacts, overrides: Sequence[str]) -> None:
 def _check_run(pack: PackFolder, facts: RunFacts) -> list[PackFinding]:
     others = other_versions(pack.head.versions, lock_of(info.origin for info in parts("tables").values()))
     with TemporaryDirectory(prefix="medtest-check-") as scratch:
-        made = remade(pack.folder, facts.folder, Path(scratch) / "pack", pack.head.files)
+        digests = remade(pack.folder, facts.folder, Path(scratch) / "pack", pack.head.files)
         table = compare_tables(
-            facts, made, packed=pack.folder / facts.folder, here=Path(scratch) / "pack" / facts.folder
+            facts, digests, packed=pack.folder / facts.folder, here=Path(scratch) / "pack" / facts.folder
         )
     state = table[0].state
     count = len(pack.head.versions)

@@ -1,18 +1,18 @@
-"""What a pack holds: ``pack.json``, which names every other file with its SHA-256, and which files those may be.
+"""Contents of a pack: ``pack.json``, which lists every other file with its SHA-256, and the permitted files.
 
 A suite's pack::
 
-    pack.json                      what was packed, by which versions, and what the files are
+    pack.json                      pack head: content, versions and file list
     suites/NAME.yaml               the suite as composed, with every setting of its parts
-    suites/excluded_by_study.csv   what people judged unfit, where the suite leaves that out
-    as_written/*.yaml              the suite as somebody wrote it, and those that it extends
-    lock.txt                       versions of the installed packages that medtest rests on
-    seeds.csv                      every seed with the SHA-256 of its pixels and of what is expected of it
-    followups.csv                  some follow-ups with the SHA-256 of theirs
-    data/**.png                    pixels of the seeds, where they were asked for
+    suites/excluded_by_study.csv   cases that raters judged unfit, if the suite excludes them
+    as_written/*.yaml              the suite as written, and those that it extends
+    lock.txt                       versions of the installed packages that medtest depends on
+    seeds.csv                      every seed with the SHA-256 of its pixels and of its expected answer
+    followups.csv                  some follow-ups with their SHA-256
+    data/**.png                    pixels of the seeds, if requested
 
-A run's pack has ``outputs/SUITE/SYSTEM/DIGEST/`` of the run, and of the run that it is relative to, in place of the
-suite and its lists: what tables and report are made of, and neither of them.
+A run's pack has ``outputs/SUITE/SYSTEM/DIGEST/`` of the run, and of the run that it is relative to, instead of the
+suite and its lists. It holds the inputs of tables and report, but neither of them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from medtest.core.version import __version__
 
 HEAD = "pack.json"
 FORMAT = 1
-"""Raised when what was packed before is read otherwise."""
+"""Incremented when the interpretation of an existing pack changes."""
 SUITES, WRITTEN, DATA = "suites", "as_written", "data"
 LOCK, SEEDS, FOLLOW_UPS = "lock.txt", "seeds.csv", "followups.csv"
 MOST_HEAD = 32 << 20
-"""Bytes of ``pack.json`` that are read."""
+"""Maximum size of ``pack.json``, in bytes."""
 
 _ID = r"_?[a-z0-9][a-z0-9_-]{0,63}"
 _PICTURE = r"(?:images|masks)/[0-9a-f]{2}/[0-9a-f]{64}\.png"
@@ -76,7 +76,7 @@ class PackedFile(_Fields):
 
 
 class PackedPart(_Fields):
-    """A part that a suite names: what it is called, its class and revision, and which package brings it."""
+    """A part named by a suite: its name, class, revision and package."""
 
     name: str
     target: str
@@ -86,17 +86,16 @@ class PackedPart(_Fields):
 
 
 class SuiteFacts(_Fields):
-    """What a suite's pack says beside its files.
+    """Facts of a suite's pack beside its files.
 
     Attributes:
         parts: Parts by ``relations.blur`` and the like.
-        systems: What the digest of each system's run covers, by the system's id; systems that could not be looked at
-            are left out.
-        limit: How many seeds of each data set the lists cover; None for all.
-        left_out: Relations of which there is no follow-up in the list, and why.
-        hashed: Fingerprints of the keys by which ids of seeds and words of prompts are hashed, where they are.
+        systems: Content covered by the digest of each system's run, by system id; unavailable systems are left out.
+        limit: Number of seeds of each data set covered by the lists; None for all.
+        left_out: Relations without follow-ups in the list, with the reason.
+        hashed: Fingerprints of the keys that hash seed ids and words of prompts, where they are hashed.
         needs_data: Whether its seeds are read from the user's folder.
-        runs_from_data: Whether ``data/`` is what the suite's seeds are read from.
+        runs_from_data: Whether the suite's seeds are read from ``data/``.
     """
 
     parts: dict[str, PackedPart] = {}
@@ -109,14 +108,14 @@ class SuiteFacts(_Fields):
 
 
 class RunFacts(_Fields):
-    """What a run's pack says beside its files.
+    """Facts of a run's pack beside its files.
 
     Attributes:
-        folder: The run's, below the pack.
+        folder: Folder of the run within the pack.
         system: The system's name in records.
         reference: Folder of the run that it is relative to, or "".
-        made: SHA-256 of the tables and the report that are made of this pack, by their names below ``folder``.
-        lacking: Tables of the packed run that are others, or not there, where they are made of this pack alone.
+        made: SHA-256 of the tables and the report made from this pack, by their names below ``folder``.
+        lacking: Tables of the packed run that differ or are missing when made from this pack alone.
     """
 
     folder: str
@@ -130,16 +129,16 @@ class PackHead(_Fields):
     """``pack.json``.
 
     Attributes:
-        format: :data:`FORMAT` of who packed it.
-        kind: What was packed.
+        format: :data:`FORMAT` of the packing version.
+        kind: Kind of the pack.
         medtest: Version that packed it.
         suite: Name of the suite.
-        suite_version: Its version.
-        privacy: What the suite says of it.
-        versions: What figures may depend on: Python, processor, packages by name.
+        suite_version: Version of the suite.
+        privacy: Privacy settings of the suite.
+        versions: Versions that figures may depend on: Python, processor, packages by name.
         files: Every other file.
-        of_suite: Of a suite.
-        of_run: Of a run.
+        of_suite: Facts of a suite's pack.
+        of_run: Facts of a run's pack.
     """
 
     format: int
@@ -160,7 +159,7 @@ class PackHead(_Fields):
 
 
 def packed_files(folder: Path) -> dict[str, PackedFile]:
-    """Return every file at or below a folder, as ``pack.json`` names them.
+    """Return every file at or below a folder, in the format of ``pack.json``.
 
     Raises:
         OSError: One cannot be read.
@@ -176,8 +175,8 @@ def read_head(content: bytes, where: str) -> PackHead:
     """Read ``pack.json``.
 
     Args:
-        content: The file.
-        where: The pack, as messages name it.
+        content: Bytes of the file.
+        where: Name of the pack in messages.
 
     Raises:
         UserMistakes: It is none, or of a newer format.
@@ -207,24 +206,24 @@ def read_head(content: bytes, where: str) -> PackHead:
 
 
 def check_names(head: PackHead, names: Iterable[str], where: str) -> None:
-    """Check that a pack holds what its head says, all of it and nothing beside it, and that these are data.
+    """Check that a pack holds exactly the files of its head, and that all of them are data.
 
     Raises:
         UserMistakes: Something is missing, is beside it, or is no file that a pack has.
     """
-    there = set(names) - {HEAD}
-    known = _ALLOWED[head.kind]
-    odd = sorted(name for name in {*there, *head.files} if name_refused(name) or not known.fullmatch(name))
+    present = set(names) - {HEAD}
+    pattern = _ALLOWED[head.kind]
+    odd = sorted(name for name in {*present, *head.files} if name_refused(name) or not pattern.fullmatch(name))
     if odd:
         raise no_pack(where, f"{odd[0][:120]!r}{_more(odd)}, which no pack of a {head.kind} has")
-    missing, beside = sorted(head.files.keys() - there), sorted(there - head.files.keys())
+    missing, beside = sorted(head.files.keys() - present), sorted(present - head.files.keys())
     if missing or beside:
-        said = f"no {missing[0]!r}{_more(missing)}" if missing else f"{beside[0]!r}{_more(beside)} beside it"
-        raise no_pack(where, f"{said}: it was changed since it was packed")
+        problem = f"no {missing[0]!r}{_more(missing)}" if missing else f"{beside[0]!r}{_more(beside)} beside it"
+        raise no_pack(where, f"{problem}: it was changed since it was packed")
 
 
 def printable(text: str) -> str:
-    """Return a text of a stranger's as a terminal may show it: without signs that move its cursor or colour it."""
+    """Return untrusted text with non-printable characters replaced, safe for a terminal."""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
@@ -233,7 +232,7 @@ def _more(names: list[str]) -> str:
 
 
 def no_pack(where: str, found: str) -> UserMistakes:
-    """Return the mistake of something that is no pack, or not a whole one."""
+    """Return the error for something that is no pack, or an incomplete one."""
     return Mistake(
         where=where,
         found=found,

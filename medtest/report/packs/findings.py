@@ -1,4 +1,4 @@
-"""What a check of a pack found, one finding a topic: the same or not, and whether that matters."""
+"""Findings of a pack check: for each topic, whether it is equal here and whether a difference matters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_NAMED = 8
 
 
 class Sameness(StrEnum):
-    """Whether something is here what it was where the pack was made."""
+    """Comparison of this machine with the one that made the pack."""
 
     SAME = "same"
     OTHER = "other, does not matter"
@@ -22,13 +22,13 @@ class Sameness(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PackFinding:
-    """What was found of one topic.
+    """Finding on one topic.
 
     Attributes:
-        topic: What was compared.
-        state: What came out.
-        words: That in a sentence.
-        lines: What differs, a line each.
+        topic: Compared topic.
+        state: Result.
+        words: The result as a sentence.
+        lines: Differences, one per line.
     """
 
     topic: str
@@ -38,31 +38,33 @@ class PackFinding:
 
 
 def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Return names in one line, the first ones where there are many."""
+    """Return names in one line, abbreviated if there are many."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def about_versions(others: Sequence[OtherVersion], seen: Mapping[Touches, Sameness], *, count: int) -> PackFinding:
-    """Return what to make of other versions, by what was seen of what they touch.
+    """Return the finding on package versions, given the results for what they may change.
 
     Args:
-        others: What is installed in another version.
-        seen: What came out for what versions may touch; what does not count is left out.
-        count: How many packages were compared.
+        others: Packages whose version differs.
+        seen: Results for what versions may change; irrelevant kinds are left out.
+        count: Number of compared packages.
     """
     if not others:
         return PackFinding(topic="versions", state=Sameness.SAME, words=f"all {count:,} the same")
-    lines, told = [], []
+    lines, states = [], []
     for touched, state in seen.items():
-        names = [str(one) for one in others if touched in one.touches]
+        names = [str(version) for version in others if touched in version.touches]
         if names:
             lines.append(f"{touched}: {listed(names)}: {_meaning(touched, state)}")
-            told.append(state)
-    idle = [str(one) for one in others if not set(one.touches) & seen.keys()]
+            states.append(state)
+    idle = [str(version) for version in others if not set(version.touches) & seen.keys()]
     if idle:
         lines.append(f"{len(idle):,} that nothing here rests on: {listed(idle, 3)}")
-    state = next((one for one in (Sameness.MATTERS, Sameness.UNKNOWN) if one in told), Sameness.OTHER)
+    state = next(
+        (candidate for candidate in (Sameness.MATTERS, Sameness.UNKNOWN) if candidate in states), Sameness.OTHER
+    )
     words = f"{len(others):,} of {count:,} others"
     return PackFinding(topic="versions", state=state, words=words, lines=tuple(lines))
 
