@@ -1,4 +1,4 @@
-"""Packs a finished run: its records and what else its tables and report are made of, and what those hash to."""
+"""Packing of a finished run: its records, the other inputs of its tables and report, and the hashes of those."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _KEPT = re.compile(r"(?:crafted|pictures)/(?:images|masks)/[0-9a-f]{2}/[0-9a-f]{
 _ANSWERS = re.compile(r"answers/pack-[0-9a-f]{24}\.parquet")
 _OF_REFERENCE = re.compile(r"run\.json|suite\.yaml|records\.parquet|records/shard-[^/]+\.parquet")
 _WRITTEN = (RUN_FILE, "gates.jsonl")
-"""Files that making tables writes to."""
+"""Files that the making of tables writes to."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Travelling:
-    """Which pictures of a run travel.
+    """Pictures of a run that are packed.
 
     Attributes:
-        shown: Those that its report shows.
-        kept: Those that systems drew, and follow-ups that were crafted on one.
-        answers: What the run keeps of answers; where that is pictures, with ``kept`` alone.
+        shown: Those shown in its report.
+        kept: Those drawn by systems, and crafted follow-ups.
+        answers: The run's stored answers; if these are pictures, only together with ``kept``.
     """
 
     shown: bool
@@ -59,14 +59,14 @@ class Travelling:
 
 
 def travelling(privacy: Privacy, images: bool | None) -> Travelling:
-    """Return which pictures of a run travel.
+    """Return the pictures of a run that are packed.
 
     Args:
-        privacy: What its suite says.
-        images: True for all, False for none, None for those that its report shows.
+        privacy: Privacy settings of its suite.
+        images: True for all, False for none, None for those shown in its report.
 
     Raises:
-        UserMistakes: All were asked for, and the suite forbids it.
+        UserMistakes: All were requested, and the suite forbids it.
     """
     if images:
         check_images(privacy)
@@ -80,11 +80,11 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
     Args:
         folder: ``outputs/<suite>/<system>/<digest>``.
         to: The ZIP file to write, which must not be there.
-        images: Which pictures travel, :func:`travelling`.
+        images: Pictures to pack, see :func:`travelling`.
 
     Raises:
         UserMistakes: The file is there, files of the run are damaged, or its suite forbids images.
-        OutputProblem: The file cannot be written, or tables cannot be made of what is packed.
+        OutputProblem: The file cannot be written, or the packed files give no tables.
     """
     check_target(to, "to")
     if bad := damaged(folder):
@@ -98,9 +98,9 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
         _copy(folder, stage / own, _chosen(folder, which), reference=os.path.relpath(beside, own) if beside else None)
         if reference is not None and beside != own:
             _copy(reference, stage / beside, _matching(reference, _OF_REFERENCE), reference=None)
-        made = remade(stage, own, Path(scratch) / "made", packed_files(stage))
-        lacking = _lacking(folder, made, _with_pictures(folder, which, stage, own))
-        for name in made:
+        hashes = remade(stage, own, Path(scratch) / "made", packed_files(stage))
+        lacking = _lacking(folder, hashes, _with_pictures(folder, which, stage, own))
+        for name in hashes:
             if name.endswith((".csv", ".tex")):
                 _link(Path(scratch) / "made" / own / name, stage / own / name)
         run = read_run(folder)
@@ -119,42 +119,42 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
                 folder=own,
                 system=str(run.get("system", folder.parent.name)),
                 reference=beside,
-                made=made,
+                made=hashes,
                 lacking=lacking,
             ),
         )
         (stage / HEAD).write_text(head.text(), encoding="utf-8")
         sha256, size = write_pack(stage, to)
-    notices = [*_notices(which, privacy), *_about_tables(lacking, _remade_otherwise(folder, made))]
+    notices = [*_notices(which, privacy), *_about_tables(lacking, _remade_otherwise(folder, hashes))]
     return Packed(file=to, sha256=sha256, bytes=size, head=head, notices=tuple(notices))
 
 
 def privacy_of(folder: Path) -> Privacy:
-    """Return what the suite of a run says of privacy, the strictest where it cannot be read.
+    """Return the privacy settings of a run's suite; the strictest if they cannot be read.
 
     Raises:
-        UserMistakes: The run's suite.yaml holds what no suite does.
+        UserMistakes: The run's suite.yaml has invalid content.
     """
     document = read_suite(folder / SUITE_FILE, f"{folder.name}/{SUITE_FILE}")
     if document.mistakes:
         raise UserMistakes(document.mistakes[:5])
-    said = document.values.get("privacy")
-    said = said if isinstance(said, dict) else {}
+    stated = document.values.get("privacy")
+    stated = stated if isinstance(stated, dict) else {}
     return Privacy(
-        seed_ids="hashed" if said.get("seed_ids", "plain") != "plain" else "plain",
-        images="none" if said.get("images", "samples") != "samples" else "samples",
-        prompts="none" if said.get("prompts", "plain") != "plain" else "plain",
+        seed_ids="hashed" if stated.get("seed_ids", "plain") != "plain" else "plain",
+        images="none" if stated.get("images", "samples") != "samples" else "samples",
+        prompts="none" if stated.get("prompts", "plain") != "plain" else "plain",
     )
 
 
 def remade(pack: Path, own: str, scratch: Path, names: Iterable[str]) -> dict[str, str]:
-    """Make tables and reports of a packed run in a copy, and return what they hash to, by name below its folder.
+    """Make tables and reports of a packed run in a copy; return their hashes by name below its folder.
 
     Args:
-        pack: The pack's folder, which stays as it is.
-        own: Where the run lies in it.
-        scratch: Where the copy is made.
-        names: The pack's files; those below ``outputs/`` count.
+        pack: The pack's folder, which is not changed.
+        own: Folder of the run within it.
+        scratch: Folder for the copy.
+        names: Files of the pack; only those below ``outputs/`` are used.
 
     Raises:
         OutputProblem: They cannot be made.
@@ -167,11 +167,11 @@ def remade(pack: Path, own: str, scratch: Path, names: Iterable[str]) -> dict[st
     remake(folder)
     for view in _views(folder):
         remake(folder, view=view)
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for target in (folder, *(folder / VIEWS / view for view in _views(folder))):
         for path in (target / REPORT, *written_in(target / TABLES)):
-            found[path.relative_to(folder).as_posix()] = file_sha256(path)
-    return found
+            hashes[path.relative_to(folder).as_posix()] = file_sha256(path)
+    return hashes
 
 
 def _views(folder: Path) -> list[str]:
@@ -179,7 +179,7 @@ def _views(folder: Path) -> list[str]:
 
 
 def _place(folder: Path) -> str:
-    """Return where a run lies in a pack: ``outputs/<suite>/<system>/<digest>``, wherever its folder was copied to."""
+    """Return the folder of a run within a pack: ``outputs/<suite>/<system>/<digest>``, wherever it was copied to."""
     places = folder.resolve().parts
     if places[-4:-3] == (OUTPUTS,):
         return "/".join(places[-4:])
@@ -188,21 +188,23 @@ def _place(folder: Path) -> str:
 
 
 def _reference_of(folder: Path) -> Path | None:
-    """Return the run that a run's flips are relative to, None where there is none or it is gone."""
+    """Return the run that a run's flips are relative to, None if there is none or it no longer exists."""
     named = read_run(folder).get("reference")
-    found = (folder / str(named)).resolve() if named else None
-    return found if found is not None and (found / RECORDS).is_file() else None
+    folder_of_reference = (folder / str(named)).resolve() if named else None
+    return (
+        folder_of_reference if folder_of_reference is not None and (folder_of_reference / RECORDS).is_file() else None
+    )
 
 
 def _matching(folder: Path, pattern: re.Pattern[str]) -> Iterator[str]:
-    ours: dict[Path, list[Path]] = {}
+    written: dict[Path, list[Path]] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if not path.is_file() or path.is_symlink() or not pattern.fullmatch(name):
             continue
-        if path.parent.name in (SAMPLES, INSIDE):  # a user's files there do not travel
-            kept = ours.setdefault(path.parent, written_in(path.parent))
-            if path not in kept:
+        if path.parent.name in (SAMPLES, INSIDE):  # users' own files in these folders are not packed
+            own_files = written.setdefault(path.parent, written_in(path.parent))
+            if path not in own_files:
                 continue
         yield name
 
@@ -218,7 +220,7 @@ def _chosen(folder: Path, which: Travelling) -> Iterator[str]:
 
 
 def _copy(folder: Path, to: Path, names: Iterator[str], *, reference: str | None) -> None:
-    """Copy files of a run; what it says of itself goes without what means nothing elsewhere."""
+    """Copy files of a run, removing machine-specific entries from ``run.json``."""
     for name in names:
         _link(folder / name, to / name, copied=Path(name).name in _WRITTEN)
         if Path(name).name == RUN_FILE:
@@ -227,7 +229,7 @@ def _copy(folder: Path, to: Path, names: Iterator[str], *, reference: str | None
 
 
 def _link(source: Path, target: Path, *, copied: bool = False) -> None:
-    """Give a file a second name, or copy it where that cannot be or it will be written to."""
+    """Hard-link a file, or copy it if linking fails or the file will be written to."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if not copied:
         try:
@@ -239,7 +241,7 @@ def _link(source: Path, target: Path, *, copied: bool = False) -> None:
 
 
 def _with_pictures(folder: Path, which: Travelling, stage: Path, own: str) -> dict[str, str]:
-    """Return what tables hash to where pictures that stay are at hand; nothing where none are, or all travel."""
+    """Return the hashes of tables made with the unpacked pictures; empty if there are none, or all are packed."""
     if which.kept or not (folder / PICTURES).is_dir():
         return {}
     with TemporaryDirectory(prefix="medtest-pack-") as scratch:
@@ -251,17 +253,17 @@ def _with_pictures(folder: Path, which: Travelling, stage: Path, own: str) -> di
         return remade(whole, own, Path(scratch) / "made", packed_files(whole))
 
 
-def _lacking(folder: Path, made: dict[str, str], whole: dict[str, str]) -> list[str]:
-    """Return tables that the run has and its pack has not, or has otherwise since pictures stay."""
-    there = [path.relative_to(folder).as_posix() for path in written_in(folder / TABLES)]
-    lost = [name for name in there if name not in made]
-    other = [name for name in whole if made.get(name) != whole[name]]
+def _lacking(folder: Path, hashes: dict[str, str], whole: dict[str, str]) -> list[str]:
+    """Return the run's tables that are missing or different in the pack because pictures are left out."""
+    existing = [path.relative_to(folder).as_posix() for path in written_in(folder / TABLES)]
+    lost = [name for name in existing if name not in hashes]
+    other = [name for name in whole if hashes.get(name) != whole[name]]
     return sorted(name for name in {*lost, *other} if name.endswith((".csv", ".tex")))
 
 
-def _remade_otherwise(folder: Path, made: dict[str, str]) -> list[str]:
-    """Return tables that lie in the run's folder and are others when they are made of its pack."""
-    return [name for name in made if (folder / name).is_file() and file_sha256(folder / name) != made[name]]
+def _remade_otherwise(folder: Path, hashes: dict[str, str]) -> list[str]:
+    """Return the tables in the run's folder that differ when made from its pack."""
+    return [name for name in hashes if (folder / name).is_file() and file_sha256(folder / name) != hashes[name]]
 
 
 def _notices(which: Travelling, privacy: Privacy) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Packs a suite: as composed, as written, with what its seeds and some follow-ups hash to."""
+"""Packing of a suite: as composed, as written, with hashes of its seeds and of some follow-ups."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from medtest.suite.reading.safety import read_suite
 
 @dataclass(frozen=True, kw_only=True)
 class Packed:
-    """What was packed.
+    """A written pack.
 
     Attributes:
-        file: The pack.
-        sha256: Of the file, to be told to whoever gets it.
-        bytes: Its size.
-        head: What it says of itself.
-        notices: What the one who packed it should know, a line each.
+        file: Path of the pack.
+        sha256: SHA-256 of the file, to be passed on to recipients.
+        bytes: Size of the file.
+        head: Head of the pack.
+        notices: Notices for the packer, one per line.
     """
 
     file: Path
@@ -69,18 +69,18 @@ def pack_suite(
     images: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Packed, Lists]:
-    """Pack a suite as it was composed.
+    """Pack a suite as composed.
 
     Args:
         loaded: The suite.
-        invocation: ``data``, ``home`` and ``limit`` count.
+        invocation: Only ``data``, ``home`` and ``limit`` are used.
         to: The ZIP file to write, which must not be there.
-        folders: Where suites were looked for, for the files as they were written.
-        images: Whether the seeds' pixels travel too.
-        progress: Is told how many seeds are done, and of how many.
+        folders: Folders searched for suites, for the files as written.
+        images: Whether to include the seeds' pixels.
+        progress: Called with the number of finished seeds and their total.
 
     Returns:
-        What was packed, and its lists.
+        The pack and its lists.
 
     Raises:
         UserMistakes: The file is there, or the suite's privacy forbids images.
@@ -133,74 +133,76 @@ def pack_suite(
 
 
 def suite_text(suite: Suite) -> str:
-    """Return a suite as composed, as YAML that composes to it again."""
+    """Return a composed suite as YAML that composes to the same suite."""
     return yaml.safe_dump(plain_composed(suite), sort_keys=False, allow_unicode=True)
 
 
 def plain_composed(suite: Suite) -> dict[str, Any]:
-    """Return a suite as composed, as JSON values."""
-    found: dict[str, Any] = json.loads(json.dumps(suite.composed))
-    return found
+    """Return a composed suite as JSON values."""
+    values: dict[str, Any] = json.loads(json.dumps(suite.composed))
+    return values
 
 
 def parts_of(suite: Suite) -> dict[str, PackedPart]:
-    """Return the parts of a suite, as ``relations.blur`` and the like."""
+    """Return the parts of a suite by key, such as ``relations.blur``."""
     return {f"{family}.{plan.id}": _part(plan) for family, plan in _plans(suite)}
 
 
 def systems_covered(suite: Suite, surveyor: Surveyor) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what the digest of each system's run covers, by the system's id; systems that are not all there are not."""
+    """Yield the content covered by the digest of each system's run, by system id; unavailable systems are left out."""
     for name, system in suite.build_systems().items():
         try:
             digest = run_digest(
                 suite, name, seeds=surveyor.parts.sources, relations=surveyor.parts.relations, system=system
             )
         except (MedtestError, OSError):
-            continue  # weights that are not here, a key that is not set: the run says so
+            continue  # Missing weights or an unset key are reported by the run.
         yield name, json.loads(json.dumps(digest.covers))
 
 
 def check_images(privacy: Privacy) -> None:
-    """Refuse to pack images that a suite keeps to itself.
+    """Refuse to pack images that a suite's privacy settings withhold.
 
     Raises:
-        UserMistakes: It does.
+        UserMistakes: The privacy settings are not the defaults.
     """
-    said = privacy.stated()
+    stated = privacy.stated()
     if privacy != Privacy():
         raise Mistake(
             where="suite",
             key="privacy",
-            found=", ".join(f"{name}: {value}" for name, value in said.items()),
+            found=", ".join(f"{name}: {value}" for name, value in stated.items()),
             allowed="images=true where it says seed_ids: plain, images: samples, prompts: plain",
             fix="leave images= out: the pack then holds what the suite's privacy allows",
         ).as_error()
 
 
 def _write_suite(suite: Suite, stage: Path, folders: Sequence[Path]) -> None:
-    """Write the suite as composed, and the files that it was composed of."""
+    """Write the suite as composed, and the files it was composed from."""
     for name in (SUITES, WRITTEN):
         (stage / name).mkdir()
     (stage / SUITES / f"{suite.name}.yaml").write_text(suite_text(suite), encoding="utf-8")
     if suite.exclude is not None:
         (stage / SUITES / COPY).write_text(suite.exclude.text(), encoding="utf-8")
-    waiting, seen = [suite.name], set()
+    waiting, done = [suite.name], set()
     while waiting:
         name = waiting.pop()
-        path = None if name in seen else find_suite(name, folders)
-        seen.add(name)
+        path = None if name in done else find_suite(name, folders)
+        done.add(name)
         if path is not None:
             (stage / WRITTEN / f"{name}.yaml").write_bytes(path.read_bytes())
             waiting += read_suite(path, shown(path)).parents
 
 
 def _composes(suite: Suite, stage: Path) -> list[str]:
-    """Return what whoever gets the pack has to type, since no suite may say it: paths, addresses, code."""
+    """Return the settings that a recipient has to type, since suites hold no paths, addresses or code."""
     try:
         again = load(str(stage / SUITES / f"{suite.name}.yaml")).suite
     except UserMistakes as error:
-        asked = [f"{one.key} ({one.allowed})" if one.allowed else one.key for one in error.mistakes]
-        return [f"Stays here, and is to be typed where the pack is run: {'; '.join(asked)[:600]}"]
+        settings = [
+            f"{mistake.key} ({mistake.allowed})" if mistake.allowed else mistake.key for mistake in error.mistakes
+        ]
+        return [f"Stays here, and is to be typed where the pack is run: {'; '.join(settings)[:600]}"]
     lost = sorted(
         f"systems.{plan.id}.{name}"
         for plan, other in zip(suite.systems, again.systems, strict=True)
@@ -211,7 +213,7 @@ def _composes(suite: Suite, stage: Path) -> list[str]:
 
 
 def _reads_alike(suite: Suite, invocation: Invocation, data: Path, lists: Lists) -> bool:
-    """Whether the packed pixels, read as the suite reads its data, are the very seeds that were packed."""
+    """Return True if the packed pixels, read as the suite reads its data, give the packed seeds."""
     if not needs_data(suite):
         return False
     try:

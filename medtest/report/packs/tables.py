@@ -1,4 +1,4 @@
-"""Tables and report made of a packed run here, beside those that were made where it was packed."""
+"""Comparison of the tables and report made from a packed run with those made when it was packed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from medtest.report.packs.findings import PackFinding, Sameness, listed
 from medtest.report.pages.comparison import REPORT
 
 LAST_DIGITS = 1e-9
-"""Numbers that are nearer than this, relative to their size, tell the same."""
+"""Relative difference below which numbers count as equal."""
 
 
 def compare_tables(facts: RunFacts, made: dict[str, str], *, packed: Path, here: Path) -> list[PackFinding]:
-    """Return what to make of tables and reports.
+    """Return the findings on tables and reports.
 
     Args:
-        facts: What the pack says of its run.
-        made: What was made of it here, by name.
+        facts: Facts of the packed run.
+        made: Hashes of the files made here, by name.
         packed: The run's folder in the pack.
-        here: Where its tables were made.
+        here: Folder of the tables made here.
     """
     names = [name for name in facts.made if not name.endswith(REPORT)]
     lines, worst = [], Sameness.SAME
@@ -48,9 +48,9 @@ def compare_tables(facts: RunFacts, made: dict[str, str], *, packed: Path, here:
     return [PackFinding(topic="tables", state=worst, words=words, lines=tuple(lines)), _report(facts, made, worst)]
 
 
-def _report(facts: RunFacts, made: dict[str, str], tables: Sameness) -> PackFinding:
+def _report(facts: RunFacts, hashes: dict[str, str], tables: Sameness) -> PackFinding:
     names = [name for name in facts.made if name.endswith(REPORT)]
-    other = [name for name in names if made.get(name) != facts.made[name]]
+    other = [name for name in names if hashes.get(name) != facts.made[name]]
     if not other:
         return PackFinding(topic="report", state=Sameness.SAME, words="the same bits, made again")
     if tables is Sameness.MATTERS:
@@ -60,27 +60,36 @@ def _report(facts: RunFacts, made: dict[str, str], tables: Sameness) -> PackFind
 
 
 def _tells_the_same(packed: Path, here: Path, facts: RunFacts, name: str) -> bool:
-    """Whether two tables differ in the last digits of numbers alone; False where what was packed is gone."""
+    """Return True if two tables differ only in the last digits of numbers; False if the packed one was replaced."""
     if not name.endswith(".csv"):
         return False
     try:
         if file_sha256(packed) != facts.made[name]:
-            return False  # made anew since it was unpacked
-        with packed.open(encoding="utf-8", newline="") as one, here.open(encoding="utf-8", newline="") as other:
-            return all(_alike(left, right) for left, right in zip_longest(csv.reader(one), csv.reader(other)))
+            return False  # remade since it was unpacked
+        with (
+            packed.open(encoding="utf-8", newline="") as packed_file,
+            here.open(encoding="utf-8", newline="") as own_file,
+        ):
+            return all(
+                _alike(packed_row, own_row)
+                for packed_row, own_row in zip_longest(csv.reader(packed_file), csv.reader(own_file))
+            )
     except (OSError, ValueError, csv.Error):
         return False
 
 
-def _alike(left: list[str] | None, right: list[str] | None) -> bool:
-    if left is None or right is None or len(left) != len(right):
+def _alike(packed_row: list[str] | None, own_row: list[str] | None) -> bool:
+    if packed_row is None or own_row is None or len(packed_row) != len(own_row):
         return False
-    return all(one == other or _near(one, other) for one, other in zip(left, right, strict=True))
+    return all(
+        packed_cell == own_cell or _near(packed_cell, own_cell)
+        for packed_cell, own_cell in zip(packed_row, own_row, strict=True)
+    )
 
 
-def _near(one: str, other: str) -> bool:
+def _near(packed_cell: str, own_cell: str) -> bool:
     try:
-        left, right = float(one), float(other)
+        packed_number, own_number = float(packed_cell), float(own_cell)
     except ValueError:
         return False
-    return abs(left - right) <= LAST_DIGITS * max(abs(left), abs(right), LAST_DIGITS)
+    return abs(packed_number - own_number) <= LAST_DIGITS * max(abs(packed_number), abs(own_number), LAST_DIGITS)

@@ -1,4 +1,4 @@
-"""A pack appears under its name when it is whole, and not at all otherwise."""
+"""Atomic writing of packs: a complete file or folder, or none."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from medtest.runner.folder import output_problems, sync_folder, sync_tree, writi
 
 
 def check_target(to: Path, key: str) -> None:
-    """Refuse to write where something is, and where there is no folder.
+    """Check that a target does not exist and that its parent folder does.
 
     Raises:
-        UserMistakes: It is so.
+        UserMistakes: The target exists, or its parent folder does not.
     """
     if to.exists() or to.is_symlink():
         raise Mistake(
@@ -46,7 +46,7 @@ def write_pack(stage: Path, to: Path) -> tuple[str, int]:
         SHA-256 and size of the file.
 
     Raises:
-        OutputProblem: It cannot be written, or nobody could read it.
+        OutputProblem: It cannot be written, or would be unreadable.
     """
     files = [(path.relative_to(stage).as_posix(), path) for path in stage.rglob("*") if path.is_file()]
     try:
@@ -59,16 +59,17 @@ def write_pack(stage: Path, to: Path) -> tuple[str, int]:
 
 @contextmanager
 def folder_beside(to: Path, *, durable: bool = True) -> Iterator[Path]:
-    """Give a new folder, which becomes ``to`` when the block ends well and is gone otherwise.
+    """Yield a new folder that becomes ``to`` when the block ends without an error and is removed otherwise.
 
-    A process that is killed leaves it as ``.NAME.….part``, never as ``to``: everything is on disk before it is renamed.
+    If the process is killed, the folder remains as ``.NAME.….part``, never as ``to``: everything is on disk before the
+    rename.
 
     Args:
-        to: The folder to make.
-        durable: Wait for the disk, once; not needed where the folder is removed soon.
+        to: The folder to create.
+        durable: Whether to wait for the disk, once; not needed for a folder that is removed soon.
 
     Raises:
-        UserMistakes: ``to`` came into being meanwhile.
+        UserMistakes: ``to`` was created meanwhile.
         OutputProblem: It cannot be written.
     """
     with output_problems(to):

@@ -1,4 +1,4 @@
-"""The page that sets a network before and after further training side by side, made from tables and facts alone."""
+"""Page comparing a network before and after further training, made from tables and facts alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUMS = (before_after.RELATIONS, AVERAGE)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Page:
-    """What the page shows.
+    """Content of the page.
 
     Attributes:
         network: Name of the network.
@@ -33,10 +33,10 @@ class Page:
         table: The long table of :mod:`medtest.results.before_after.change`.
         training: ``training.json`` of the training.
         command: The command as typed, without paths of this machine.
-        links: Names and relative addresses of the two runs' reports.
-        phantom: Whether the test seeds are made images.
-        unpaired: Cases left out because only one side answered.
-        excluded: What of the follow-ups people judged unfit, in words; "" where the suite leaves none out.
+        links: Names and relative addresses of the reports of both runs.
+        phantom: Whether the test seeds are generated images.
+        unpaired: Number of cases left out because only one side answered.
+        excluded: Follow-ups that raters judged unfit, as a sentence; "" if the suite excludes none.
     """
 
     network: str
@@ -52,7 +52,7 @@ class Page:
 
 
 def before_after_html(page: Page) -> str:
-    """Return the page."""
+    """Return the HTML page."""
     table = page.table
     return render(
         "before_after.html.j2",
@@ -79,7 +79,7 @@ def before_after_html(page: Page) -> str:
 
 
 def row_words(relation: str) -> str:
-    """Return a row's name as people say it."""
+    """Return the readable name of a row."""
     words = {
         ORIGINAL: "Original",
         AVERAGE: "Average with originals",
@@ -95,7 +95,7 @@ def _unit(table: pd.DataFrame) -> str:
 
 
 def _sign(row: pd.Series) -> str:
-    """Return ``up`` or ``down`` where the interval does not hold 0."""
+    """Return ``up`` or ``down`` if the interval excludes 0."""
     if row.ci_low is None or row.ci_low != row.ci_low:
         return ""
     return "up" if row.ci_low > 0 else "down" if row.ci_high < 0 else ""
@@ -137,15 +137,15 @@ def _forest(table: pd.DataFrame) -> Markup:
 
 
 def _part(table: pd.DataFrame, dataset: str, family: str) -> dict[str, Any]:
-    here = table.loc[(table["dataset"] == dataset).to_numpy()]
-    scores = list(dict.fromkeys(here["score"]))
-    exact = bool(here["published_before"].notna().any())
-    elsewhere = not exact and bool(here["published_mean_difference"].notna().any())
+    rows_of_dataset = table.loc[(table["dataset"] == dataset).to_numpy()]
+    scores = list(dict.fromkeys(rows_of_dataset["score"]))
+    exact = bool(rows_of_dataset["published_before"].notna().any())
+    elsewhere = not exact and bool(rows_of_dataset["published_mean_difference"].notna().any())
     rows = []
-    for relation in dict.fromkeys(here["relation"]):
+    for relation in dict.fromkeys(rows_of_dataset["relation"]):
         cells = []
         for score in scores:
-            row = before_after.row_of(here, str(relation), score=score, dataset=dataset)
+            row = before_after.row_of(rows_of_dataset, str(relation), score=score, dataset=dataset)
             empty = {"before": "", "after": "", "points": "", "sign": ""}
             cells.append(
                 empty
@@ -162,7 +162,7 @@ def _part(table: pd.DataFrame, dataset: str, family: str) -> dict[str, Any]:
                 "name": row_words(str(relation)),
                 "sum": relation in _SUMS,
                 "cells": cells,
-                "published": _published(here, str(relation), scores, exact=exact, elsewhere=elsewhere),
+                "published": _published(rows_of_dataset, str(relation), scores, exact=exact, elsewhere=elsewhere),
             }
         )
     heads: list[str] = []
@@ -184,18 +184,18 @@ def _part(table: pd.DataFrame, dataset: str, family: str) -> dict[str, Any]:
     }
 
 
-def _published(here: pd.DataFrame, relation: str, scores: Sequence[str], *, exact: bool, elsewhere: bool) -> list[str]:
-    found: list[str] = []
+def _published(table: pd.DataFrame, relation: str, scores: Sequence[str], *, exact: bool, elsewhere: bool) -> list[str]:
+    cells: list[str] = []
     for score in scores:
-        chosen = here.loc[((here["relation"] == relation) & (here["score"] == score)).to_numpy()]
+        chosen = table.loc[((table["relation"] == relation) & (table["score"] == score)).to_numpy()]
         if exact:
             for column in ("published_before", "published_after"):
                 values = chosen[column].dropna()
-                found.append("" if values.empty else f"{float(values.iloc[0]):.3f}")
+                cells.append("" if values.empty else f"{float(values.iloc[0]):.3f}")
         elif elsewhere:
             values = chosen["published_mean_difference"].dropna()
-            found.append("" if values.empty else f"{100 * float(values.iloc[0]):+.1f}")
-    return found
+            cells.append("" if values.empty else f"{100 * float(values.iloc[0]):+.1f}")
+    return cells
 
 
 def _score(name: str) -> str:
@@ -203,7 +203,7 @@ def _score(name: str) -> str:
 
 
 def _leading(table: pd.DataFrame) -> str:
-    """Return the score that the page leads with: Dice, accuracy."""
+    """Return the leading score of the page, such as Dice or accuracy."""
     words = _score(before_after.headline(table))
     return words[:1].upper() + words[1:]
 
@@ -242,7 +242,7 @@ def _facts(training: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _watched(training: Mapping[str, Any]) -> str:
-    """Return the score that the training was watched by: ``dice``, ``accuracy``."""
+    """Return the score that the training monitored: ``dice``, ``accuracy``."""
     entries: Sequence[Mapping[str, Any]] = training.get("history", [])
     keys = [key for entry in entries for key in entry if key.endswith("_clean")]
     return str(keys[0]).removesuffix("_clean") if keys else "dice"

@@ -1,4 +1,4 @@
-"""The report's cases: sample strips with the command that makes each again, and the largest losses."""
+"""Cases of the report: sample strips with the command that reproduces each, and the largest losses."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from medtest.report.pages.words import score_words
 from medtest.results.rates.images import VIOLATIONS
 
 WORST_IMAGES = 10
-"""How many images the report lists, those with most violations first."""
+"""Number of images in the report's list, ordered by violations."""
 
 _MAKES_THE_CASE = ("suite", "suite_dir", "data", "seed", "seeds", "relations", "prepare", "privacy")
-"""First parts of the keys that change an address or what is made at it."""
+"""First parts of the keys that change an address or its content."""
 
 
 def replay_command(material: Material, address: str) -> str:
-    """Return the command that makes one case again, with all that was typed of its seeds and relations."""
+    """Return the command that reproduces one case, including everything typed about its seeds and relations."""
     typed = shlex.split(material.command)
-    kept = [token for token in typed if token.lstrip("+~").split("=", 1)[0].split(".")[0] in _MAKES_THE_CASE]
-    if not any(token.startswith("suite=") for token in kept):
-        kept.insert(0, f"suite={material.wanted.suite}")
-    if material.wanted.needs_root and not any(token.startswith("data=") for token in kept):
-        kept.append("data=PATH")
-    return " ".join(["medtest replay", *map(shlex.quote, [*kept, address])])
+    tokens = [token for token in typed if token.lstrip("+~").split("=", 1)[0].split(".")[0] in _MAKES_THE_CASE]
+    if not any(token.startswith("suite=") for token in tokens):
+        tokens.insert(0, f"suite={material.wanted.suite}")
+    if material.wanted.needs_root and not any(token.startswith("data=") for token in tokens):
+        tokens.append("data=PATH")
+    return " ".join(["medtest replay", *map(shlex.quote, [*tokens, address])])
 
 
 def cases(material: Material) -> dict[str, Any]:
-    """Return the sample strips and the worst cases as the report's template shows them."""
+    """Return the sample strips and the worst cases for the report's template."""
     worst = [
         {
             "address": str(row["address"]),
@@ -61,7 +61,7 @@ def cases(material: Material) -> dict[str, Any]:
     if material.wanted.images == "none":
         words = "The suite's privacy settings keep images out of reports."
         return {"strips": [], "worst": worst, "worst_images": images, "no_strips": words, "strip_words": ""}
-    found = strips(material.strips, sample_index(material.strips))
+    shown_strips = strips(material.strips, sample_index(material.strips))
     return {
         "strips": [
             {
@@ -71,7 +71,7 @@ def cases(material: Material) -> dict[str, Any]:
                 "width": strip.width,
                 "height": strip.height,
             }
-            for strip in found
+            for strip in shown_strips
         ],
         "worst": worst,
         "worst_images": images,
@@ -81,17 +81,17 @@ def cases(material: Material) -> dict[str, Any]:
 
 
 def _strip_words(facts: Mapping[str, Any], *, judged: bool) -> dict[str, Any]:
-    """Return a strip's words; its verdict is the suite's own oracle's, which another one's report does not repeat."""
+    """Return a strip's captions; the verdict is the suite's own oracle's and is omitted under another oracle."""
     before, after = facts.get("source_score"), facts.get("score")
-    said = _said(facts.get("words"))
-    if said:
+    texts = _said(facts.get("words"))
+    if texts:
         return {
             "kind": str(facts.get("kind", "")),
             "relation": str(facts.get("relation", "")),
             "severity": facts.get("severity", 0),
             "address": str(facts.get("address", "")),
             "words": f"{facts.get('item', '')}, {facts.get('verdict', '') if judged else ''}".rstrip(", "),
-            "said": said,
+            "said": texts,
             "alt": f"{facts.get('relation', '')}: source, follow-up, and the words beside them",
         }
     if isinstance(before, int | float) and isinstance(after, int | float):
@@ -112,6 +112,6 @@ def _strip_words(facts: Mapping[str, Any], *, judged: bool) -> dict[str, Any]:
 
 
 def _said(words: Any) -> list[tuple[str, str]]:
-    """Return headings and texts of a strip's entry, as far as they are such."""
+    """Return the valid headings and texts of a strip's entry."""
     pairs = words if isinstance(words, list) else []
     return [(str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, list) and len(pair) == 2]

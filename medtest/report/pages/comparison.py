@@ -1,4 +1,4 @@
-"""``comparison.html``: the page that sets the systems of one run side by side."""
+"""``comparison.html``: the page comparing the systems of one run."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ REPORT = "report.html"
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """What sets the systems of a suite side by side.
+    """Files that compare the systems of a suite.
 
     Attributes:
-        page: The page; None for a single system that is no algorithm of a series.
+        page: The page; None for a single system that is not of a series.
         series: Curves over scales.
         tables: ``comparison.csv`` with the paired differences, ``comparison_left_out.csv`` where cases were left out,
             ``comparison_transfer.csv`` where follow-ups were crafted.
@@ -60,13 +60,13 @@ class Compared:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Group:
-    """Systems that may share a table (all simulated, or none) on the cases that all of them finished.
+    """Systems that may share a table (all simulated, or none), on the cases that all of them finished.
 
     Attributes:
-        materials: One for each system, with tables of the common cases.
-        own: The same with each system's own tables.
-        common: What they have in common; None of a single system.
-        differences: Paired differences of every two of them.
+        materials: Material of each system, with tables of the common cases.
+        own: Material of each system, with its own tables.
+        common: Their common cases; None for a single system.
+        differences: Paired differences of every two systems.
     """
 
     materials: tuple[Material, ...]
@@ -79,8 +79,8 @@ def write_comparison(materials: Sequence[Material], targets: Sequence[Path], hom
     """Write ``outputs/<suite>/comparison.html`` with its tables and, for series, the files of ``alpha_sigma/``.
 
     Args:
-        materials: One for each system.
-        targets: Where each system's report lies.
+        materials: Material of each system.
+        targets: Folder of each system's report.
         home: Folder that holds ``outputs/``.
         view: Digest of the view, "" for the folders' own.
 
@@ -89,14 +89,14 @@ def write_comparison(materials: Sequence[Material], targets: Sequence[Path], hom
     """
     if not materials:
         return Compared()
-    wanted = materials[0].wanted
-    if len(materials) < 2 and not wanted.series:
+    suite = materials[0].wanted
+    if len(materials) < 2 and not suite.series:
         return Compared()
     records = [material.records() for material in materials]
-    series = _series(materials, records, home, view) if wanted.series else []
+    series = _series(materials, records, home, view) if suite.series else []
     if len(materials) < 2 and not series:
         return Compared()
-    folder = home / OUTPUTS / wanted.suite
+    folder = home / OUTPUTS / suite.suite
     stem = f"comparison-{view}" if view else "comparison"
     links = {
         material.system: quote(Path(os.path.relpath(target / REPORT, folder)).as_posix(), safe="/")
@@ -113,15 +113,15 @@ def grouped(materials: Sequence[Material], records: Sequence[Records]) -> list[G
     """Return the systems that may share a table, on the cases that all of them finished.
 
     Args:
-        materials: One for each system.
+        materials: Material of each system.
         records: Their records, with hashes.
     """
-    found = []
+    groups = []
     for simulated in (False, True):
-        chosen = [number for number, one in enumerate(materials) if one.simulated == simulated]
+        chosen = [number for number, material in enumerate(materials) if material.simulated == simulated]
         if chosen:
-            found.append(_group([materials[number] for number in chosen], [records[number] for number in chosen]))
-    return found
+            groups.append(_group([materials[number] for number in chosen], [records[number] for number in chosen]))
+    return groups
 
 
 def _group(materials: Sequence[Material], records: Sequence[Records]) -> Group:
@@ -129,58 +129,58 @@ def _group(materials: Sequence[Material], records: Sequence[Records]) -> Group:
     if len(own) < 2:
         return Group(materials=own, own=own, common=None, differences=None)
     common = common_cases(records)
-    wanted = own[0].wanted
+    suite = own[0].wanted
     shown = own
     if not common.whole and common.cases:
         shown = tuple(
-            replace(one, tables=tables_of(kept, replace(one.wanted, exclude=None)))
-            for one, kept in zip(own, common.records, strict=True)
+            replace(material, tables=tables_of(judged, replace(material.wanted, exclude=None)))
+            for material, judged in zip(own, common.records, strict=True)
         )
-    names = [one.system for one in own]
-    order = list(wanted.relations)
-    differences = difference_table(dict(zip(names, common.records, strict=True)), wanted.primary, order, wanted.task)
+    names = [material.system for material in own]
+    order = list(suite.relations)
+    differences = difference_table(dict(zip(names, common.records, strict=True)), suite.primary, order, suite.task)
     return Group(materials=shown, own=own, common=common, differences=differences)
 
 
 def _series(materials: Sequence[Material], records: Sequence[Records], home: Path, view: str) -> list[SeriesResult]:
     """Write the curves of all systems over the source cases that all of them finished."""
-    kept = common_cases(records).records if len(records) > 1 else records
+    shared = common_cases(records).records if len(records) > 1 else records
     names = [material.system for material in materials]
-    drawn = "" if materials[0].asked is None else view  # another oracle's view of all cases has the same pictures
-    return write_series(materials[0].wanted, dict(zip(names, kept, strict=True)), home, view, drawn=drawn)
+    drawn = "" if materials[0].asked is None else view  # Another oracle's view of all cases has the same pictures.
+    return write_series(materials[0].wanted, dict(zip(names, shared, strict=True)), home, view, drawn=drawn)
 
 
 def _write_tables(groups: Sequence[Group], folder: Path, stem: str) -> tuple[Path, ...]:
-    """Write paired differences, what was left out, and what attacks on each did to all; stale tables are removed."""
+    """Write paired differences, left-out cases and transfer tables; stale tables are removed."""
     import pandas as pd
 
-    made = {
+    tables = {
         f"{stem}.csv": [group.differences for group in groups if group.differences is not None],
         f"{stem}_left_out.csv": [
-            one.table.assign(system=material.system)[["system", *one.table.columns]]
+            left_out.table.assign(system=material.system)[["system", *left_out.table.columns]]
             for group in groups
             if group.common is not None
-            for material, one in zip(group.own, group.common.left_out, strict=True)
-            if one.cases
+            for material, left_out in zip(group.own, group.common.left_out, strict=True)
+            if left_out.cases
         ],
-        f"{stem}_transfer.csv": [one for group in groups if not (one := transfer(group.own)).empty],
+        f"{stem}_transfer.csv": [frame for group in groups if not (frame := transfer(group.own)).empty],
     }
     files = {
         name: frame_for_csv(pd.concat(frames, ignore_index=True)).to_csv(index=False, lineterminator="\n").encode()
-        for name, frames in made.items()
+        for name, frames in tables.items()
         if frames
     }
     with output_problems(folder / f"{stem}.csv"):
-        return tuple(WrittenFiles(folder).write(files, remove=made))
+        return tuple(WrittenFiles(folder).write(files, remove=tables))
 
 
 def comparison_html(groups: Sequence[Group], links: Mapping[str, str], series: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Return the page that sets several systems of one run side by side.
+    """Return the HTML page comparing several systems of one run.
 
     Args:
-        groups: What :func:`grouped` gave.
+        groups: Groups from :func:`grouped`.
         links: Address of each system's report by its name, relative to the page.
-        series: What :func:`medtest.report.alpha_sigma.section.sections_of` gave, for suites of series.
+        series: Sections from :func:`medtest.report.alpha_sigma.section.sections_of`, for suites of series.
     """
     first = groups[0].own[0]
     return render(
@@ -202,7 +202,7 @@ def comparison_html(groups: Sequence[Group], links: Mapping[str, str], series: S
 
 
 def _mean_name(score: str) -> str:
-    """Return what the mean of a score over source cases is called."""
+    """Return the name of a score's mean over source cases."""
     return "accuracy" if score == "agreement" else f"mean {score_words(score)}"
 
 
@@ -211,7 +211,7 @@ def _shown(group: Group, links: Mapping[str, str]) -> dict[str, Any]:
     rates = [EfrRows(material.tables.efr) for material in materials]
     primary = criterion_keys(materials[0])
     clusters = cluster_word(materials[0])
-    rests = None if group.common is None else rests_on([one.system for one in group.own], group.common)
+    rests = None if group.common is None else rests_on([material.system for material in group.own], group.common)
     side_by_side = rests is None or not rests["none"]
     lines = [
         _system_line(material, own, rate, links[own.system])

@@ -1,4 +1,4 @@
-"""What a comparison of systems may conclude, in words: which cases it rests on, and who is better on what."""
+"""Conclusions of a comparison of systems: the cases it rests on, and which system is better on which rows."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _TITLES = {
 
 
 def rests_on(systems: Sequence[str], common: Common) -> dict[str, Any]:
-    """Return which cases systems are compared on, and what was left out.
+    """Return a statement of the cases that systems are compared on, and of those left out.
 
     Args:
         systems: Their names.
-        common: What they have in common.
+        common: Their common cases.
     """
     if common.whole:
         words = f"{_all(systems).capitalize()} finished the same {_cases(common.cases)}, on the same follow-ups."
@@ -44,8 +44,8 @@ def rests_on(systems: Sequence[str], common: Common) -> dict[str, Any]:
         f"Finished in all: {finished}. Every figure on this page is of the common cases; each system's own report "
         "has all of its."
     )
-    left = [f"{name}: {_left(one)}" for name, one in zip(systems, common.left_out, strict=True) if one.cases]
-    return {"words": words + _unlike(common), "left_out": left, "none": False, "partial": True}
+    left_out = [f"{name}: {_left(part)}" for name, part in zip(systems, common.left_out, strict=True) if part.cases]
+    return {"words": words + _unlike(common), "left_out": left_out, "none": False, "partial": True}
 
 
 def _all(systems: Sequence[str]) -> str:
@@ -58,14 +58,14 @@ def _unlike(common: Common) -> str:
     return f" {_cases(common.unlike)} of the same address have other images or questions and are no common cases."
 
 
-def _left(one: LeftOut) -> str:
+def _left(part: LeftOut) -> str:
     parts = []
-    if one.seeds:
-        parts.append(f"all of {counted(len(one.seeds), 'source case')} ({_named(one.seeds)})")
-    if one.relations:
-        parts.append(f"all of {counted(len(one.relations), 'relation')} ({_named(one.relations)})")
+    if part.seeds:
+        parts.append(f"all of {counted(len(part.seeds), 'source case')} ({_named(part.seeds)})")
+    if part.relations:
+        parts.append(f"all of {counted(len(part.relations), 'relation')} ({_named(part.relations)})")
     where = f": {', '.join(parts)}" if parts else ", single cases of many"
-    return f"{_cases(one.cases)} left out{where}"
+    return f"{_cases(part.cases)} left out{where}"
 
 
 def _named(names: Sequence[str]) -> str:
@@ -82,35 +82,41 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def conclusions(table: pd.DataFrame, clusters: str, measures: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
-    """Return what the page shows of every measure: pairs, sentences, and the rows behind them.
+    """Return the template's data of every measure: pairs, sentences and rows.
 
     Args:
-        table: What :func:`medtest.results.rates.differences.difference_table` gave.
-        clusters: What intervals resample, in words.
-        measures: Further measures, as :attr:`medtest.core.tasks.base.Task.measures` names them.
+        table: Table from :func:`medtest.results.rates.differences.difference_table`.
+        clusters: Name of the unit that intervals resample.
+        measures: Further measures, see :attr:`medtest.core.tasks.base.Task.measures`.
     """
     titles = _TITLES | {(name, RELATION): words for name, words in measures.items()}
     rows: Sequence[Mapping[Any, Any]] = table.to_dict("records")
-    found = []
+    sections = []
     for key, (title, all_words) in titles.items():
-        mine = [row for row in rows if (row["measure"], row["by"]) == key]
-        if not mine:
+        of_measure = [row for row in rows if (row["measure"], row["by"]) == key]
+        if not of_measure:
             continue
-        pairs = list(dict.fromkeys((row["first"], row["second"]) for row in mine))
-        methods = list(dict.fromkeys(row["ci_method"] for row in mine if row["ci_method"]))
-        found.append(
+        pairs = list(dict.fromkeys((row["first"], row["second"]) for row in of_measure))
+        methods = list(dict.fromkeys(row["ci_method"] for row in of_measure if row["ci_method"]))
+        sections.append(
             {
                 "title": title,
                 "pairs": [
-                    _pair(pair, [row for row in mine if (row["first"], row["second"]) == pair], key, all_words, methods)
+                    _pair(
+                        pair,
+                        [row for row in of_measure if (row["first"], row["second"]) == pair],
+                        key,
+                        all_words,
+                        methods,
+                    )
                     for pair in pairs
                 ],
                 "intervals": legend(methods, clusters),
-                "tests": sum(row["name"] != OVERALL for row in mine),
+                "tests": sum(row["name"] != OVERALL for row in of_measure),
                 "single": len(pairs) == 1,
             }
         )
-    return found
+    return sections
 
 
 def _pair(
@@ -136,11 +142,11 @@ def _verdict(row: Mapping[Any, Any], all_words: str) -> str:
     """Return the sentence over all relations."""
     first, second = str(row["first"]), str(row["second"])
     rates = f"{percent(row['first_percent'])} against {percent(row['second_percent'])} of {_cases(int(row['cases']))}"
-    what = f"a difference of {_points(abs(row['difference']))}{_interval_of(row)}; {_p(row)}"
+    difference = f"a difference of {_points(abs(row['difference']))}{_interval_of(row)}; {_p(row)}"
     if not row["better"]:
-        return f"Over {all_words} no difference between {first} and {second} is shown: {rates}, {what}."
+        return f"Over {all_words} no difference between {first} and {second} is shown: {rates}, {difference}."
     other = second if row["better"] == first else first
-    return f"Over {all_words} {row['better']} is better than {other}: {first} has {rates} for {second}, {what}."
+    return f"Over {all_words} {row['better']} is better than {other}: {first} has {rates} for {second}, {difference}."
 
 
 def _interval_of(row: Mapping[Any, Any]) -> str:
@@ -153,31 +159,33 @@ def _interval_of(row: Mapping[Any, Any]) -> str:
 
 
 def _on(pair: tuple[str, str], rows: Sequence[Mapping[Any, Any]], *, item: bool) -> list[str]:
-    """Return who is better on what, a sentence each."""
-    said = []
+    """Return sentences on which system is better on which rows."""
+    sentences = []
     for name in pair:
         better = [_name(row, item=item) for row in rows if row["better"] == name]
         if better:
-            said.append(f"{name} is better on {_listed(better)}.")
+            sentences.append(f"{name} is better on {_listed(better)}.")
     same = [_name(row, item=item) for row in rows if not row["better"]]
-    if same and said:
-        said.append(f"No difference shown on {_listed(same)}.")
+    if same and sentences:
+        sentences.append(f"No difference shown on {_listed(same)}.")
     elif same:
-        what = "question" if item else "relation"
-        said.append(f"No difference shown on any single {what}.")
-    return said
+        noun = "question" if item else "relation"
+        sentences.append(f"No difference shown on any single {noun}.")
+    return sentences
 
 
 def _row(row: Mapping[Any, Any], all_words: str, methods: Sequence[str], *, item: bool) -> dict[str, Any]:
-    known = row["ci_low"] == row["ci_low"]
-    mark = MARKS.get(str(row["ci_method"]), "") if known and len(methods) > 1 else ""
+    has_interval = row["ci_low"] == row["ci_low"]
+    mark = MARKS.get(str(row["ci_method"]), "") if has_interval and len(methods) > 1 else ""
     return {
         "name": all_words if row["name"] == OVERALL else _name(row, item=item),
         "sum": row["name"] == OVERALL,
         "first": percent(row["first_percent"]),
         "second": percent(row["second_percent"]),
         "difference": points_words(row["difference"]),
-        "interval": f"{points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if known else "\N{EN DASH}",
+        "interval": f"{points_words(row['ci_low'])} to {points_words(row['ci_high'])}"
+        if has_interval
+        else "\N{EN DASH}",
         "mark": mark,
         "cases": f"{int(row['cases']):,}",
         "only": f"{int(row['only_first']):,} | {int(row['only_second']):,}",
@@ -196,7 +204,7 @@ def _points(value: float) -> str:
 
 
 def points_words(value: float) -> str:
-    """Return a difference with its sign and one decimal, a dash where there is none."""
+    """Return a difference with its sign and one decimal, or a dash for NaN."""
     if value != value:
         return "\N{EN DASH}"
     shown = round(float(value), 1)

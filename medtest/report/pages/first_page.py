@@ -1,4 +1,4 @@
-"""The first printed page: what was tested, how it came out, three figures, the weakest relation, one picture."""
+"""The first printed page: system and suite, result, three figures, the weakest relation, one picture."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _FACTS = ("System", "Model", "Suite", "Source cases", "Follow-ups", "Finished")
 
 
 def first_page(page: Mapping[str, Any], weakest: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what somebody reads who reads one page.
+    """Return the content of the first page.
 
     Args:
-        page: What the report's template shows.
-        weakest: The card of the weakest relation; None where no relation was violated.
+        page: Data of the report's template.
+        weakest: Card of the weakest relation; None if no relation was violated.
     """
     named = [(name, value) for name, value in page["facts"] if name in _FACTS]
     cards: Sequence[Mapping[str, Any]] = [card for card in page["cards"] if card is not weakest]
@@ -31,14 +31,14 @@ def first_page(page: Mapping[str, Any], weakest: Mapping[str, Any] | None) -> di
 
 
 def _picture(strips: Sequence[Mapping[str, Any]], weakest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the worst case of the weakest relation, or of any where that has no strip."""
+    """Return the worst case of the weakest relation, or of any relation if that has no strip."""
     name = "" if weakest is None else str(weakest["weakest"])
     shown = {str(strip["relation"]).replace("_", " "): strip for strip in reversed(strips)}
     return shown.get(name.replace("_", " ")) or next(iter(strips), None)
 
 
 def _verdict(page: Mapping[str, Any]) -> str:
-    """Return how it came out, as a sentence."""
+    """Return the overall result as a sentence."""
     last = page["gates_last"]
     if last is not None:
         return f"No gate is set now. Judged last at {last['time']}, suite version {last['version']}: {last['line']}"

@@ -1,4 +1,4 @@
-"""The report's gates: what became of them now, and the evidence of earlier evaluations of the same folder."""
+"""Gates of the report: their current results, and earlier evaluations of the same folder."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _MOST_SENTENCES = 3
 
 
 def gates(material: Material) -> dict[str, Any]:
-    """Return the gates of a system as the report's template shows them.
+    """Return a system's gates for the report's template.
 
-    Where the call set none, the banner is that of the last evaluation of the same view: a report that failed does not
-    become one without gates. ``gates_judged`` says whether those held, None where none was ever judged.
+    If the call set none, the banner shows the last evaluation of the same view, so that a failed report does not lose
+    its gates. ``gates_judged`` says whether those held; None if none was ever judged.
     """
     results = material.tables.gates
-    kept = gate_log.last_of_each(gate_log.read(material.folder))
-    shown = [entry for entry in kept if not material.view or entry.get("view") == material.view]
+    evaluations = gate_log.last_of_each(gate_log.read(material.folder))
+    shown = [entry for entry in evaluations if not material.view or entry.get("view") == material.view]
     earlier = [entry for entry in shown if entry.get("view") != material.view or not gate_log.is_set(entry, results)]
     last = next((entry for entry in earlier if entry.get("view") == material.view), None)
     lost = [result for result in results if not result.held]
-    told = [result.sentence for result in lost or results]
+    sentences = [result.sentence for result in lost or results]
     return {
         "gates": [
             {
@@ -42,7 +42,7 @@ def gates(material: Material) -> dict[str, Any]:
             for result in results
         ],
         "gates_held": not lost,
-        "gates_line": _line(told),
+        "gates_line": _line(sentences),
         "gates_before": [_evaluation(entry) for entry in earlier],
         "gates_last": None if results or last is None else _evaluation(last),
         "gates_judged": not lost if results else None if last is None else last["result"] == gate_log.HELD,
@@ -51,12 +51,12 @@ def gates(material: Material) -> dict[str, Any]:
 
 def _line(sentences: list[str]) -> str:
     more = len(sentences) - _MOST_SENTENCES
-    said = " ".join(f"{sentence}." for sentence in sentences[:_MOST_SENTENCES])
-    return f"{said} And {more} more, below." if more > 0 else said
+    text = " ".join(f"{sentence}." for sentence in sentences[:_MOST_SENTENCES])
+    return f"{text} And {more} more, below." if more > 0 else text
 
 
 def _evaluation(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an earlier evaluation in words; what is missing in a line of another version is left out."""
+    """Return an earlier evaluation as text; fields missing in other versions are left out."""
     became = [gate for gate in entry["gates"] if not gate.get("held")] or list(entry["gates"])
     shown, view = str(entry.get("shown") or ""), str(entry.get("view") or "")
     return {

@@ -1,4 +1,4 @@
-"""How a 95 % interval was made, in words beside it: no two kinds of intervals stand side by side without."""
+"""Descriptions of how 95 % intervals were computed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from medtest.results.rates.differences import SCORE_CLUSTERS
 
 ORDER = (efr.WILSON, efr.BOOTSTRAP, efr.WILSON_CLUSTERS, SCORE_CLUSTERS)
 MARKS = {efr.WILSON: "w", efr.BOOTSTRAP: "b", efr.WILSON_CLUSTERS: "c", SCORE_CLUSTERS: "s"}
-"""Letters that stand at intervals where several kinds share a table."""
+"""Letters at intervals of a table that has several kinds."""
 
 
 def interval_words(method: str, clusters: str) -> str:
-    """Return how an interval was made.
+    """Return a description of an interval's method.
 
     Args:
         method: ``ci_method`` of a table.
-        clusters: What is resampled, in words: ``source cases``, ``clusters of source cases (patients, videos)``.
+        clusters: Name of the resampled unit: ``source cases``, ``clusters of source cases (patients, videos)``.
     """
     few = f"as fewer than {FEW_CLUSTERS} of them"
     return {
@@ -31,7 +31,7 @@ def interval_words(method: str, clusters: str) -> str:
 
 
 def short_words(method: str) -> str:
-    """Return how an interval was made in two or three words."""
+    """Return an interval's method in two or three words."""
     return {
         efr.WILSON: "Wilson",
         efr.BOOTSTRAP: "bootstrap",
@@ -41,17 +41,17 @@ def short_words(method: str) -> str:
 
 
 def legend(methods: Iterable[str], clusters: str) -> str:
-    """Return the line below a table that says how its intervals were made, with letters where there are several.
+    """Return the line below a table that describes its intervals, with letters if there are several kinds.
 
     Args:
         methods: ``ci_method`` of every interval shown.
         clusters: As in :func:`interval_words`.
     """
-    there = set(methods)
-    known = [method for method in ORDER if method in there]
-    if not known:
+    present = set(methods)
+    shown = [method for method in ORDER if method in present]
+    if not shown:
         return ""
-    if len(known) == 1:
-        return f"Intervals: 95 %, {interval_words(known[0], clusters)}."
-    said = "; ".join(f"{MARKS[method]} {interval_words(method, clusters)}" for method in known)
-    return f"Intervals: 95 %; {said}."
+    if len(shown) == 1:
+        return f"Intervals: 95 %, {interval_words(shown[0], clusters)}."
+    descriptions = "; ".join(f"{MARKS[method]} {interval_words(method, clusters)}" for method in shown)
+    return f"Intervals: 95 %; {descriptions}."

@@ -1,4 +1,4 @@
-"""What one system's report is made of: tables, the run's own account, sample strips."""
+"""Material of one system's report: tables, ``run.json``, sample strips."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from medtest.runner.records.case_set import CaseSet
 
 SAMPLES = "samples"
 INSIDE = "inside"
-"""Folder, in a run's own, of what ``medtest inspect`` saw."""
+"""Folder of a run with the output of ``medtest inspect``."""
 INDEX = "index.json"
 _MAX_BYTES = 20_000_000
 _MAX_PIXELS = 40_000_000
@@ -31,13 +31,13 @@ _QUALITY = 80
 
 @dataclass(frozen=True, kw_only=True)
 class SampleStrip:
-    """A sample strip as the report shows it.
+    """A sample strip as shown in the report.
 
     Attributes:
         facts: Its entry in ``samples/index.json``.
         data: JPEG as a ``data:`` address.
-        width: Pixels.
-        height: Pixels.
+        width: Width in pixels.
+        height: Height in pixels.
     """
 
     facts: Mapping[str, Any]
@@ -48,19 +48,19 @@ class SampleStrip:
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """Everything a report shows of one system.
+    """Content of one system's report.
 
     Attributes:
-        folder: Where its results lie.
-        wanted: What the suite wants shown.
+        folder: Folder of the results.
+        wanted: Parts of the suite that are shown.
         tables: The tables.
-        run: ``run.json``.
+        run: Content of ``run.json``.
         notices: Lines for the reader.
         command: The command line as typed.
         view: Digest of the view, "" for the folder's own tables and report.
-        rejudged: Whether an oracle judged the records that is not the suite's own, or a judge read answers.
-        asked: The cases that tables and report cover; None for all that the folder holds.
-        read: Reads the records that the tables were made of once more, for a comparison; None reads the folder's.
+        rejudged: Whether the records were judged by another oracle than the suite's, or answers read by another reader.
+        asked: Cases covered by tables and report; None for all in the folder.
+        read: Reads the records behind the tables again, for a comparison; None reads the folder's.
     """
 
     folder: Path
@@ -80,7 +80,7 @@ class Material:
         return str(self.run.get("system") or self.tables.system)
 
     def records(self) -> Records:
-        """Return the records that the tables were made of, with images' hashes.
+        """Return the records that the tables were made of, with the images' hashes.
 
         Raises:
             OutputProblem: The folder holds no readable records.
@@ -89,52 +89,52 @@ class Material:
 
     @property
     def simulated(self) -> bool:
-        """Whether the system simulates a product."""
+        """True if the system simulates a product."""
         return is_simulated(self.system)
 
     @property
     def target(self) -> Path:
-        """Where tables and report lie, and pictures that are drawn for them."""
+        """Folder of the tables, the report and the pictures drawn for them."""
         return view_folder(self.folder, self.view)
 
     @property
     def strips(self) -> Path:
-        """The folder whose ``samples/`` hold the strips; another oracle's view of all cases shows the folder's own."""
+        """Folder whose ``samples/`` hold the strips; another oracle's view of all cases uses the run's own."""
         return self.folder if self.asked is None else self.target
 
     @property
     def coverage(self) -> str:
-        """How much of the suite is shown, as ``3 of 30 images``; "" for all of it, or where the run does not tell."""
+        """Covered images of the suite, as ``3 of 30 images``; "" for all of them or if unknown."""
         seeds, images = int(self.run.get("seeds") or 0), self.tables.counts.images
         return f"{images:,} of {seeds:,} {self.wanted.task.seeds}" if seeds and self.partial_cases else ""
 
     @property
     def partial_cases(self) -> str:
-        """How many cases of the suite are shown, as ``63 of 630 cases``; "" for all of them."""
+        """Covered cases of the suite, as ``63 of 630 cases``; "" for all of them."""
         finished, planned = int(self.run.get("cases_finished") or 0), int(self.run.get("cases_planned") or 0)
         return f"{finished:,} of {planned:,} cases" if finished < planned else ""
 
     @property
     def partial(self) -> str:
-        """How much of the suite is shown and why, as one sentence; "" for all of it."""
+        """Covered part of the suite and its reason, as one sentence; "" for all of it."""
         cases, images = self.partial_cases, self.coverage
         if not cases:
             return ""
         covered = f"{images}: " if images else ""
         if self.asked is None:
             return f"{covered}{cases} of the suite are finished."
-        asked, there = self.asked.count, int(self.run.get("cases_finished") or 0)
-        missing = f"; {asked - there:,} more were asked for and are not finished" if there < asked else ""
+        requested, finished = self.asked.count, int(self.run.get("cases_finished") or 0)
+        missing = f"; {requested - finished:,} more were asked for and are not finished" if finished < requested else ""
         return f"{covered}{cases} of the suite, those that were asked for{missing}."
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Return ``run.json``, or an empty dict where there is none that can be read."""
+    """Return ``run.json``, or an empty dict if it is missing or unreadable."""
     return read_object(folder / RUN_FILE)
 
 
 def sample_index(folder: Path, name: str = INDEX, below: str = SAMPLES) -> list[dict[str, Any]]:
-    """Return the entries of an index in ``samples/``, or another folder below, whose picture lies beside it."""
+    """Return the entries of an index in ``samples/`` (or ``below``) whose picture exists beside it."""
     try:
         content = json.loads((folder / below / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -144,7 +144,7 @@ def sample_index(folder: Path, name: str = INDEX, below: str = SAMPLES) -> list[
 
 
 def picture_of(folder: Path, entry: Mapping[str, Any], below: str = SAMPLES) -> Path | None:
-    """Return the picture of an entry: a plain file inside ``samples/`` (``below``) of a bounded size, or None."""
+    """Return the picture of an entry: a regular file of bounded size inside ``samples/`` (``below``), or None."""
     name = str(entry.get("file", ""))
     path = folder / below / name
     if not name or Path(name).name != name or path.is_symlink() or not path.is_file():
@@ -153,10 +153,10 @@ def picture_of(folder: Path, entry: Mapping[str, Any], below: str = SAMPLES) -> 
 
 
 def strips(folder: Path, entries: Sequence[Mapping[str, Any]], below: str = SAMPLES) -> list[SampleStrip]:
-    """Return the pictures of entries as JPEG inside the page; what cannot be decoded is left out."""
+    """Return the pictures of entries as inline JPEG; undecodable ones are left out."""
     from PIL import Image, UnidentifiedImageError
 
-    found: list[SampleStrip] = []
+    shown_strips: list[SampleStrip] = []
     for entry in entries:
         path = picture_of(folder, entry, below)
         if path is None:
@@ -173,5 +173,5 @@ def strips(folder: Path, entries: Sequence[Mapping[str, Any]], below: str = SAMP
         buffer = io.BytesIO()
         shown.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
         data = "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
-        found.append(SampleStrip(facts=entry, data=data, width=shown.width, height=shown.height))
-    return found
+        shown_strips.append(SampleStrip(facts=entry, data=data, width=shown.width, height=shown.height))
+    return shown_strips

@@ -1,4 +1,4 @@
-"""``report.html``: one file, no network, every text escaped, made from tables alone."""
+"""``report.html``: a single file made from tables alone, without network access, with all text escaped."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _SHARED = {
     "paper": ("paper", "The study's tables"),
     "published": ("published", "Published figures"),
 }
-"""Sections of every task, by what of the page they show; they are left out where that is empty."""
+"""Sections of every task by the template value they show; omitted if that is empty."""
 
 
 @cache
@@ -70,7 +70,7 @@ def _environment() -> Environment:
 
 
 def render(template: str, page: Mapping[str, Any]) -> str:
-    """Return a page; everything in ``page`` is escaped but what is :class:`markupsafe.Markup`."""
+    """Return a page; everything in ``page`` is escaped except :class:`markupsafe.Markup`."""
     from markupsafe import Markup
 
     style = Markup((TEMPLATES / "style.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
@@ -78,17 +78,17 @@ def render(template: str, page: Mapping[str, Any]) -> str:
 
 
 def report_html(material: Material) -> str:
-    """Return the report of one system.
+    """Return the HTML report of one system.
 
     Args:
-        material: What it is made of.
+        material: Material of the report.
     """
     return render("report.html.j2", report_page(material))
 
 
 def report_page(material: Material) -> dict[str, Any]:
-    """Return what the report's template shows."""
-    tables, wanted = material.tables, material.wanted
+    """Return the data of the report's template."""
+    tables, suite = material.tables, material.wanted
     rates = EfrRows(tables.efr)
     primary = criterion_keys(material)
     row = rates.get(relation=efr.OVERALL, **primary)
@@ -96,17 +96,17 @@ def report_page(material: Material) -> dict[str, Any]:
     further = [*own.sections, *tables.installed.sections]
     page: dict[str, Any] = {
         "system": material.system,
-        "suite": wanted.suite,
-        "version": wanted.version,
-        "description": wanted.description,
+        "suite": suite.suite,
+        "version": suite.version,
+        "description": suite.description,
         "phantom": phantom_words(material),
         "simulated": simulated_words(material),
         "partial": material.partial,
         "excluded": "" if tables.excluded is None else tables.excluded.words,
         "view": view_words(material),
         "asked": material.asked is not None,
-        "series": wanted.series,
-        "trained_on": any(pivot.marked(name, wanted.trained_on) != name for name in rates.datasets),
+        "series": suite.series,
+        "trained_on": any(pivot.marked(name, suite.trained_on) != name for name in rates.datasets),
         "criterion_words": criterion_words(material),
         "facts": _facts(material, rates),
         "cards": _cards(material, row, rates),
@@ -138,7 +138,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "rate_words": own.rate_words,
     }
     page["first_page"] = first_page(page, next((card for card in page["cards"] if card.get("weakest")), None))
-    named = [*own.after, *((one.name, one.title) for one in further)]
+    named = [*own.after, *((section.name, section.title) for section in further)]
     shared = [section for shown, section in _SHARED.items() if not shown or page[shown]]
     page["sections"] = [
         ("tested", "What was tested"),
@@ -152,18 +152,18 @@ def report_page(material: Material) -> dict[str, Any]:
 
 
 def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
-    wanted, counts, run = material.wanted, material.tables.counts, material.run
-    asked = material.tables.own.sources(material.tables.seeds, wanted.trained_on)
-    seeds = ", ".join(f"{pivot.marked(name, wanted.trained_on)} {count:,}" for name, count in counts.seeds.items())
+    suite, counts, run = material.wanted, material.tables.counts, material.run
+    sources = material.tables.own.sources(material.tables.seeds, suite.trained_on)
+    seeds = ", ".join(f"{pivot.marked(name, suite.trained_on)} {count:,}" for name, count in counts.seeds.items())
     relations = ", ".join(name for name in rates.plain_relations if name != UNCHANGED)
     levels = ", ".join(level for level in rates.severities if level != "0")
     versions: Mapping[str, Any] = run.get("versions") or {}
     facts = [
         ("System", material.system + (f" - {run['notice']}" if run.get("notice") else "")),
         ("Model", model_words(material)),
-        ("Suite", f"{wanted.suite} {wanted.version}"),
-        ("Trained on", ", ".join(wanted.trained_on)),
-        ("Source cases", asked or f"{seeds} ({sum(counts.seeds.values()):,})"),
+        ("Suite", f"{suite.suite} {suite.version}"),
+        ("Trained on", ", ".join(suite.trained_on)),
+        ("Source cases", sources or f"{seeds} ({sum(counts.seeds.values()):,})"),
         ("Relations", relations),
         ("Severities", levels or _without_levels(material)[0]),
         ("Follow-ups", _follow_ups(material, rates)),
@@ -180,7 +180,7 @@ def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
 
 
 def _follow_ups(material: Material, rates: EfrRows) -> str:
-    """Return how many cases were executed, those of the image left as it is apart: they are in no pooled rate."""
+    """Return the number of executed follow-ups, with unchanged inputs apart, as these are in no pooled rate."""
     executed = sum(material.tables.counts.verdicts.values())
     floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
     again = 0 if floor is None else int(floor["generated"])
@@ -190,7 +190,7 @@ def _follow_ups(material: Material, rates: EfrRows) -> str:
 
 
 def _without_levels(material: Material) -> tuple[str, str]:
-    """Return what relations without levels do, as a sentence's part and as a column's head."""
+    """Return a phrase on relations without levels, and their column head."""
     groups = set(material.tables.efr["group"].astype(str))
     if MEASURED in groups:
         return "none: the property is measured on each seed", "as measured"
@@ -252,7 +252,7 @@ def _weakest(material: Material, rates: EfrRows) -> dict[str, Any] | None:
 
 def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str, Any]]:
     primary = criterion_keys(material)
-    wanted, warn = material.wanted, material.tables.attacks.warn
+    suite, warn = material.wanted, material.tables.attacks.warn
     levels = [(f"severity {level}", {**primary, "severity": level}) for level in rates.severities if level != "0"]
     if not levels:
         name = _without_levels(material)[1]
@@ -260,7 +260,7 @@ def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str,
     across = [*levels, ("all", primary)]
     if len(levels) == 1 and _same(rates, levels[0][1], primary):
         across = [(levels[0][0], primary)]
-    found = [
+    heats = [
         heat(
             rates,
             title=f"{limit_words(primary['score'], primary['threshold'])}, against {primary['against']}"
@@ -273,18 +273,18 @@ def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str,
     ]
     if len(rates.datasets) > 2:
         columns = [
-            (pivot.marked(name, wanted.trained_on) if name != efr.ALL else "all", {**primary, "dataset": name})
+            (pivot.marked(name, suite.trained_on) if name != efr.ALL else "all", {**primary, "dataset": name})
             for name in rates.datasets
         ]
-        found.append(
+        heats.append(
             heat(
                 rates, title="By data set, all severities", columns=columns, clusters=cluster_word(material), warn=warn
             )
         )
-    for against in wanted.criteria.against:
+    for against in suite.criteria.against:
         columns = [
             (criterion_name(score, threshold), {"score": score, "threshold": threshold, "against": against})
-            for score, threshold in _columns_of(wanted)
+            for score, threshold in _columns_of(suite)
             if rates.get(relation=efr.OVERALL, score=score, threshold=threshold, against=against) is not None
             and not (brief and (score, against) == (primary["score"], primary["against"]))  # shown already
         ]
@@ -292,20 +292,20 @@ def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str,
             title = _AGAINST[against].format(expected=expected_words(material))
             if brief and against == primary["against"]:
                 title = title.replace("Every score and threshold", "Further criteria")
-            found.append(heat(rates, title=title, columns=columns, clusters=cluster_word(material), warn=warn))
-    return found
+            heats.append(heat(rates, title=title, columns=columns, clusters=cluster_word(material), warn=warn))
+    return heats
 
 
-def _same(rates: EfrRows, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two columns count the same cases of every relation; ``unchanged`` has no severity."""
+def _same(rates: EfrRows, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Return True if two columns count the same cases for every relation; ``unchanged`` has no severity."""
     names = [*(name for name in rates.plain_relations if name != UNCHANGED), efr.OVERALL]
-    pairs = [(rates.get(relation=name, **one), rates.get(relation=name, **other)) for name in names]
+    pairs = [(rates.get(relation=name, **first), rates.get(relation=name, **second)) for name in names]
     counted = ("generated", "cases", "violations")
     return all(a is not None and b is not None and all(a[n] == b[n] for n in counted) for a, b in pairs)
 
 
 def _columns_of(wanted: Wanted) -> list[tuple[str, float]]:
-    """Return the shown scores threshold by threshold, those without a threshold once and first."""
+    """Return the shown scores by threshold, starting with those that have none."""
     shown = wanted.criteria
     free = [(score, 0.0) for score in shown.scores if score in NO_THRESHOLD]
     rest = [score for score in shown.scores if score not in NO_THRESHOLD]
@@ -315,8 +315,8 @@ def _columns_of(wanted: Wanted) -> list[tuple[str, float]]:
 def _not_judged(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return "No case could be judged under the primary criterion."
-    left = int(row["errors"]) + int(row["skipped"]) + int(row["source_failed"])
-    if not left:
+    lost = int(row["errors"]) + int(row["skipped"]) + int(row["source_failed"])
+    if not lost:
         return f"Every one of {int(row['generated']):,} cases was judged."
     n = {name: f"{int(row[name]):,}" for name in ("generated", "cases", "errors", "skipped", "source_failed")}
     return (

@@ -1,4 +1,4 @@
-"""The report's own tables in ``report.html``: the user's rate and, below it, the published one."""
+"""Tables of the published study in ``report.html``: the user's rate with the published one below."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 
 def paper(material: Material) -> dict[str, Any]:
-    """Return each of the report's tables as rows of pairs, own and published; empty where the study is another."""
-    found = material.tables.paper
-    if found is None:
+    """Return the study's tables as rows of own and published figures; empty if the suite is not of that study."""
+    study = material.tables.paper
+    if study is None:
         return {"paper": [], "paper_words": "", "paper_sets": [], "paper_scores": []}
-    images = {row["dataset"]: row for row in found.coverage.to_dict("records")}
-    beside = f"in small the published rate of {found.model}" if found.model else "the report has no such network"
+    images = {row["dataset"]: row for row in study.coverage.to_dict("records")}
+    beside = f"in small the published rate of {study.model}" if study.model else "the report has no such network"
     words = f"EFR in percent against the expected mask; {beside}. Parameters are drawn once for each image; the report "
     words += "states ranges for blur and white balance alone, the others are assumed."
-    if found.model and "compact" in material.system:
+    if study.model and "compact" in material.system:
         words += f" {material.system} is a small network of the same kind, not the published one."
-    if found.partial:
-        words += f" {found.partial[0].upper()}{found.partial[1:]}."
+    if study.partial:
+        words += f" {study.partial[0].upper()}{study.partial[1:]}."
     tables = [
         {
-            "title": found.title(threshold),
+            "title": study.title(threshold),
             "rows": [
                 {
                     "name": row["artefact"],
@@ -40,7 +40,7 @@ def paper(material: Material) -> dict[str, Any]:
                 for row in table.to_dict("records")
             ],
         }
-        for threshold, table in found.tables.items()
+        for threshold, table in study.tables.items()
     ]
     sets = [f"{name} ({images[name]['images']:,} of {images[name][PUBLISHED]:,})" for name in DATASET_SIZES]
     return {"paper": tables, "paper_words": words, "paper_sets": sets, "paper_scores": list(SCORES.values())}

@@ -1,4 +1,4 @@
-"""Which system's flip probabilities and errors the others' are relative to: ``reference=`` of a run."""
+"""Look-up of the system that flip probabilities and errors are relative to: ``reference=`` of a run."""
 
 from __future__ import annotations
 
@@ -27,43 +27,43 @@ def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str,
         folders: Folders of this run's systems by id.
 
     Raises:
-        UserMistakes: There is no such system or folder, the folder holds several runs, or the suite is of another kind.
+        UserMistakes: There is no such system or folder, the folder holds several runs, or the task has no labels.
     """
     if not suite.task.labels:
         raise _mistake(name, "nothing: flips and corruption errors are of classifiers", "take it out")
     if name in folders:
         return folders[name]
-    given = Path(name).expanduser()
+    path = Path(name).expanduser()
     earlier = home / "outputs" / suite.name / name
-    if given.is_dir():
-        runs = runs_in(given)
+    if path.is_dir():
+        runs = runs_in(path)
         if len(runs) == 1:
             return runs[0]
         allowed = f"a folder that holds one run, as {runs[0]}" if runs else "a folder with records of a run"
         raise _mistake(name, allowed)
     if "/" not in name and "\\" not in name:
         below = runs_in(earlier) if earlier.is_dir() else []
-        # a run that goes on under another name lies where it was begun
+        # A run that continues under another name stays in its first folder.
         below += [run for run in runs_in(earlier.parent) if read_run(run).get("system") == name]
         if below:
             return max(below, key=lambda run: (run / RECORDS).stat().st_mtime)
-    known = list(folders)
+    names = list(folders)
     raise Mistake(
         where="command line",
         key=KEY,
         found=name,
-        allowed=f"a system of this run ({', '.join(known)}), one that ran under {suite.name}, or its folder",
-        nearest=nearest_name(name, known),
+        allowed=f"a system of this run ({', '.join(names)}), one that ran under {suite.name}, or its folder",
+        nearest=nearest_name(name, names),
     ).as_error()
 
 
 def read_reference(folder: Path, task: Task, asked: CaseSet | None = None) -> Any:
-    """Return what figures are relative to (:meth:`reference`), or None without answers of it.
+    """Return the reference values of a system (:meth:`reference`), or None without answers.
 
     Args:
-        folder: What :func:`find_reference` gave.
+        folder: Folder from :func:`find_reference`.
         task: The suite's task.
-        asked: The cases that are compared; None for all.
+        asked: Compared cases; None for all.
 
     Raises:
         OutputProblem: Its records cannot be read.
@@ -72,9 +72,9 @@ def read_reference(folder: Path, task: Task, asked: CaseSet | None = None) -> An
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """Return the folders with records at or below one; views, copies of MLflow and old folders are left out."""
-    found = sorted(path.parent for path in folder.rglob(RECORDS))
-    return [path for path in found if not {"views", "mlruns"} & set(path.parts) and ".old-" not in path.name]
+    """Return the folders with records at or below a folder, except views, copies of MLflow and old folders."""
+    folders = sorted(path.parent for path in folder.rglob(RECORDS))
+    return [path for path in folders if not {"views", "mlruns"} & set(path.parts) and ".old-" not in path.name]
 
 
 def _mistake(found: str, allowed: str, fix: str = "") -> UserMistakes:
