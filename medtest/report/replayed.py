@@ -1,7 +1,7 @@
-"""Pictures of cases that are made again for a report: follow-ups are replayed, and no system is asked anything.
+"""Pictures of cases replayed for a report, without querying any system.
 
-Film strips and sheets of questions are drawn this way: each kind has an index of its own in ``samples/``, beside its
-pictures, which is written last, so that a run that was cut off draws them anew.
+Film strips and sheets of questions are drawn this way. Each kind has its own index in ``samples/`` beside its pictures.
+The index is written last, so that an interrupted run draws them again.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
 
 Draw: TypeAlias = Callable[[Sequence[Image | None], Path], Mapping[str, Any]]
-"""Writes a picture of replayed cases (uint8 H×W×3 each, None for one that cannot be made) to a path and returns what
-its entry in the index gains."""
+"""Draw replayed cases (uint8 H×W×3 each, None for one that cannot be made) to a path.
+
+Returns further entries for the index.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +48,12 @@ class PictureKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedPicture:
-    """One picture that is to be drawn.
+    """A picture to be drawn.
 
     Attributes:
-        entry: What the index says of it, as JSON values; ``file`` is its name.
-        addresses: The cases it shows, all of one seed.
-        draw: Draws it.
+        entry: Its index entry, as JSON values; ``file`` is its name.
+        addresses: The shown cases, all of one seed.
+        draw: Draws the picture.
     """
 
     entry: Mapping[str, Any]
@@ -67,43 +69,43 @@ def write_pictures(
     kind: PictureKind,
     system: str,
 ) -> list[str]:
-    """Draw pictures of one system and write their index; those that lie there already are kept.
+    """Draw pictures of one system and write their index, unless they exist already.
 
-    Where the suite keeps no images, what lies there is taken away.
+    If the suite keeps no images, existing pictures are removed.
 
     Args:
         suite: The suite.
-        invocation: How it was called.
+        invocation: Options of the call.
         folder: The system's folder.
-        pictures: What is to be drawn, in the order of the index.
-        kind: What they are.
+        pictures: The pictures, in the order of the index.
+        kind: Kind of the pictures.
         system: The system's name.
 
     Returns:
-        What could not be drawn, in words.
+        Messages about pictures that could not be drawn.
 
     Raises:
         OutputProblem: A picture cannot be written.
     """
-    wanted = [] if suite.privacy.images == "none" else list(pictures)
-    if wanted and _already(folder, kind) == [dict(one.entry) for one in wanted]:
+    requested = [] if suite.privacy.images == "none" else list(pictures)
+    if requested and _already(folder, kind) == [dict(picture.entry) for picture in requested]:
         return []
-    if not wanted and not (folder / SAMPLES).is_dir():
+    if not requested and not (folder / SAMPLES).is_dir():
         return []
-    _clear(folder, kind, [str(one.entry["file"]) for one in wanted])
+    _clear(folder, kind, [str(picture.entry["file"]) for picture in requested])
     drawn: list[dict[str, Any]] = []
     problems: list[str] = []
     parts: Parts | None = None
-    for one in wanted:
+    for picture in requested:
         try:
             if parts is None:
                 parts = Parts(suite, invocation.data, invocation.batch_size)
                 parts.crafted = CraftedCases([folder], ShownNames.of(suite.privacy, invocation.home))
-            images = replay_sequence(suite, invocation, one.addresses, parts)
-        except Exception as error:  # noqa: BLE001 - a seed source or relation may be anybody's plug-in
+            images = replay_sequence(suite, invocation, picture.addresses, parts)
+        except Exception as error:  # noqa: BLE001 - seed sources and relations may be third-party plug-ins
             problems.append(f"{system}: {kind.undrawn} ({type(error).__name__}).")
             continue
-        drawn.append({**one.entry, **one.draw(images, folder / SAMPLES / str(one.entry["file"]))})
+        drawn.append({**picture.entry, **picture.draw(images, folder / SAMPLES / str(picture.entry["file"]))})
     if drawn:
         with writing_text(folder / SAMPLES / kind.index) as file:
             json.dump(drawn, file, indent=1, ensure_ascii=False)
@@ -113,19 +115,19 @@ def write_pictures(
 
 
 def _already(folder: Path, kind: PictureKind) -> list[dict[str, Any]]:
-    """Return the entries of pictures that lie there, as they were before drawing."""
+    """Return the entries of existing pictures, without the keys added by drawing."""
     return [
         {key: value for key, value in entry.items() if key not in kind.gained}
         for entry in sample_index(folder, kind.index)
     ]
 
 
-def _clear(folder: Path, kind: PictureKind, wanted: Sequence[str]) -> None:
-    """Remove what was drawn before, and note what is drawn now; a user's files stay."""
+def _clear(folder: Path, kind: PictureKind, files: Sequence[str]) -> None:
+    """Remove previously drawn pictures and record the new ones; users' files stay."""
     target = folder / SAMPLES
     with output_problems(target):
         target.mkdir(parents=True, exist_ok=True)
         written = WrittenFiles(target)
         written.adopt([kind.index, *(str(entry["file"]) for entry in sample_index(folder, kind.index))])
         written.remove([*(path.name for path in target.glob(kind.files)), kind.index])
-        written.expect([*wanted, kind.index])
+        written.expect([*files, kind.index])

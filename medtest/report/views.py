@@ -1,4 +1,4 @@
-"""Tables and report of each system under one view: all that its folder holds, or the cases and oracle of a call."""
+"""Tables and report of each system under one view: all cases of its folder, or the cases and oracle of a call."""
 
 from __future__ import annotations
 
@@ -35,22 +35,23 @@ from medtest.suite.checking.exclusion import COPY as EXCLUDED
 from medtest.suite.model import Invocation, PairedGate, Suite
 
 _JUDGING = ("oracles", "judge.", "judge=")
-"""How tokens begin that decide how records are judged and not what a folder holds."""
+"""Prefixes of tokens that decide how records are judged, but not which records a folder holds."""
 _CHOOSING = ("limit=", "only=")
-"""How tokens begin that choose cases."""
+"""Prefixes of tokens that select cases."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What tables and reports are to show.
+    """Content of tables and reports.
 
     Attributes:
         suite: The suite, under the oracle that judges.
         digest: Digest of the view; "" for the folders' own tables.
-        rejudged: Whether the records are judged anew, since the oracle is not the suite's own or another reader reads.
-        asked: The cases; None for all that a folder holds.
-        readings: What another reader read of each system's records, by the system's name.
-        beside: Whether the call asked for another view, and this one is the folders' own beside it.
+        rejudged: Whether the records are judged again, because the oracle is not the suite's own or another reader is
+            used.
+        asked: The cases; None for all of a folder.
+        readings: Readings by another reader of each system's records, by the system's name.
+        beside: Whether the call requested another view, and this one is the folders' own.
     """
 
     suite: Suite
@@ -64,23 +65,23 @@ class View:
 def make_results(
     view: View, invocation: Invocation, outcome: RunOutcome, phase: Callable[[str], None] = lambda name: None
 ) -> TrackedResults:
-    """Write tables and report of every system under a view, and the page that sets them side by side.
+    """Write tables and report of every system under a view, and the page that compares them.
 
     Args:
-        view: What is shown.
-        invocation: How the run was called.
-        outcome: What the runner gave.
-        phase: Is told what is made.
+        view: The view.
+        invocation: Options of the call.
+        outcome: Result of the runner.
+        phase: Called with the name of each phase.
 
     Raises:
         OutputProblem: Something cannot be written.
     """
     reference = _reference(view.suite, invocation, outcome)
     results = TrackedResults()
-    for one in outcome.systems:
-        results.materials.append(_system(view, invocation, outcome, one, reference, phase))
+    for system in outcome.systems:
+        results.materials.append(_system(view, invocation, outcome, system, reference, phase))
         if not view.digest:
-            note_tables(one.folder)
+            note_tables(system.folder)
     results.targets = [material.target for material in results.materials]
     results.compared = write_comparison(results.materials, results.targets, invocation.home, view.digest)
     return results
@@ -93,10 +94,10 @@ def remake(folder: Path, *, view: str = "", reference: Path | None = None, junit
         folder: ``outputs/<suite>/<system>/<digest>``.
         view: Digest of one of its views; "" for its own tables.
         reference: Folder of the system that a classifier's flips are relative to; None for the run's own, if any.
-        junit: ``cells`` or ``cases``: what a test case of ``junit.xml`` is; "" writes none.
+        junit: ``cells`` or ``cases``, the unit of a test case in ``junit.xml``; "" writes no such file.
 
     Returns:
-        What the report shows.
+        Material of the report.
 
     Raises:
         OutputProblem: The folder holds no records or no ``suite.yaml``, or cannot be written.
@@ -107,33 +108,35 @@ def remake(folder: Path, *, view: str = "", reference: Path | None = None, junit
     run = read_run(target)
     if view:
         run = {**read_run(folder), "command": "", **run}
-    wanted = Wanted.from_folder(target, str(run.get("system_id") or ""))
-    asked = CaseSet.read(target) if view else None
-    rejudged = bool(view) and bool(run.get("rejudged", True))  # views of the version before were all of other oracles
+    shown = Wanted.from_folder(target, str(run.get("system_id") or ""))
+    cases = CaseSet.read(target) if view else None
+    rejudged = bool(view) and bool(
+        run.get("rejudged", True)
+    )  # views written by the previous version all had other oracles
     oracle = oracle_in(target) if rejudged else None
     readings = kept_readings(target) if rejudged else None
     beside = reference or _kept_reference(folder, run)
     tables = make_tables(
         folder,
-        wanted,
-        reference=None if beside is None else read_reference(beside, wanted.task, asked),
+        shown,
+        reference=None if beside is None else read_reference(beside, shown.task, cases),
         oracle=oracle,
         readings=readings,
-        asked=asked,
+        asked=cases,
     )
     tables.write(target)
     if view:
         run |= {"cases_finished": tables.counts.cases}
     material = Material(
         folder=folder,
-        wanted=wanted,
+        wanted=shown,
         tables=tables,
         run=run,
         command=str(run.get("command", "")),
         view=view,
         rejudged=rejudged,
-        asked=asked,
-        read=partial(compared_records, folder, wanted, oracle, readings, asked),
+        asked=cases,
+        read=partial(compared_records, folder, shown, oracle, readings, cases),
     )
     _keep_gates(material, "medtest tables")
     _write_text(target / REPORT, report_html(material))
@@ -144,18 +147,18 @@ def remake(folder: Path, *, view: str = "", reference: Path | None = None, junit
 
 
 def views_of(folder: Path) -> tuple[list[str], list[str]]:
-    """Return the views of a folder that can be made again, and those whose readings were not kept: they cannot.
+    """Return the views of a folder that can be made again, and those that cannot, as their readings were not kept.
 
     Args:
         folder: ``outputs/<suite>/<system>/<digest>``.
     """
-    found = sorted(path.parent for path in view_folder(folder, "x").parent.glob(f"*/{SUITE_FILE}"))
-    lost = [path.name for path in found if _judged(path) and kept_readings(path) is None]
-    return [path.name for path in found if path.name not in lost], lost
+    targets = sorted(path.parent for path in view_folder(folder, "x").parent.glob(f"*/{SUITE_FILE}"))
+    lost = [path.name for path in targets if _judged(path) and kept_readings(path) is None]
+    return [path.name for path in targets if path.name not in lost], lost
 
 
 def _judged(target: Path) -> bool:
-    """Whether a reader read a view's answers: its readings lie there, whole or not, or its table does."""
+    """Return True if a reader read a view's answers, by its readings (complete or not) or its table."""
     name = Wanted.from_folder(target).task.read_table
     return (target / READINGS).is_file() or (bool(name) and (target / FOLDER / name).is_file())
 
@@ -164,46 +167,51 @@ def _system(
     view: View,
     invocation: Invocation,
     outcome: RunOutcome,
-    one: SystemOutcome,
+    outcome_of_system: SystemOutcome,
     reference: Path | None,
     phase: Callable[[str], None],
 ) -> Material:
-    suite, target = view.suite, view_folder(one.folder, view.digest)
-    readings, wanted = view.readings.get(one.record_name), Wanted.of(suite, one.system)
+    suite, target = view.suite, view_folder(outcome_of_system.folder, view.digest)
+    readings, shown = view.readings.get(outcome_of_system.record_name), Wanted.of(suite, outcome_of_system.system)
     oracle = suite.build_oracle() if view.rejudged else None
     with output_problems(target / REPORT):
         target.mkdir(parents=True, exist_ok=True)
     if suite.exclude is not None:
         _write_text(target / EXCLUDED, suite.exclude.text())
-    of_whom = f" of {one.record_name}" if len(outcome.systems) > 1 else ""
+    of_whom = f" of {outcome_of_system.record_name}" if len(outcome.systems) > 1 else ""
     phase(f"tables{of_whom}")
     tables = make_tables(
-        one.folder,
-        wanted,
-        reference=None if reference is None else read_reference(reference, wanted.task, view.asked),
+        outcome_of_system.folder,
+        shown,
+        reference=None if reference is None else read_reference(reference, shown.task, view.asked),
         oracle=oracle,
         readings=readings,
         asked=view.asked,
         shared=invocation.shared,
     )
-    read = partial(compared_records, one.folder, wanted, oracle, readings, view.asked)
+    read = partial(compared_records, outcome_of_system.folder, shown, oracle, readings, view.asked)
     if any(isinstance(gate, PairedGate) for gate in suite.gates):
-        tables = replace(tables, gates=(*tables.gates, *judge_paired(suite.gates, read(), invocation.home, one.folder)))
+        tables = replace(
+            tables, gates=(*tables.gates, *judge_paired(suite.gates, read(), invocation.home, outcome_of_system.folder))
+        )
     tables.write(target)
     phase(f"report{of_whom}")
-    undrawn = _draw(suite, invocation, target, tables, one.record_name)
+    undrawn = _draw(suite, invocation, target, tables, outcome_of_system.record_name)
     if view.digest:
         _write_text(target / SUITE_FILE, yaml.safe_dump(json.loads(json.dumps(suite.composed)), sort_keys=False))
         _keep_asked(view.asked, target)
         if readings is not None:
             _write_text(target / READINGS, readings_text(readings))
     material = Material(
-        folder=one.folder,
-        wanted=wanted,
+        folder=outcome_of_system.folder,
+        wanted=shown,
         tables=tables,
-        run=_account(view, invocation, one, tables, reference),
-        notices=[*(line for line in outcome.notices if not _of_a_system(line, outcome, but=one)), *undrawn],
-        command=_command(view, invocation, one),
+        run=_account(view, invocation, outcome_of_system, tables, reference),
+        notices=[
+            *(line for line in outcome.notices if not _of_a_system(line, outcome, but=outcome_of_system)),
+            *undrawn,
+        ],
+        command=_command(view, invocation, outcome_of_system),
         view=view.digest,
         rejudged=view.rejudged,
         asked=view.asked,
@@ -216,7 +224,7 @@ def _system(
 
 
 def _draw(suite: Suite, invocation: Invocation, target: Path, tables: Tables, system: str) -> list[str]:
-    """Draw the pictures that the task wants of its tables; return what could not be drawn."""
+    """Draw the pictures that the task defines on its tables; return messages about failures."""
     return [
         words
         for kind, pictures in tables.own.pictures(system)
@@ -224,13 +232,13 @@ def _draw(suite: Suite, invocation: Invocation, target: Path, tables: Tables, sy
     ]
 
 
-def _keep_asked(asked: CaseSet | None, target: Path) -> None:
-    if asked is not None:
-        asked.write(target)
+def _keep_asked(cases: CaseSet | None, target: Path) -> None:
+    if cases is not None:
+        cases.write(target)
 
 
 def _keep_gates(material: Material, command: str) -> None:
-    """Append what became of the gates to the folder's evidence."""
+    """Append the results of the gates to the folder's log."""
     gate_log.append(
         material.folder,
         material.tables.gates,
@@ -249,54 +257,54 @@ def _keep_gates(material: Material, command: str) -> None:
 def _account(
     view: View,
     invocation: Invocation,
-    one: SystemOutcome,
+    system: SystemOutcome,
     tables: Tables,
     reference: Path | None,
 ) -> dict[str, Any]:
-    """Bring ``run.json`` of the folder up to date, and write that of a view; return the one that the report tells."""
-    own = read_run(one.folder)
-    beside = None if reference is None else Path(os.path.relpath(reference, one.folder)).as_posix()
+    """Update ``run.json`` of the folder, and write that of a view; return the one shown in the report."""
+    own = read_run(system.folder)
+    beside = None if reference is None else Path(os.path.relpath(reference, system.folder)).as_posix()
     if not view.digest:
-        own |= {"command": _command(view, invocation, one), "reference": beside}
+        own |= {"command": _command(view, invocation, system), "reference": beside}
         if own.get("suite"):
-            write_run(one.folder, own)
-        return own if view.beside else {**own, "error_percent": one.error_percent}
-    target = view_folder(one.folder, view.digest)
+            write_run(system.folder, own)
+        return own if view.beside else {**own, "error_percent": system.error_percent}
+    target = view_folder(system.folder, view.digest)
     shared = {key: value for key, value in own.items() if key != "verdicts" and not key.startswith("mlflow_")}
     content = shared | {
         "view": view.digest,
         "rejudged": view.rejudged,
         "command": invocation.command,
         "reference": beside,
-        "error_percent": one.error_percent,
+        "error_percent": system.error_percent,
         "mlflow_run_id": None,
         **{key: value for key, value in read_run(target).items() if key.startswith("mlflow_")},
     }
     if view.asked is not None:
         content |= {
-            "partial": tables.counts.cases < one.planned,
+            "partial": tables.counts.cases < system.planned,
             "cases_finished": tables.counts.cases,
             "cases_asked": view.asked.count,
-            "cases_reused": one.cases_reused,
-            "reused_from": one.reused_from,
+            "cases_reused": system.cases_reused,
+            "reused_from": system.reused_from,
         }
     write_run(target, content)
     if own and not own.get("command"):  # for the report that medtest tables makes of the folder alone
-        write_run(one.folder, {**own, "command": _without_view(invocation.command, one), "reference": beside})
+        write_run(system.folder, {**own, "command": _without_view(invocation.command, system), "reference": beside})
     return content
 
 
-def _command(view: View, invocation: Invocation, one: SystemOutcome) -> str:
-    """Return the command that gives what a view shows."""
-    return _without_view(invocation.command, one) if view.beside else invocation.command
+def _command(view: View, invocation: Invocation, system: SystemOutcome) -> str:
+    """Return the command that reproduces a view."""
+    return _without_view(invocation.command, system) if view.beside else invocation.command
 
 
-def _without_view(command: str, one: SystemOutcome) -> str:
-    """Return the command that gives what the folder holds, judged as the suite does.
+def _without_view(command: str, system: SystemOutcome) -> str:
+    """Return the command that reproduces the folder's content, judged by the suite's own oracle.
 
-    Where the folder holds more than the call asked for, no choice of cases that was typed gives all of it.
+    If the folder holds more than the requested cases, tokens that select cases are dropped.
     """
-    left_out = (*_JUDGING, *_CHOOSING) if one.finished > one.asked_finished else _JUDGING
+    left_out = (*_JUDGING, *_CHOOSING) if system.finished > system.asked_finished else _JUDGING
     return shlex.join(token for token in shlex.split(command) if not token.lstrip("+~").startswith(left_out))
 
 
@@ -304,21 +312,21 @@ def _reference(suite: Suite, invocation: Invocation, outcome: RunOutcome) -> Pat
     """Return the folder of the system that classifiers' flips are relative to, or None."""
     if invocation.reference is None:
         return None
-    folders = {one.record_name: one.folder for one in outcome.systems} | {
-        one.system: one.folder for one in outcome.systems
+    folders = {system.record_name: system.folder for system in outcome.systems} | {
+        system.system: system.folder for system in outcome.systems
     }
     return find_reference(invocation.reference, suite=suite, home=invocation.home, folders=folders)
 
 
 def _kept_reference(folder: Path, run: Mapping[str, Any]) -> Path | None:
-    """Return the reference that a run noted, where it is still there."""
+    """Return the reference recorded by a run, if it still exists."""
     named = run.get("reference")
-    found = folder / str(named) if named else None
-    return found if found is not None and (found / RECORDS).is_file() else None
+    reference = folder / str(named) if named else None
+    return reference if reference is not None and (reference / RECORDS).is_file() else None
 
 
 def _of_a_system(line: str, outcome: RunOutcome, *, but: SystemOutcome) -> bool:
-    """Whether a notice is shown elsewhere in the report, or speaks of another system than ``but``."""
+    """Return True if a notice is shown elsewhere in the report, or concerns another system than ``but``."""
     others = (other for other in outcome.systems if other is not but)
     return line in {but.reuse, *(system.notice for system in outcome.systems)} or any(
         line.startswith(f"{other.record_name}: ") for other in others

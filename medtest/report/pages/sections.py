@@ -1,4 +1,4 @@
-"""The report's sections: severity curves, factors, (α,σ), metadata, published figures."""
+"""Sections of the report: severity curves, factors, (α,σ), metadata, published figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCORE, _RATE = figures.BLUE, figures.VERMILION
 
 
 def curve_score(material: Material) -> str:
-    """Return the score whose curves are drawn: the primary one, of a rule its first."""
+    """Return the score whose curves are drawn: the primary one, or the first of a combined rule."""
     return criteria.components(material.wanted.primary.score)[0]
 
 
@@ -42,20 +42,20 @@ def _levels(rows: pd.DataFrame) -> list[figures.Point]:
     points = []
     for row in rows.sort_values("severity").to_dict("records"):
         low, high = row["ci_low"], row["ci_high"]
-        known = low == low and high == high and low is not None
+        has_interval = low == low and high == high and low is not None
         points.append(
             figures.Point(
                 x=float(row["severity"]),
                 y=float(row["mean"]),
-                low=float(low) if known else None,
-                high=float(high) if known else None,
+                low=float(low) if has_interval else None,
+                high=float(high) if has_interval else None,
             )
         )
     return points
 
 
 def severity(material: Material, rates: EfrRows) -> dict[str, Any]:
-    """Return one panel a relation: mean score and EFR over severities, with intervals."""
+    """Return one panel per relation: mean score and EFR over severities, with intervals."""
     primary = material.wanted.primary
     means = _mean_rows(material)
     panels = []
@@ -118,7 +118,7 @@ def mean_on_sources(material: Material) -> str:
 
 
 def mean_cards(material: Material) -> list[dict[str, Any]]:
-    """Return a card with the mean score on source images."""
+    """Return a card with the mean score on source images; none without truth."""
     mean = mean_on_sources(material)
     if not mean:
         return []
@@ -137,8 +137,8 @@ def mean_cards(material: Material) -> list[dict[str, Any]]:
 def factors(material: Material) -> dict[str, Any]:
     """Return the factor figure: a panel for each factor, and the model's odds ratios."""
     table = material.tables.factors
-    found = all_factors(curve_score(material))
-    label = {factor.name: factor.label for factor in found}
+    known_factors = all_factors(curve_score(material))
+    label = {factor.name: factor.label for factor in known_factors}
     empty: dict[str, Any] = {"factor_panels": [], "odds": "", "odds_words": ""}
     if table.empty:
         return empty
@@ -192,27 +192,27 @@ def _model(model: pd.DataFrame, label: Mapping[str, str]) -> dict[str, Any]:
 
 
 def robustness(material: Material) -> dict[str, Any]:
-    """Return the (α,σ) table over all data sets, for the drawn score; no rows where no relation has two scales."""
+    """Return the (α,σ) table over all data sets for the drawn score; empty if no relation has two scales."""
     score, against = curve_score(material), robustness_against(material)
     table = material.tables.alpha_sigma
-    mine = (table["dataset"] == efr.ALL) & (table["score"] == score) & (table["against"] == against)
-    found = table.loc[mine.to_numpy(dtype=bool)].to_dict("records")
-    if all(row["note"] == TOO_FEW_SCALES for row in found):
-        found = []
+    selected = (table["dataset"] == efr.ALL) & (table["score"] == score) & (table["against"] == against)
+    records = table.loc[selected.to_numpy(dtype=bool)].to_dict("records")
+    if all(row["note"] == TOO_FEW_SCALES for row in records):
+        records = []
     rows = []
-    for row in found:
-        known = row["seeds"] > 0
-        qualities = f"{row['source_quality']:.3f} | {row['qualities']}" if known else ""
+    for row in records:
+        has_seeds = row["seeds"] > 0
+        qualities = f"{row['source_quality']:.3f} | {row['qualities']}" if has_seeds else ""
         note = str(row["note"] or "")
         steep = row["alpha_from_source"]
-        if known and steep is not None and steep == steep and steep > row["alpha"] > 0:
+        if has_seeds and steep is not None and steep == steep and steep > row["alpha"] > 0:
             note = f"{note} steeper still from the source to the first scale: {steep:.3g}".strip()
         rows.append(
             {
                 "relation": str(row["relation"]),
-                "alpha": f"{row['alpha']:.3g}" if known else "",
+                "alpha": f"{row['alpha']:.3g}" if has_seeds else "",
                 "alpha_range": _ends(row, "alpha"),
-                "sigma": f"{row['sigma']:.3g}" if known else "",
+                "sigma": f"{row['sigma']:.3g}" if has_seeds else "",
                 "sigma_range": _ends(row, "sigma"),
                 "seeds": f"{row['seeds']:,}",
                 "qualities": qualities,
@@ -250,7 +250,7 @@ def strata(material: Material, most: int = 60) -> dict[str, Any]:
 
 
 def published(material: Material, rates: EfrRows) -> dict[str, Any]:
-    """Return the report's figures beside the user's: the same score and threshold, against truth."""
+    """Return published figures beside the user's, for the same score and threshold against truth."""
     primary = material.wanted.primary
     score = curve_score(material)
     thresholds = {cell_.threshold for cell_ in reference.cells()}
@@ -315,16 +315,16 @@ def _own(rates: EfrRows, relation: str, keys: Mapping[str, Any]) -> str:
 def comparison_heats(
     materials: Sequence[Material], rates: Sequence[EfrRows], primary: Mapping[str, Any], clusters: str
 ) -> list[dict[str, Any]]:
-    """Return a heat map of relations down and systems across, all severities and, of several, the highest one."""
+    """Return heat maps of relations by systems: all severities and, if there are several, the highest one."""
     names = list(dict.fromkeys(name for rate in rates for name in rate.plain_relations))
     names = [name for name in names if name != UNCHANGED] + [name for name in names if name == UNCHANGED]
     groups = {name: group for rate in rates for name, group in rate.groups.items()}
     systems = [material.system for material in materials]
     last = sorted({level for rate in rates for level in rate.severities if level != "0"}, key=int)
-    found = []
+    heats = []
     for title, severity_ in (("All severities", efr.ALL), *((f"Severity {level}", level) for level in last[1:][-1:])):
         keys = {**primary, "severity": severity_}
-        found.append(
+        heats.append(
             heat_map(
                 [*names, *SUMS],
                 groups,
@@ -336,11 +336,11 @@ def comparison_heats(
                 clusters=clusters,
             )
         )
-    return found
+    return heats
 
 
 def comparison_curves(materials: Sequence[Material]) -> list[Any]:
-    """Return one panel a relation with a curve for each system: the mean score over severities."""
+    """Return one panel per relation with a curve for each system: the mean score over severities."""
     means = [_mean_rows(material) for material in materials]
     names = list(dict.fromkeys(str(name) for table in means for name in table["relation"]))
     panels = []
@@ -357,8 +357,8 @@ def comparison_curves(materials: Sequence[Material]) -> list[Any]:
             )
             for number, (material, table) in enumerate(zip(materials, means, strict=True))
         ]
-        kept = [curve for curve in curves if len(curve.points) > 1]
-        if kept:
+        drawn = [curve for curve in curves if len(curve.points) > 1]
+        if drawn:
             y_name = f"mean {curve_words(curve_score(materials[0]), materials[0].wanted.curve_against)}"
-            panels.append(figures.curve_panel(name.replace("_", " "), kept, y_name=y_name))
+            panels.append(figures.curve_panel(name.replace("_", " "), drawn, y_name=y_name))
     return panels

@@ -1,4 +1,4 @@
-"""What the report says of a run in words: its criterion, its seeds, what its intervals resample."""
+"""Phrases of the report: criterion, seeds, resampled units, names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medtest.results.cube.axes import ALL
 
 
 def counted(number: int, word: str) -> str:
-    """Return a number with its noun, in the plural unless it is one."""
+    """Return a number with its noun, in the plural unless the number is 1."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
@@ -29,7 +29,7 @@ def violations_of(row: Mapping[str, Any]) -> str:
 
 
 def score_words(score: str) -> str:
-    """Return a score or a rule as people say it."""
+    """Return the readable name of a score or rule."""
     return {
         "dice": "Dice",
         "iou": "IoU",
@@ -45,11 +45,11 @@ def score_words(score: str) -> str:
 
 
 def scale_words(relation: str, part: str) -> str:
-    """Return a relation's name with the unit of its scale, as an axis is called.
+    """Return an axis title: the relation's name with the unit of its scale.
 
     Args:
         relation: Its id in the suite.
-        part: Name of the part; one that is not installed here has no unit.
+        part: Name of the part; one that is not installed has no unit.
     """
     name, info = relation.replace("_", " "), parts("relations").get(part)
     try:
@@ -60,24 +60,24 @@ def scale_words(relation: str, part: str) -> str:
 
 
 def question_words(item: str) -> str:
-    """Return a question's short name as people read it."""
+    """Return the readable short name of a question."""
     return "all questions" if item == ALL else item.replace("_", " ")
 
 
 def criterion_words(material: Material) -> str:
-    """Return when a case is a violation, in words."""
+    """Return the condition under which a case is a violation."""
     primary = material.wanted.primary
     if primary.score in ALONE:
         return _scene_words(primary.score, primary.against)
     if primary.score in NO_THRESHOLD:
-        what = "label" if primary.score == "label" else "answer"
+        noun = "label" if primary.score == "label" else "answer"
         changed = "the label is another one than on the source image"
-        if what == "answer":
+        if noun == "answer":
             changed = (
                 "the answer no longer agrees with the system's own answer to the source image, or does not say what "
                 "the relation made true"
             )
-        return changed if primary.against == "source" else f"the {what} is wrong while it was right on the source image"
+        return changed if primary.against == "source" else f"the {noun} is wrong while it was right on the source image"
     if primary.against == "source":
         first = "what it was on the source" if primary.score == "probability" else "1"
         return (
@@ -94,21 +94,21 @@ def criterion_words(material: Material) -> str:
 
 
 def _scene_words(score: str, against: str) -> str:
-    what = {"whole": "what the picture shows", "counts": "how many there are"}.get(score, f"its {score}")
+    subject = {"whole": "what the picture shows", "counts": "how many there are"}.get(score, f"its {score}")
     if against == "source":
-        return f"{what} against the source's picture is not what the change of the prompt makes of it"
-    return f"{what} is not what its own prompt says"
+        return f"{subject} against the source's picture is not what the change of the prompt makes of it"
+    return f"{subject} is not what its own prompt says"
 
 
 def curve_words(score: str, against: str) -> str:
-    """Return what the curves of a score show: agreement with the truth is accuracy."""
+    """Return the name of a score's curves; agreement with the truth is accuracy."""
     if score == "agreement":
         return "accuracy" if against == "truth" else "agreement with the source"
     return score_words(score)
 
 
 def robustness_against(material: Material) -> str:
-    """Return what (α,σ) is against: of classifiers the truth, so that it is of accuracy, where seeds are labelled."""
+    """Return the reference of (α,σ): for classifiers with labelled seeds the truth, so that it measures accuracy."""
     table = material.tables.alpha_sigma
     if material.wanted.task.labels and ((table["against"] == "truth") & (table["seeds"] > 0)).any():
         return "truth"
@@ -116,7 +116,7 @@ def robustness_against(material: Material) -> str:
 
 
 def expected_words(material: Material) -> str:
-    """Return what the seeds of a suite expect: a mask, an image, a region, a label."""
+    """Return the name of a suite's expected output: mask, image, region or label."""
     return f"expected {material.wanted.kind}"
 
 
@@ -126,7 +126,7 @@ def limit_words(score: str, threshold: float) -> str:
 
 
 def simulated_words(material: Material) -> str:
-    """Return what a simulated system's figures are not, or ""."""
+    """Return the caution about a simulated system's figures, or ""."""
     if not material.simulated:
         return ""
     return (
@@ -136,13 +136,13 @@ def simulated_words(material: Material) -> str:
 
 
 def phantom_words(material: Material) -> str:
-    """Return which data sets are phantoms, or ""."""
-    wanted = material.wanted
-    return ", ".join(wanted.seeds) if wanted.phantom else ""
+    """Return the names of phantom data sets, or ""."""
+    suite = material.wanted
+    return ", ".join(suite.seeds) if suite.phantom else ""
 
 
 def cluster_word(material: Material) -> str:
-    """Return what intervals resample."""
+    """Return the name of the unit that intervals resample."""
     seeds = material.tables.seeds
     if seeds.empty or "cluster" not in seeds.columns:
         return "source cases"
@@ -151,14 +151,14 @@ def cluster_word(material: Material) -> str:
 
 
 def model_words(material: Material, *, digits: int = 64) -> str:
-    """Return which model it was: its file and SHA-256, or the model and its host; "" where a run does not say.
+    """Return the tested model: file and SHA-256, or name and host; "" if the run does not record it.
 
     Args:
-        material: The system's.
-        digits: Of the SHA-256 that are shown.
+        material: Material of the system.
+        digits: Number of displayed SHA-256 digits.
     """
-    given = material.run.get("model")
-    model: dict[str, Any] = given if isinstance(given, dict) else {}
+    recorded = material.run.get("model")
+    model: dict[str, Any] = recorded if isinstance(recorded, dict) else {}
     if model.get("model"):
         return f"{model['model']} at {model['host']}" if model.get("host") else str(model["model"])
     sha256 = f"SHA-256 {str(model['sha256'])[:digits]}" if model.get("sha256") else ""
@@ -166,7 +166,7 @@ def model_words(material: Material, *, digits: int = 64) -> str:
 
 
 def run_name(material: Material) -> str:
-    """Return what MLflow calls a system's run: of a view also what is shown, as ``v2, 3 of 30 images``."""
+    """Return the MLflow name of a system's run, with the coverage of a view, as ``v2, 3 of 30 images``."""
     parts, primary, reader = [material.system], material.wanted.primary, material.tables.own.reader
     if material.asked is not None:
         parts.append(material.coverage or material.partial_cases)
@@ -179,7 +179,7 @@ def run_name(material: Material) -> str:
 
 
 def view_words(material: Material) -> str:
-    """Return that the oracle is not the suite's own, or ""."""
+    """Return a note that the oracle is not the suite's own, or ""."""
     if not material.rejudged:
         return ""
     if reader := material.tables.own.reader:
@@ -189,7 +189,7 @@ def view_words(material: Material) -> str:
 
 
 def with_interval(row: Mapping[Any, Any], name: str, *, signed: bool = False) -> str:
-    """Return a measure with its interval, "" where there is none.
+    """Return a measure with its interval, "" if it is missing.
 
     Args:
         row: A row of a table, with ``<name>``, ``<name>_low`` and ``<name>_high``.
@@ -207,7 +207,7 @@ def with_interval(row: Mapping[Any, Any], name: str, *, signed: bool = False) ->
 
 
 def p_words(value: Any) -> str:
-    """Return a p value with two digits, "" where there is none."""
+    """Return a p value with two digits, "" if it is missing."""
     p = _number(value)
     if p is None:
         return ""

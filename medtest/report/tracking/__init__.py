@@ -1,4 +1,4 @@
-"""Runs, metrics, tables and pictures in MLflow: the one room that imports mlflow."""
+"""MLflow access: runs, metrics, tables and pictures. No other package imports mlflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inputs and the files of a run in MLflow: each file costs a request, so that what is seldom opened shares one."""
+"""Inputs and files of a run in MLflow; rarely opened files share an archive, since each file costs a request."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from medtest.report.tracking.child import Child, LoggedPicture
 
 ARCHIVE = "files.zip"
-"""The artifact that holds :attr:`medtest.report.tracking.Child.archived`."""
+"""Artifact that holds :attr:`medtest.report.tracking.Child.archived`."""
 _LOGGED_TABLES, _LOGGED_IMAGES = "mlflow.loggedArtifacts", "mlflow.loggedImages"
-"""Tags by which MLflow's pages know of tables and of pictures."""
+"""Tags that announce tables and pictures to MLflow's pages."""
 _IMAGES = "images"
 _THUMBNAIL = 256
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def log_inputs(client: MlflowClient, run: Any, child: Child) -> None:
-    """Log the seeds as a data set, and the logged model that was tested, unless the run holds both."""
-    held = {one.dataset.digest for one in run.inputs.dataset_inputs} if run.inputs else set()
+    """Log the seeds as a data set, and the tested logged model, unless the run holds both."""
+    held = {entry.dataset.digest for entry in run.inputs.dataset_inputs} if run.inputs else set()
     seeds = [] if child.seeds is None or child.seeds.empty else [_seeds(child, child.seeds)]
-    new = [one for one in seeds if one.dataset.digest not in held]
+    new = [entry for entry in seeds if entry.dataset.digest not in held]
     models = _models(client, child.model_id)
     if new or models:
         client.log_inputs(run.info.run_id, datasets=new or None, models=models or None)
@@ -50,7 +50,7 @@ def _seeds(child: Child, table: pd.DataFrame) -> Any:
         warnings.simplefilter("ignore")
         dataset = pandas_dataset.from_pandas(
             table,
-            # a source of our own: MLflow's default would note the script's path and the git commit
+            # MLflow's default source would record the script's path and the git commit.
             source=CodeDatasetSource(tags={"medtest.seeds": child.seeds_name}),
             name=child.seeds_name,
             digest=child.seeds_digest[:36] or None,
@@ -59,7 +59,7 @@ def _seeds(child: Child, table: pd.DataFrame) -> Any:
 
 
 def _models(client: MlflowClient, model_id: str) -> list[LoggedModelInput]:
-    """Return the logged model that a run is linked to, where this store holds it."""
+    """Return the logged model that a run is linked to, if this store holds it."""
     from mlflow.entities import LoggedModelInput
     from mlflow.exceptions import MlflowException
 
@@ -67,7 +67,7 @@ def _models(client: MlflowClient, model_id: str) -> list[LoggedModelInput]:
         return []
     try:
         client.get_logged_model(model_id)
-    except MlflowException:  # the registry may be another server's
+    except MlflowException:  # the registry may be on another server
         return []
     return [LoggedModelInput(model_id)]
 
@@ -76,25 +76,25 @@ def file_tags(child: Child, held: Mapping[str, str]) -> dict[str, str]:
     """Return the tags by which MLflow's pages show a child's tables and pictures.
 
     Args:
-        child: What is written.
-        held: Tags that the run has.
+        child: The child run.
+        held: Tags of the run.
     """
-    known = json.loads(held.get(_LOGGED_TABLES) or "[]")
-    paths = {entry.get("path") for entry in known}
-    tables = known + [{"path": name, "type": "table"} for name in child.tables if name not in paths]
+    logged = json.loads(held.get(_LOGGED_TABLES) or "[]")
+    paths = {entry.get("path") for entry in logged}
+    tables = logged + [{"path": name, "type": "table"} for name in child.tables if name not in paths]
     tags = {_LOGGED_TABLES: json.dumps(tables)} if tables else {}
     return tags | ({_LOGGED_IMAGES: "True"} if child.pictures else {})
 
 
 @contextlib.contextmanager
 def staged(child: Child, run: Any) -> Iterator[list[tuple[Path, str]]]:
-    """Yield a child's files, ready to be sent, with the artifact folder of each; they are gone afterwards.
+    """Yield a child's files, ready for upload, with the artifact folder of each; they are removed afterwards.
 
-    A name says what a file holds, so that sending it again replaces it.
+    File names are derived from the content, so that a repeated upload replaces them.
 
     Args:
-        child: What is written.
-        run: Its run.
+        child: The child run.
+        run: Its MLflow run.
     """
     with tempfile.TemporaryDirectory(prefix="medtest-") as name:
         folder = Path(name)
@@ -108,16 +108,16 @@ def staged(child: Child, run: Any) -> Iterator[list[tuple[Path, str]]]:
 
 
 def send_files(client: MlflowClient, run: Any, files: Sequence[tuple[Path, str]]) -> None:
-    """Send files to a run, in one request each.
+    """Upload files to a run, with one request each.
 
     Args:
-        client: The store's.
-        run: The run as the store gave it; a client that is told its id alone asks once more where its files go.
+        client: Client of the store.
+        run: The run as returned by the store; with the id alone, the client would ask again for the artifact folder.
         files: Files and the artifact folder of each.
     """
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
-    if client.tracking_uri.startswith("databricks"):  # there the address lacks the profile
+    if client.tracking_uri.startswith("databricks"):  # the address from Databricks lacks the profile
         for path, place in files:
             client.log_artifact(run.info.run_id, str(path), place or None)
         return
@@ -127,7 +127,7 @@ def send_files(client: MlflowClient, run: Any, files: Sequence[tuple[Path, str]]
 
 
 def _table(folder: Path, name: str, table: pd.DataFrame) -> tuple[Path, str]:
-    """Write a table as MLflow's ``log_table`` does, which would append to one that is there."""
+    """Write a table in the format of MLflow's ``log_table``, which would append to an existing one."""
     plain = table.astype(object).where(table.notna(), None)
     content = {"columns": [str(column) for column in plain.columns], "data": plain.to_numpy().tolist()}
     path = folder / name
@@ -137,7 +137,7 @@ def _table(folder: Path, name: str, table: pd.DataFrame) -> tuple[Path, str]:
 
 
 def _pictures(folder: Path, pictures: Sequence[LoggedPicture], run: Any) -> list[tuple[Path, str]]:
-    """Draw the sheets of pictures, each with its thumbnail, under the names by which MLflow's pages find them."""
+    """Draw the sheets of pictures, each with its thumbnail, under the names expected by MLflow's pages."""
     files: list[tuple[Path, str]] = []
     (folder / _IMAGES).mkdir()
     for sheet in sheets(pictures):
@@ -153,7 +153,7 @@ def _pictures(folder: Path, pictures: Sequence[LoggedPicture], run: Any) -> list
 
 
 def _archive(target: Path, files: Sequence[tuple[Path, str]]) -> Path:
-    """Pack files; pictures and Parquet are compressed already."""
+    """Pack files; pictures and Parquet are already compressed and are stored as they are."""
     with zipfile.ZipFile(target, "w") as archive:
         for path, place in files:
             entry = zipfile.ZipInfo(f"{place}/{path.name}" if place else path.name, date_time=_ZIP_TIME)

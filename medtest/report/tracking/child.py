@@ -1,4 +1,4 @@
-"""What a child run in MLflow holds."""
+"""Content of a child run in MLflow."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Begun:
-    """A word that a run is made under, kept on disk until its id is known.
+    """A word recorded before a run is created, kept on disk until the run's id is known.
 
     Attributes:
         word: The word.
-        before: Whether an earlier attempt may have made the run.
+        before: Whether an earlier attempt may have created the run.
     """
 
     word: str
@@ -29,7 +29,7 @@ class LoggedPicture:
     """A sample picture.
 
     Attributes:
-        key: Groups pictures in the UI; letters, digits, ``_-./`` and spaces.
+        key: Group in the UI; letters, digits, ``_-./`` and spaces.
         path: The file.
     """
 
@@ -39,26 +39,26 @@ class LoggedPicture:
 
 @dataclass(frozen=True, kw_only=True)
 class Child:
-    """What a child run holds: one system under one view.
+    """A child run: one system under one view.
 
     Attributes:
         name: Name of the run.
-        run_id: The run of an earlier invocation, or None.
-        begun: The word by which a run is found whose making was never answered.
-        params: What the digest covers, flat.
-        tags: Words to search and compare by.
-        metrics: Numbers, each alone or by step.
-        tables: Tables by artifact name (``tables/efr.json``), which MLflow's pages show as such.
-        seeds: The seeds that were used, logged as a data set.
+        run_id: Run of an earlier invocation, or None.
+        begun: Word that identifies a run whose creation was never confirmed.
+        params: Content covered by the digest, flat.
+        tags: Tags for search and comparison.
+        metrics: Numbers, single or by step.
+        tables: Tables by artifact name (``tables/efr.json``), shown by MLflow's pages.
+        seeds: The used seeds, logged as a data set.
         seeds_name: Name of that data set.
-        seeds_digest: Its digest, at most 36 characters.
-        pictures: Sample strips, which go on few sheets.
-        artifacts: Files that people open one by one, and the artifact folder each goes to; those that are there when
-            the run's id is known.
-        archived: All other files and the folder of each within ``files.zip``.
-        sent: What the run holds whole once its last batch arrived, a SHA-256; "" where nothing asks for it.
+        seeds_digest: Digest of that data set, at most 36 characters.
+        pictures: Sample strips, combined on a few sheets.
+        artifacts: Files that people open one by one, with the artifact folder of each; only those that exist once the
+            run's id is known.
+        archived: All other files, with the folder of each within ``files.zip``.
+        sent: SHA-256 of the content, set once the last batch arrived; "" if it is not needed.
         ended_well: False marks the run FAILED.
-        model_id: MLflow's logged model that was tested, whose page then leads to the run; "" for none.
+        model_id: The tested logged model in MLflow, whose page then links to the run; "" for none.
     """
 
     name: str

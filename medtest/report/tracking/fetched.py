@@ -1,4 +1,4 @@
-"""A tracked run's files, fetched from the store: what compares runs that other machines made."""
+"""Download of a tracked run's files from the store, for comparisons with runs of other machines."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def fetch_run(run_id: str, home: Path, folder: Path) -> Path | None:
     """Fetch records, ``run.json`` and ``suite.yaml`` of an MLflow run.
 
     Args:
-        run_id: Its id.
+        run_id: Id of the run.
         home: Folder that holds ``mlruns/``; ``MLFLOW_TRACKING_URI`` names another store.
-        folder: Where the files go.
+        folder: Target folder.
 
     Returns:
-        The folder; None where the store does not have the run, or it holds no records.
+        The folder; None if the store does not have the run, or it holds no records.
     """
     configure()
     uri = store_uri(home)
@@ -28,9 +28,9 @@ def fetch_run(run_id: str, home: Path, folder: Path) -> Path | None:
     client = MlflowClient(tracking_uri=uri)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        there = {one.path for one in client.list_artifacts(run_id)}
+        available = {artifact.path for artifact in client.list_artifacts(run_id)}
         for name in ("records.parquet", "run.json", "suite.yaml"):
-            if name in there:
+            if name in available:
                 client.download_artifacts(run_id, name, str(folder))
     except MlflowException:
         return None

@@ -1,4 +1,7 @@
-"""Runs of MLflow, made once: a run whose making was never answered is found by the word that it was made under."""
+"""Creation of MLflow runs exactly once, even if the response to an attempt is lost.
+
+A word is recorded in a tag before the attempt, by which the run is found later.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
     from medtest.report.tracking.child import Begun
 
 BEGUN = "mlflow.medtest_begun"
-"""A tag that MLflow's pages hide: :attr:`medtest.report.tracking.child.Begun.word`."""
+"""A tag hidden by MLflow's pages: :attr:`medtest.report.tracking.child.Begun.word`."""
 _RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 _MOST = 10
 
@@ -21,14 +24,14 @@ _MOST = 10
 def make_run(
     client: MlflowClient, experiment: str, name: str, tags: Mapping[str, str], begun: Begun | None = None
 ) -> Any:
-    """Return a run that was made, or that an earlier attempt made without learning its id.
+    """Return a new run, or the one that an earlier attempt created without learning its id.
 
     Args:
-        client: The store's.
+        client: Client of the store.
         experiment: Id of the experiment.
         name: Name of the run.
-        tags: Its tags.
-        begun: The word; None makes a run that is not looked for.
+        tags: Tags of the run.
+        begun: The word; None creates a run without looking for an earlier one.
     """
     if begun is None:
         return client.create_run(experiment, run_name=name, tags=dict(tags))
@@ -36,9 +39,9 @@ def make_run(
         return run
     words = {**tags, BEGUN: begun.word}
     try:
-        with _asked_once():  # a request that is sent again after its answer was lost makes a second run
+        with _asked_once():  # A retried request whose first response was lost would create a second run.
             return client.create_run(experiment, run_name=name, tags=words)
-    except Exception:  # noqa: BLE001 - whatever went wrong, the run may have been made
+    except Exception:  # noqa: BLE001 - the run may have been created despite any error
         if (run := _made_under(client, experiment, begun.word)) is not None:
             return run
     with _asked_once():
@@ -46,17 +49,17 @@ def make_run(
 
 
 def _made_under(client: MlflowClient, experiment: str, word: str) -> Any:
-    found = client.search_runs(
+    runs = client.search_runs(
         [experiment], f"tags.`{BEGUN}` = '{word}'", max_results=_MOST, order_by=["attributes.start_time ASC"]
     )
-    for second in found[1:]:  # both of two attempts arrived after all
+    for second in runs[1:]:  # both attempts succeeded
         client.delete_run(second.info.run_id)
-    return found[0] if found else None
+    return runs[0] if runs else None
 
 
 @contextlib.contextmanager
 def _asked_once() -> Iterator[None]:
-    """Let MLflow send no request a second time."""
+    """Keep MLflow from retrying requests."""
     before = os.environ.get(_RETRIES)
     os.environ[_RETRIES] = "0"
     try:

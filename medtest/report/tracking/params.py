@@ -1,4 +1,4 @@
-"""Names of metrics and params as every MLflow store takes them."""
+"""Names of metrics and params that every MLflow store accepts."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_\-./ ]")
 
 
 def metric_name(name: str) -> str:
-    """Return a metric's name with nothing but the characters that every MLflow store takes."""
+    """Return a metric's name restricted to the characters that every MLflow store accepts."""
     return NOT_ALLOWED.sub("_", name)[:_KEY_LENGTH]
 
 
 def flat_params(covers: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a digest covers as flat params: ``relations.blur``, ``system.fingerprint.weights``.
+    """Return the content covered by a digest as flat params: ``relations.blur``, ``system.fingerprint.weights``.
 
-    Relations' and other parts' settings stay JSON text, so that a run has tens of params and not hundreds.
+    Settings of relations and other parts stay JSON text, so that a run has tens of params instead of hundreds.
     """
-    found: dict[str, str] = {}
+    params: dict[str, str] = {}
     for key, value in covers.items():
         if key in {"seeds", "relations"} and isinstance(value, Mapping):
             for name, entry in value.items():
-                found[f"{key}.{name}"] = _text(entry)
+                params[f"{key}.{name}"] = _text(entry)
         elif key == "system" and isinstance(value, Mapping):
             for name, entry in value.items():
                 if isinstance(entry, Mapping):
-                    found |= {f"system.{name}.{inner}": _text(deep) for inner, deep in entry.items()}
+                    params |= {f"system.{name}.{inner}": _text(setting) for inner, setting in entry.items()}
                 else:
-                    found[f"system.{name}"] = _text(entry)
+                    params[f"system.{name}"] = _text(entry)
         elif isinstance(value, Mapping):
-            found |= {f"{key}.{name}": _text(entry) for name, entry in value.items()}
+            params |= {f"{key}.{name}": _text(entry) for name, entry in value.items()}
         else:
-            found[key] = _text(value)
-    return found
+            params[key] = _text(value)
+    return params
 
 
 def _text(value: Any) -> str:
@@ -45,5 +45,5 @@ def _text(value: Any) -> str:
 
 
 def clean_params(params: Mapping[str, str]) -> dict[str, str]:
-    """Return params with keys that every store takes and values no longer than it keeps."""
+    """Return params with keys and value lengths that every store accepts."""
     return {NOT_ALLOWED.sub("_", key)[:_KEY_LENGTH]: value[:VALUE_LENGTH] for key, value in params.items()}

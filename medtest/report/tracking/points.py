@@ -1,4 +1,4 @@
-"""Points of metrics: which of them a run shows already, for a point that is logged twice is drawn twice."""
+"""Points of metrics not yet logged in a run; MLflow draws a point twice if it is logged twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Metric
 
 POINTS = "mlflow.medtest_points"
-"""A tag that MLflow's pages hide: the points of a run whose last batch arrived whole; else :data:`UNKNOWN`."""
+"""A tag hidden by MLflow's pages: the points of a run whose last batch arrived completely, else :data:`UNKNOWN`."""
 UNKNOWN = "null"
 
 Points = dict[str, dict[int, float]]
@@ -21,21 +21,21 @@ Points = dict[str, dict[int, float]]
 
 
 def as_points(metrics: Mapping[str, float | Mapping[int, float]]) -> Points:
-    """Return metrics as points, a plain number as that of step 0; what is no number is left out."""
-    found: Points = {}
+    """Return metrics as points, a plain number at step 0; NaN is left out."""
+    points: Points = {}
     for key, content in metrics.items():
         steps = content if isinstance(content, Mapping) else {0: content}
-        found[metric_name(key)] = {step: value for step, value in steps.items() if value == value}
-    return {name: steps for name, steps in found.items() if steps}
+        points[metric_name(key)] = {step: value for step, value in steps.items() if value == value}
+    return {name: steps for name, steps in points.items() if steps}
 
 
 def held_points(client: MlflowClient, run: Any, points: Points) -> Points:
-    """Return what a run shows of some metrics, by one request for each only where the run does not say so itself.
+    """Return the logged points of some metrics, with one request per metric if the run's tag does not list them.
 
     Args:
-        client: The store's.
-        run: The run as the store gave it.
-        points: What it is to show.
+        client: Client of the store.
+        run: The run as returned by the store.
+        points: Points to be logged.
     """
     latest: Mapping[str, float] = run.data.metrics
     noted: Mapping[str, Mapping[str, float]] | None = json.loads(run.data.tags.get(POINTS) or UNKNOWN)
@@ -52,11 +52,11 @@ def held_points(client: MlflowClient, run: Any, points: Points) -> Points:
 
 
 def new_metrics(points: Points, held: Points, now: int) -> list[Metric]:
-    """Return the points that a run does not show yet.
+    """Return the points that a run does not have yet.
 
     Args:
-        points: What it is to show.
-        held: What it shows.
+        points: Points to be logged.
+        held: Points already logged.
         now: Milliseconds since 1970.
     """
     from mlflow.entities import Metric
@@ -70,7 +70,7 @@ def new_metrics(points: Points, held: Points, now: int) -> list[Metric]:
 
 
 def note(points: Points, held: Points) -> str:
-    """Return the tag's text once ``points`` are logged; :data:`UNKNOWN` where it would be too long for a tag."""
+    """Return the tag's text once ``points`` are logged; :data:`UNKNOWN` if it is too long for a tag."""
     shown = {name: held.get(name, {}) | steps for name, steps in points.items()}
     text = json.dumps(shown, separators=(",", ":"))
     return text if len(text) <= VALUE_LENGTH else UNKNOWN

@@ -1,8 +1,7 @@
-"""What a run found, in MLflow.
+"""Writing of results as MLflow runs.
 
-One experiment a suite, one parent run an invocation (a sweep has one parent for each of its suites), a child run for
-each system and view. Runs are written through a client with their ids, so nothing of this process (user, script, paths,
-git) is attached to them.
+Each suite has an experiment, each invocation a parent run (a sweep has one per suite), each system and view a child
+run. Runs are written through a client by id, so that nothing of this process (user, script, paths, git) is attached.
 """
 
 from __future__ import annotations
@@ -40,22 +39,21 @@ T = TypeVar("T")
 
 FINISHED, FAILED = "FINISHED", "FAILED"
 SENT = "sent"
-"""The tag that is set last: what a run holds whole."""
+"""The tag that is set last and identifies the complete content of a run."""
 _PARENT = "mlflow.parentRunId"
 _MOST_PARAMS, _MOST_TAGS, _MOST_METRICS = 90, 90, 800
-"""Of one batch; MLflow takes 100, 100 and 1,000, and 1,000 of all together."""
+"""Limits of one batch; MLflow accepts 100, 100 and 1,000, and 1,000 in total."""
 
 
 @dataclass
 class Parents:
-    """The parent runs of an invocation, or of all jobs of a sweep: one for each suite.
+    """Parent runs of an invocation, or of all jobs of a sweep, one per suite.
 
     Attributes:
-        uri: The store they lie in.
+        uri: Address of the store.
         runs: Run ids by suite.
-        failed: Suites of which a job ended badly.
-        rows: What whoever tracks keeps of each child from job to job, by suite, then by the child's name and
-            view.
+        failed: Suites with a failed job.
+        rows: Rows kept for each child from job to job, by suite, then by the child's name and view.
     """
 
     uri: str
@@ -65,14 +63,14 @@ class Parents:
 
 
 class Tracker:
-    """Writes runs to one store.
+    """Writer of runs to one store.
 
     Args:
         home: Folder that holds ``mlruns/``.
-        uri: The store; None for :func:`store_uri`'s choice.
+        uri: Address of the store; None for the choice of :func:`store_uri`.
 
     Raises:
-        NotTracked: The store cannot be made, upgraded or reached.
+        NotTracked: The store cannot be created, upgraded or reached.
     """
 
     def __init__(self, home: Path, uri: str | None = None) -> None:
@@ -90,7 +88,7 @@ class Tracker:
 
     @property
     def client(self) -> MlflowClient:
-        """The store's client, for what writes its runs point by point (training)."""
+        """Client of the store, for direct logging during training."""
         return self._client
 
     def parent(
@@ -101,42 +99,42 @@ class Tracker:
         parents: Parents | None = None,
         begun: Begun | None = None,
     ) -> Parents:
-        """Return the parents with a parent run of this suite among them, made if there is none yet.
+        """Return the parents including a parent run of this suite, created if needed.
 
         Args:
-            suite: The suite; its experiment is made if need be.
+            suite: The suite; its experiment is created if needed.
             name: Name of the run.
-            tags: Its tags.
-            parents: What an earlier job of the sweep got.
-            begun: The word that the run is made under.
+            tags: Tags of the run.
+            parents: Parents from an earlier job of the sweep.
+            begun: Word recorded for the run.
 
         Raises:
             NotTracked: The store failed.
         """
-        known = parents if parents is not None and parents.uri == self.uri else Parents(uri=self.uri)
-        if suite not in known.runs:
+        all_parents = parents if parents is not None and parents.uri == self.uri else Parents(uri=self.uri)
+        if suite not in all_parents.runs:
             with self._problems(), quiet():
-                known.runs[suite] = str(self._made(self._experiment(suite), name, tags, begun).info.run_id)
-        return known
+                all_parents.runs[suite] = str(self._made(self._experiment(suite), name, tags, begun).info.run_id)
+        return all_parents
 
     def child(
         self, suite: str, parents: Parents, child: Child, known: Callable[[str], None] = lambda run_id: None
     ) -> str:
-        """Write one child run, going on with the one it had where the store still holds it; return its id.
+        """Write one child run, continuing the earlier one if the store still holds it; return its id.
 
         Args:
             suite: The suite.
             parents: The parent runs.
-            child: What is written.
-            known: Is told the run's id before anything is written to it.
+            child: The child run.
+            known: Called with the run's id before anything is written to it.
 
         Raises:
-            NotTracked: The store failed; the run is marked FAILED where that can still be done.
+            NotTracked: The store failed; the run is marked FAILED if possible.
         """
         with self._problems(), quiet():
             run = None
             try:
-                with signals.held():  # a run that is made and not known would stay RUNNING
+                with signals.held():  # A run created but not recorded would stay RUNNING.
                     run = self._run_of(suite, child, parents.runs[suite])
                     known(str(run.info.run_id))
                 self._write(run, child)
@@ -151,7 +149,7 @@ class Tracker:
             return str(run.info.run_id)
 
     def headline(self, parents: Parents, suite: str, metrics: Mapping[str, float], tags: Mapping[str, str]) -> None:
-        """Let a suite's parent run say what its children found.
+        """Write the summary of the children to a suite's parent run.
 
         Raises:
             NotTracked: The store failed.
@@ -174,26 +172,26 @@ class Tracker:
                     self._client.log_artifact(run_id, str(path), place or None)
 
     def tag_model(self, name: str, version: str, tags: Mapping[str, str]) -> None:
-        """Set tags of a version of the registry.
+        """Set tags of a registered model version.
 
         Raises:
-            NotTracked: The registry failed, or does not let this user.
+            NotTracked: The registry failed, or denies access.
         """
         with self._problems(), quiet():
             for key, value in tags.items():
                 self._client.set_model_version_tag(name, version, key, value)
 
     def point_alias(self, name: str, alias: str, version: str) -> None:
-        """Let an alias of a registered model name a version, whichever it named before.
+        """Point an alias of a registered model to a version.
 
         Raises:
-            NotTracked: The registry failed, or does not let this user.
+            NotTracked: The registry failed, or denies access.
         """
         with self._problems(), quiet():
             self._client.set_registered_model_alias(name, alias, version)
 
     def sent(self, suite: str, run_id: str) -> str:
-        """Return :attr:`Child.sent` of a run; "" where the store holds no such run, or half of one.
+        """Return :attr:`Child.sent` of a run; "" if the store holds no such run or an incomplete one.
 
         Raises:
             NotTracked: The store failed.
@@ -203,7 +201,7 @@ class Tracker:
             return "" if run is None or run.info.status == "RUNNING" else str(run.data.tags.get(SENT, ""))
 
     def go_on(self, suite: str, run_id: str) -> Parents | None:
-        """Return the parents with the run that was to stand above a run which was broken off; None where it ended well.
+        """Return the parents with the unfinished parent of an interrupted run; None if it ended well.
 
         Raises:
             NotTracked: The store failed.
@@ -233,20 +231,20 @@ class Tracker:
     def _find_experiment(self, suite: str) -> str:
         from mlflow.exceptions import MlflowException
 
-        found = self._client.get_experiment_by_name(suite)
-        if found is not None and found.lifecycle_stage == "deleted":
-            self._client.restore_experiment(found.experiment_id)
-        if found is not None:
-            runs_page.offer(self._client, found)
-            return str(found.experiment_id)
-        # a store that is no server takes the working directory for artifacts, unless it is told a folder
+        experiment = self._client.get_experiment_by_name(suite)
+        if experiment is not None and experiment.lifecycle_stage == "deleted":
+            self._client.restore_experiment(experiment.experiment_id)
+        if experiment is not None:
+            runs_page.offer(self._client, experiment)
+            return str(experiment.experiment_id)
+        # A database store would put artifacts into the working directory unless it is given a folder.
         location = None if is_remote(self.uri) else (self.home / STORE / suite).resolve().as_uri()
         try:
-            kind = {"mlflow.experimentKind": "custom_model_development"}  # else the UI takes it for a chat application
+            kind = {"mlflow.experimentKind": "custom_model_development"}  # otherwise the UI assumes a chat application
             tags = {**kind, **runs_page.tag()}
             return str(self._client.create_experiment(suite, artifact_location=location, tags=tags))
         except MlflowException:
-            again = self._client.get_experiment_by_name(suite)  # another process made it meanwhile
+            again = self._client.get_experiment_by_name(suite)  # another process created it meanwhile
             if again is None:
                 raise
             return str(again.experiment_id)
@@ -254,7 +252,7 @@ class Tracker:
     def _made(self, experiment: str, name: str, tags: Mapping[str, str], begun: Begun | None) -> Any:
         run = make_run(self._client, experiment, name, tags, begun)
         if not run.data.metrics:
-            self._empty[str(run.info.run_id)] = run  # what it holds is known without asking
+            self._empty[str(run.info.run_id)] = run  # a new run is known to be empty
         return run
 
     def _run_of(self, suite: str, child: Child, parent: str) -> Any:
@@ -262,19 +260,21 @@ class Tracker:
         earlier = self._alive(child.run_id, experiment) if child.run_id is not None else None
         if earlier is not None and _goes_on(earlier, child):
             self._client.update_run(earlier.info.run_id, status="RUNNING", name=child.name)
-            # until the last batch arrived nobody can say which points the run shows
+            # Until the last batch arrives, the logged points are unknown.
             self._log(earlier.info.run_id, tags={_PARENT: parent, POINTS: UNKNOWN})
             return earlier
         run = self._made(experiment, child.name, {_PARENT: parent}, child.begun)
-        if run.data.tags.get(_PARENT) != parent:  # an earlier attempt made it, below a parent of its own
+        if run.data.tags.get(_PARENT) != parent:  # an earlier attempt created it below another parent
             self._client.set_tag(run.info.run_id, _PARENT, parent)
-        if earlier is not None and runs_page.SYSTEM in earlier.data.tags:  # it is kept, and no row of its own any more
+        if (
+            earlier is not None and runs_page.SYSTEM in earlier.data.tags
+        ):  # it is kept, but loses its row on the runs page
             self._client.set_tag(earlier.info.run_id, "replaced_by", run.info.run_id)
             self._client.delete_tag(earlier.info.run_id, runs_page.SYSTEM)
         return run
 
     def _alive(self, run_id: str, experiment: str) -> Any:
-        """Return the run, or None where the store does not hold it alive in this experiment."""
+        """Return the run, or None if it is not active in this experiment."""
         from mlflow.exceptions import MlflowException, RestException
 
         try:
@@ -290,20 +290,20 @@ class Tracker:
         return run if run.info.lifecycle_stage == "active" and str(run.info.experiment_id) == experiment else None
 
     def _write(self, run: Any, child: Child) -> None:
-        """Send files first, then all that is said of them in one batch, whose last tag says that it is whole."""
-        run_id, kept = run.info.run_id, run.data.params
+        """Upload files first, then log everything else in one batch, whose last tag marks the run as complete."""
+        run_id, existing = run.info.run_id, run.data.params
         log_inputs(self._client, run, child)
         with staged(child, run) as files:
             send_files(self._client, run, files)
         date = time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.info.start_time / 1000))
-        params = {key: value for key, value in clean_params(child.params).items() if key not in kept}
+        params = {key: value for key, value in clean_params(child.params).items() if key not in existing}
         points = as_points(child.metrics)
         held = held_points(self._client, run, points)
         tags = {**child.tags, **file_tags(child, run.data.tags), POINTS: note(points, held)}
         self._log(
             run_id,
             metrics=self._new(points, held),
-            params=params if runs_page.DATE in kept else {**params, runs_page.DATE: date},
+            params=params if runs_page.DATE in existing else {**params, runs_page.DATE: date},
             tags={**tags, SENT: child.sent} if child.sent else tags,
         )
 
@@ -318,7 +318,7 @@ class Tracker:
         params: Mapping[str, str] | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> None:
-        """Log all of it in one batch, or where it is too long for one the last tags in the last."""
+        """Log everything in one batch or, if it is too long, in several with the last tags in the last one."""
         from mlflow.entities import Param, RunTag
 
         rest = list(metrics)
@@ -332,7 +332,7 @@ class Tracker:
 
     @contextlib.contextmanager
     def _problems(self) -> Iterator[None]:
-        """Put whatever the store or the network raises in words."""
+        """Convert any error of the store or the network to :class:`NotTracked`."""
         try:
             yield
         except NotTracked:
@@ -349,14 +349,14 @@ class Tracker:
 
 
 def _first(items: list[T], most: int) -> list[T]:
-    """Return the first items of those that the last batch has no room for, a batch of them at most."""
+    """Return the first items that do not fit into the last batch, at most one batch of them."""
     return items[: min(most, max(0, len(items) - most))]
 
 
 def _goes_on(run: Any, child: Child) -> bool:
-    """Whether a run can hold what a child holds: params can never be changed, and metrics never be taken back."""
-    kept: Mapping[str, str] = run.data.params
+    """Return True if a run can hold a child's content: params cannot be changed, and metrics cannot be removed."""
+    existing: Mapping[str, str] = run.data.params
     names: Set[str] = {metric_name(key) for key in child.metrics}
     return set(run.data.metrics) <= names and all(
-        kept.get(key, value) == value for key, value in clean_params(child.params).items()
+        existing.get(key, value) == value for key, value in clean_params(child.params).items()
     )

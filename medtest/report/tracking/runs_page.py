@@ -1,7 +1,7 @@
-"""MLflow's page of runs as medtest opens it: one row a system, the figures that matter as columns, newest first.
+"""Preset view of MLflow's runs page: one row per system, key figures as columns, newest first.
 
-The state of that page lies in a tag of the experiment, and a link names the tag's key. MLflow's own format of a shared
-view; of several experiments on one page it reads the first one's tag, so that all of them have it.
+The view is stored in a tag of the experiment, and a link names the tag's key (MLflow's own format of shared views). For
+several experiments on one page, MLflow reads the tag of the first one, so all of them have it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from mlflow.entities import Experiment
 
 HEADLINE = ("efr", "efr_low", "efr_high", "floor", "source_score")
-"""Metrics that every system's run has, as far as it has any such figure: rates in percent, a mean score."""
+"""Metrics of every system's run, if available: rates in percent, a mean score."""
 SUITE, DATE = "suite", "date"
-"""Params of a system's run: MLflow sorts by params and metrics, not by tags."""
+"""Params of a system's run; MLflow sorts by params and metrics, but not by tags."""
 WEAKEST, GATE, SYSTEM = "weakest_relation", "gate", "system"
-"""Tags of a system's run; parents lack the last one, by which systems are told from them."""
+"""Tags of a system's run; the last one distinguishes systems from parents."""
 
 KEY = "medtest"
 TAG = f"mlflow.sharedViewState.{KEY}"
@@ -40,14 +40,16 @@ _WIDTHS = {
     _CREATED: 78,
     _DURATION: 74,
 }
-"""Columns as MLflow writes them, from left to right, with their widths in pixels. A screen of 1280 pixels on which
-MLflow's assistant stands open shows some 640 of them: what decides comes first."""
+"""Columns in MLflow's format, from left to right, with their widths in pixels.
+
+Beside MLflow's assistant, a screen of 1280 pixels shows about 640 of them, so the most important come first.
+"""
 _MOST = 60
-"""Experiments in one link: an address has an end."""
+"""Maximum number of experiments in one link, since addresses are limited in length."""
 
 
 def state() -> dict[str, Any]:
-    """Return what the page shows: its rows, their order and its columns."""
+    """Return the state of the page: its rows, their order and its columns."""
     return {
         "searchFilter": f"tags.{SYSTEM} != ''",
         "orderByKey": f"params.`{DATE}`",
@@ -63,23 +65,23 @@ def state() -> dict[str, Any]:
 
 
 def tag() -> dict[str, str]:
-    """Return the tag of an experiment that holds the page's state."""
+    """Return the experiment tag with the page's state."""
     return {TAG: json.dumps(state(), separators=(",", ":"))}
 
 
 def offer(client: MlflowClient, experiment: Experiment) -> None:
-    """Give an experiment the page's state, where it has none or that of another version."""
+    """Set the page's state on an experiment, unless it is up to date."""
     for key, text in tag().items():
         if experiment.tags.get(key) != text:
             client.set_experiment_tag(experiment.experiment_id, key, text)
 
 
 def link(base: str, numbers: Sequence[str]) -> str:
-    """Return the address of the page that shows the runs of one experiment or of several.
+    """Return the address of the runs page for one or several experiments.
 
     Args:
         base: Address of the server.
-        numbers: Ids of experiments, the newest first; what is beyond 60 is left out.
+        numbers: Ids of experiments, newest first; those beyond 60 are left out.
     """
     view = f"viewStateShareKey={KEY}&workflowType=machine_learning"
     if len(numbers) == 1:

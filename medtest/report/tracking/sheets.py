@@ -1,4 +1,4 @@
-"""Sample pictures on few sheets, one below the other: MLflow shows each sheet as a step of an image."""
+"""Sample pictures stacked on a few sheets; MLflow shows each sheet as a step of an image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from medtest.report.tracking.child import LoggedPicture
 
 MOST = 3
-"""Sheets of a run: each costs two requests, the second for its thumbnail."""
+"""Maximum number of sheets of a run; each costs two requests, one of them for its thumbnail."""
 _FEWEST, _HIGHEST = 4, 10
 """Pictures on a full sheet."""
 _WIDTH = 1100
@@ -26,9 +26,9 @@ class Sheet:
     """Pictures of one key.
 
     Attributes:
-        key: Groups sheets in the UI.
-        step: Its number within the group.
-        image: At most 1100 pixels wide.
+        key: Group in the UI.
+        step: Number within the group.
+        image: Image, at most 1100 pixels wide.
     """
 
     key: str
@@ -37,10 +37,10 @@ class Sheet:
 
 
 def sheets(pictures: Sequence[LoggedPicture]) -> Iterator[Sheet]:
-    """Yield at most :data:`MOST` sheets, those of a key in order; the last pictures are left out where there are many.
+    """Yield at most :data:`MOST` sheets, those of a key in order; surplus pictures are left out.
 
     Args:
-        pictures: The pictures; those of a key lie on the same sheets.
+        pictures: The pictures; those of a key share sheets.
     """
     by_key: dict[str, list[LoggedPicture]] = {}
     for picture in pictures:

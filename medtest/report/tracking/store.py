@@ -1,7 +1,7 @@
-"""The local MLflow store: where it is, and how it is made and upgraded.
+"""The local MLflow store: its address, creation and upgrade.
 
-``mlruns/mlflow.db`` below the home folder is made and upgraded under a temporary name, behind a file lock, and renamed,
-so that a process that dies meanwhile leaves no half-made one.
+``mlruns/mlflow.db`` below the home folder is created and upgraded under a temporary name, behind a file lock, and then
+renamed, so that a process that dies leaves no incomplete store.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ _ENVIRONMENT = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "GIT_PYTHON_REFRESH": "quiet",
 }
-"""Always set: the core opens no connection that the user did not name."""
+"""Always set, so that no connection is opened that the user did not name."""
 _PATIENCE = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER": "0",
 }
-"""Set where the user has not: a server that is gone costs seconds, not MLflow's own quarter of an hour."""
+"""Defaults that report an unreachable server within seconds instead of MLflow's 15 minutes."""
 
 
 def ensure_store(uri: str, home: Path | None = None) -> None:
-    """Make the store of a ``sqlite:///`` address, or bring it up to date; other stores are their servers' matter.
+    """Create or upgrade the store of a ``sqlite:///`` address; other stores are managed by their servers.
 
     Args:
-        uri: The store's address.
+        uri: Address of the store.
         home: Folder that holds ``mlruns/``; None for :func:`medtest.core.files.paths.home`.
 
     Raises:
-        NotTracked: It cannot be made or upgraded.
+        NotTracked: It cannot be created or upgraded.
     """
     if uri.startswith(SQLITE) and "?" not in uri and not uri.endswith(":memory:"):
         prepare_store(Path(uri.removeprefix(SQLITE)), named(home if home is not None else medtest_home(), uri))
 
 
 def experiments(uri: str, most: int = 60) -> list[tuple[str, str]]:
-    """Return the ids and names of a store's experiments, the newest change first, each with the page's state.
+    """Return ids and names of a store's experiments, latest change first, after setting the page's state on each.
 
     Args:
-        uri: The store's address.
-        most: How many.
+        uri: Address of the store.
+        most: Maximum number of experiments.
 
     Raises:
         NotTracked: The store cannot be reached.
@@ -75,23 +75,23 @@ def experiments(uri: str, most: int = 60) -> list[tuple[str, str]]:
         with quiet():
             client = MlflowClient(tracking_uri=uri)
             held = list(client.search_experiments(max_results=most + 1, order_by=["last_update_time DESC"]))
-            found = [one for one in held if one.name != "Default"][:most]
-            for one in found:
-                runs_page.offer(client, one)
+            listed = [experiment for experiment in held if experiment.name != "Default"][:most]
+            for experiment in listed:
+                runs_page.offer(client, experiment)
     except Exception as error:
         text = " ".join(without_credentials(str(error).replace(uri, "")).split())[:300]
         place = named(medtest_home(), uri)
         raise NotTracked(f"MLflow at {place} cannot be reached: {type(error).__name__}: {text}") from error
-    return [(str(one.experiment_id), str(one.name)) for one in found]
+    return [(str(experiment.experiment_id), str(experiment.name)) for experiment in listed]
 
 
 def is_remote(uri: str) -> bool:
-    """Whether a store is a server's, which keeps artifacts itself, and no file or database that is opened here."""
+    """Return True if a store is on a server, which keeps artifacts itself, rather than a local file or database."""
     return urlsplit(uri).scheme in {"http", "https", "databricks"} or uri.startswith("databricks")
 
 
 def where(home: Path, uri: str) -> str:
-    """Return the store's place in words that may be shown: no path of this machine, no password."""
+    """Return the store's location without local paths or passwords."""
     if uri == local_uri(home):
         return f"{STORE}/{DATABASE}"
     parts = urlsplit(uri)
@@ -101,13 +101,13 @@ def where(home: Path, uri: str) -> str:
 
 
 def named(home: Path, uri: str) -> str:
-    """Return the store's place as :func:`where`, and where it was named: a variable is easily forgotten.
+    """Return the store's location as :func:`where`, noting the environment variable if it set it.
 
-    Of a file the last part of its path is shown.
+    For a file, the last part of its path is shown.
     """
     try:
         place, path = where(home, uri), urlsplit(uri).path
-    except ValueError:  # a port that is no number
+    except ValueError:  # the port is not a number
         place, path = "an address that cannot be read", ""
     if place.endswith(" store") and path.strip("/"):
         place = f"{urlsplit(uri).scheme or 'file'}:///…/{Path(path).name}"
@@ -115,12 +115,12 @@ def named(home: Path, uri: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """Return a text whose addresses show neither users nor what stands after a question mark."""
+    """Return a text whose addresses have no user names and no query strings."""
     return _QUERY.sub("", without_users(text))
 
 
 def configure() -> None:
-    """Set the environment and the log levels that MLflow is used with; before it is imported."""
+    """Set the environment and log levels for MLflow, before it is imported."""
     os.environ.update(_ENVIRONMENT)
     for name, value in _PATIENCE.items():
         os.environ.setdefault(name, value)
@@ -130,23 +130,23 @@ def configure() -> None:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the warnings of the libraries underneath from the user: none of them is about anything they did."""
+    """Suppress warnings of MLflow's dependencies, which do not concern the user."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def prepare_store(database: Path, shown: str = "") -> None:
-    """Make a store, or bring it up to date; many processes may do so at once, and any may die meanwhile.
+    """Create or upgrade a store; safe for concurrent processes, any of which may die.
 
-    Where its folder was moved, the addresses of artifacts in it follow.
+    If the store's folder was moved, the addresses of its artifacts are updated.
 
     Args:
-        database: The SQLite file; artifacts of experiments that others make lie beside it.
-        shown: What messages call it.
+        database: The SQLite file; artifacts of experiments created by others are stored beside it.
+        shown: Name of the store in messages.
 
     Raises:
-        NotTracked: It cannot be made or upgraded.
+        NotTracked: It cannot be created or upgraded.
     """
     from filelock import FileLock, Timeout
 
@@ -193,9 +193,9 @@ def _make(database: Path) -> None:
 
 @contextlib.contextmanager
 def _undurable() -> Iterator[None]:
-    """Let SQLite leave writing to the system: a draft that a crash breaks is made again, and the whole one is synced.
+    """Let SQLite skip syncing: a draft broken by a crash is made again, and the complete one is synced.
 
-    MLflow's migrations commit some 190 times.
+    MLflow's migrations commit about 190 times.
     """
     from sqlalchemy import event
     from sqlalchemy.engine import Engine
@@ -212,7 +212,7 @@ def _undurable() -> Iterator[None]:
 
 
 def _upgrade(database: Path) -> None:
-    """Upgrade a copy, and put it in the place of the store when that went well; the old one stays beside it."""
+    """Upgrade a copy, and replace the store by it on success; the old one is kept beside it."""
     draft = _draft(database)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     try:
@@ -228,7 +228,7 @@ def _upgrade(database: Path) -> None:
                 f"and could not be upgraded ({type(error).__name__}). Move it aside and a new one is made, or try: "
                 f"mlflow db upgrade {SQLITE}{STORE}/{database.name}"
             ) from error
-        # nothing was ever tracked in it: a process died while making it
+        # Nothing was ever tracked in it: a process died while creating it.
         database.rename(database.with_name(f"{database.name}.unfinished-{stamp}"))
         store_files.drop_journals(database)
         _make(database)
@@ -253,7 +253,7 @@ def _upgrade_draft(draft: Path) -> None:
 
 def _quietly(do: Callable[[], T]) -> T:
     with quiet():
-        import mlflow  # noqa: F401 - its import sets log levels, which are put right again below
+        import mlflow  # noqa: F401 - its import sets log levels, which are reset below
 
         configure()
         return do()

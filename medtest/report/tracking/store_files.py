@@ -1,7 +1,7 @@
-"""The files of the local MLflow store: whole or not there, whatever dies meanwhile. Imports no MLflow.
+"""Atomic file operations on the local MLflow store, without importing MLflow.
 
-:mod:`medtest.report.tracking` makes and upgrades databases under a draft name; here is what tells whether one is up to
-date and puts a draft in its place.
+:mod:`medtest.report.tracking` creates and upgrades databases under a draft name; this module checks whether one is up
+to date and moves a draft into place.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from medtest.core.files import sqlite
 
 
 def sweep(database: Path) -> None:
-    """Remove drafts that processes which died left; the lock says that nobody works on them."""
+    """Remove drafts left by dead processes; the lock guarantees that no other process uses them."""
     for draft in database.parent.glob(f".{database.name}.draft*"):
         draft.unlink(missing_ok=True)
 
 
 def publish(draft: Path, database: Path) -> None:
-    """Put a draft in the database's place, durably."""
+    """Move a draft into the database's place, durably."""
     handle = os.open(draft, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -39,30 +39,32 @@ def publish(draft: Path, database: Path) -> None:
 
 
 def copy(database: Path, draft: Path) -> None:
-    """Copy a database through SQLite, which takes a journal that a dead process left into account."""
+    """Copy a database through SQLite, which applies a journal left by a dead process."""
     with contextlib.closing(_opened(database)) as source, contextlib.closing(_opened(draft)) as target:
         source.backup(target)
 
 
 def _opened(database: Path) -> sqlite3.Connection:
-    """Open a store to write it; its journal is MLflow's matter."""
+    """Open a store for writing; its journal mode is left to MLflow."""
     return sqlite.connect(database, durable=True, implicit=True, wal=False)
 
 
 def drop_journals(database: Path) -> None:
-    """Remove journals that belonged to a database which is no longer there."""
+    """Remove the journals of a database that no longer exists."""
     for suffix in ("-journal", "-wal", "-shm"):
         database.with_name(database.name + suffix).unlink(missing_ok=True)
 
 
 def is_current(database: Path) -> bool:
-    """Whether the database has the newest schema, without importing mlflow's stores.
+    """Return True if the database has the newest schema, without importing mlflow's stores.
 
     Raises:
-        sqlite3.OperationalError: Others held it all the while, so that it cannot be told.
+        sqlite3.OperationalError: Other processes held it the whole time.
     """
     try:
-        rows = sqlite.read(database, lambda it: it.execute("SELECT version_num FROM alembic_version").fetchall())
+        rows = sqlite.read(
+            database, lambda connection: connection.execute("SELECT version_num FROM alembic_version").fetchall()
+        )
     except sqlite3.Error as error:
         if sqlite.is_held(error):
             raise
@@ -71,27 +73,27 @@ def is_current(database: Path) -> bool:
 
 
 def follow(database: Path) -> None:
-    """Let the artifacts of a store that was moved be found, and new ones be written, where it lies now.
+    """Update the artifact addresses of a store that was moved.
 
-    MLflow notes whole addresses. That of its first experiment says where the store was made; what lay below that folder
-    lies below this one.
+    MLflow records absolute addresses. That of its first experiment tells where the store was created; everything below
+    that folder is now below this one.
     """
-    here = database.parent.resolve().as_uri()
+    location = database.parent.resolve().as_uri()
     with contextlib.closing(_opened(database)) as connection:
         row = connection.execute("SELECT artifact_location FROM experiments WHERE experiment_id = 0").fetchone()
-        there = str(row[0] or "").removesuffix("/0") if row else ""
-        if there == here or not re.fullmatch(rf"file:///.*/{re.escape(database.parent.name)}", there):
+        recorded = str(row[0] or "").removesuffix("/0") if row else ""
+        if recorded == location or not re.fullmatch(rf"file:///.*/{re.escape(database.parent.name)}", recorded):
             return
         for table, column in (("experiments", "artifact_location"), ("runs", "artifact_uri")):
             connection.execute(
                 f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE substr({column}, 1, ?) = ?",  # noqa: S608
-                (here, len(there) + 1, len(there) + 1, f"{there}/"),
+                (location, len(recorded) + 1, len(recorded) + 1, f"{recorded}/"),
             )
         connection.commit()
 
 
 def heads() -> set[str]:
-    """Return the newest revisions of MLflow's migrations, read from the scripts that it ships."""
+    """Return the newest revisions of MLflow's migrations, read from its scripts."""
     spec = importlib.util.find_spec("mlflow")
     if spec is None or spec.origin is None:
         raise NotTracked("mlflow is not installed")
@@ -106,10 +108,13 @@ def heads() -> set[str]:
 
 
 def has_runs(database: Path) -> bool:
-    """Whether anything was ever tracked in a database; True where that cannot be told."""
+    """Return True if anything was ever tracked in a database, or if that is unknown."""
     try:
-        return sqlite.read(database, lambda it: it.execute("SELECT 1 FROM runs LIMIT 1").fetchone()) is not None
+        return (
+            sqlite.read(database, lambda connection: connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone())
+            is not None
+        )
     except sqlite3.OperationalError as error:
-        return sqlite.is_held(error)  # else there is not even a table of runs
+        return sqlite.is_held(error)  # otherwise there is no table of runs
     except sqlite3.Error:
-        return True  # not a database, or a damaged one: never replace what may hold somebody's runs
+        return True  # Not a database, or a damaged one: never replace what may hold runs.

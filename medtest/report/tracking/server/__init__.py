@@ -1,1 +1,1 @@
-"""MLflow's server for a team: on PostgreSQL, with passwords, from installed parts."""
+"""MLflow server for a team: on PostgreSQL, with passwords, from installed parts."""

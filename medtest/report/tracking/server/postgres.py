@@ -1,4 +1,4 @@
-"""A PostgreSQL of one's own: a cluster in a folder, reached through a socket in that folder and by no port."""
+"""A private PostgreSQL cluster in a folder, reached through a socket in that folder and no port."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from medtest.core.errors import MedtestError, MissingSystemLibrary, Mistake
 USER = "medtest"
 _START_SECONDS = 120.0
 _SOCKET_LENGTH = 80
-"""A socket's path may have 107 bytes; PostgreSQL adds a name of its own."""
+"""A socket's path may have 107 bytes, to which PostgreSQL adds a name."""
 _PR_SET_PDEATHSIG = 1
 
 
 def binaries(version: str = "") -> Path:
-    """Return the folder of PostgreSQL's programs: that of ``initdb`` on PATH, else the newest that Debian installs.
+    """Return the folder of PostgreSQL's programs: that of ``initdb`` on PATH, else the newest installed by Debian.
 
     Args:
-        version: The major version that they must be of, as ``PG_VERSION`` of a cluster says it; "" for any.
+        version: Required major version, as in ``PG_VERSION`` of a cluster; "" for any.
 
     Raises:
         MissingSystemLibrary: There is none, or none of this version.
     """
-    known = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
-    if found := shutil.which("initdb"):
-        known.append(Path(found).resolve())
-    fitting = [path for path in known if not version or _major(path) == version]
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    if on_path := shutil.which("initdb"):
+        installed.append(Path(on_path).resolve())
+    fitting = [path for path in installed if not version or _major(path) == version]
     if fitting:
         return fitting[-1].parent
-    if known:
+    if installed:
         raise MissingSystemLibrary(
-            f"The data are PostgreSQL {version}'s, and what is installed is {_major(known[-1])}: install that version "
+            f"The data are PostgreSQL {version}'s, and what is installed is {_major(installed[-1])}: install that version "
             "beside it, or carry the data over with its pg_upgrade."
         )
     raise MissingSystemLibrary(
@@ -53,20 +53,20 @@ def binaries(version: str = "") -> Path:
 
 
 def _major(initdb: Path) -> str:
-    """Return the major version of an installation, "15"."""
-    said = subprocess.run([initdb, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
-    return next((word.partition(".")[0] for word in said.split() if word[0].isdigit()), "")
+    """Return the major version of an installation, such as "15"."""
+    output = subprocess.run([initdb, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
+    return next((word.partition(".")[0] for word in output.split() if word[0].isdigit()), "")
 
 
 class Postgres:
-    """One cluster and its process.
+    """A PostgreSQL cluster and its process.
 
     Args:
-        folder: Holds ``data/``, the socket and the password's file.
+        folder: Folder for ``data/``, the socket and the password file.
 
     Raises:
         UserMistakes: The folder's path is too long for a socket, or the unprivileged user cannot enter it.
-        MissingSystemLibrary: PostgreSQL is not installed, or not in the version that the data are of.
+        MissingSystemLibrary: PostgreSQL is not installed, or not in the version of the data.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,7 +80,7 @@ class Postgres:
             raise self._refused(f"a folder that user {self._user.pw_name} can enter, and {closed} lets nobody in")
 
     def _version(self) -> str:
-        """The major version that the data are of; "" where there are none yet."""
+        """Return the major version of the data; "" if there are none yet."""
         try:
             return (self.folder / "data" / "PG_VERSION").read_text(encoding="ascii").strip()
         except FileNotFoundError:
@@ -88,28 +88,28 @@ class Postgres:
 
     @property
     def passwords(self) -> Path:
-        """The file that libpq reads the password from (``PGPASSFILE``), mode 0600."""
+        """Password file of libpq (``PGPASSFILE``), mode 0600."""
         return self.folder.parent / "pgpass"
 
     @property
     def log(self) -> Path:
-        """The file that PostgreSQL writes to."""
+        """Log file of PostgreSQL."""
         return self.folder.parent / "postgres.log"
 
     def is_alive(self) -> bool:
-        """Whether its process runs."""
+        """Return True if the process is running."""
         return self._process is not None and self._process.poll() is None
 
     def uri(self, database: str) -> str:
-        """Return a database's address for SQLAlchemy; it holds no password."""
+        """Return a database's address for SQLAlchemy, without a password."""
         return f"postgresql+psycopg2://{USER}@/{database}?host={quote(str(self.folder), safe='')}"
 
     @contextlib.contextmanager
     def running(self, databases: tuple[str, ...]) -> Iterator[None]:
-        """Make the cluster if there is none, start it, make databases that it lacks, and stop it at the end.
+        """Create the cluster if needed, start it, create missing databases, and stop it at the end.
 
         Raises:
-            MedtestError: It cannot be made or does not start.
+            MedtestError: It cannot be created or does not start.
         """
         data = self.folder / "data"
         if not self._version():
@@ -127,7 +127,7 @@ class Postgres:
             self.stop()
 
     def stop(self) -> None:
-        """End it: open sessions are broken off, what they had committed stays."""
+        """Stop the server; open sessions are aborted, and their commits are kept."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
             try:
@@ -139,20 +139,20 @@ class Postgres:
     def _make(self, data: Path) -> None:
         draft = self.folder / "data.draft"
         self.folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(draft, ignore_errors=True)  # of a process that died meanwhile
+        shutil.rmtree(draft, ignore_errors=True)  # from a process that died
         password = secrets.token_urlsafe(32)
-        given = self.folder / "password.draft"
-        write_secret(given, password)
+        password_file = self.folder / "password.draft"
+        write_secret(password_file, password)
         write_secret(self.passwords, f"*:*:*:{USER}:{password}\n")
         if self._user is not None:
-            for path in (self.folder, given):
+            for path in (self.folder, password_file):
                 os.chown(path, self._user.pw_uid, self._user.pw_gid)
         self.folder.chmod(0o700)
         try:
             options = ["--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--data-checksums"]
-            self._do("initdb", "-D", str(draft), "-U", USER, f"--pwfile={given}", *options, as_server=True)
+            self._do("initdb", "-D", str(draft), "-U", USER, f"--pwfile={password_file}", *options, as_server=True)
         finally:
-            given.unlink(missing_ok=True)
+            password_file.unlink(missing_ok=True)
         draft.rename(data)
 
     def _start(self, data: Path) -> None:
@@ -160,7 +160,7 @@ class Postgres:
         command = [str(self._bin / "postgres"), "-D", str(data), "-k", str(self.folder), "-c", "listen_addresses="]
         command += ["-c", "log_min_messages=fatal", "-c", "unix_socket_permissions=0700"]
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - PostgreSQL's own
+            self._process = subprocess.Popen(  # noqa: S603 - PostgreSQL's own program
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=stop_with_parent, **self._as()
             )
         end = time.monotonic() + _START_SECONDS
@@ -173,13 +173,13 @@ class Postgres:
             time.sleep(0.1)
 
     def _ensure(self, database: str) -> None:
-        ask = f"SELECT 1 FROM pg_database WHERE datname = '{database}'"  # noqa: S608 - names of ours
+        ask = f"SELECT 1 FROM pg_database WHERE datname = '{database}'"  # noqa: S608 - constant names
         if not self._do("psql", "-w", "-h", str(self.folder), "-U", USER, "-d", "postgres", "-Atc", ask).strip():
             self._do("createdb", "-w", "-h", str(self.folder), "-U", USER, database)
 
     def _do(self, program: str, *arguments: str, as_server: bool = False) -> str:
         environment = {**os.environ, "PGPASSFILE": str(self.passwords)}
-        result = subprocess.run(  # noqa: S603 - PostgreSQL's own
+        result = subprocess.run(  # noqa: S603 - PostgreSQL's own program
             [str(self._bin / program), *arguments],
             env=environment,
             cwd="/",
@@ -207,9 +207,9 @@ class Postgres:
 
 
 def _wait_for_the_last(data: Path) -> None:
-    """Wait until a PostgreSQL on these data that was told to end, its server having been killed, is gone."""
+    """Wait for a stopping PostgreSQL on the same data, left by a killed server."""
     end = time.monotonic() + _START_SECONDS
-    with contextlib.suppress(OSError, ValueError, IndexError):  # there is none, or its number is gone
+    with contextlib.suppress(OSError, ValueError, IndexError):  # none is running, or its process is gone
         number = int((data / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0])
         while time.monotonic() < end and (data / "postmaster.pid").is_file():
             os.kill(number, 0)
@@ -217,7 +217,7 @@ def _wait_for_the_last(data: Path) -> None:
 
 
 def write_secret(path: Path, content: str) -> None:
-    """Write a file that only its owner may read; it is never open to others, not even while it is made."""
+    """Write a file that only its owner can read, at no time open to others."""
     path.unlink(missing_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -225,10 +225,10 @@ def write_secret(path: Path, content: str) -> None:
 
 
 def _unprivileged() -> pwd.struct_passwd | None:
-    """Return whom PostgreSQL runs as: it refuses root; None for the user who called.
+    """Return the unprivileged user for PostgreSQL, which refuses to run as root; None if the caller is not root.
 
     Raises:
-        MissingSystemLibrary: root called, and there is neither ``postgres`` nor ``nobody``.
+        MissingSystemLibrary: The caller is root, and there is neither ``postgres`` nor ``nobody``.
     """
     if os.geteuid() != 0:
         return None
@@ -239,7 +239,7 @@ def _unprivileged() -> pwd.struct_passwd | None:
 
 
 def _closed_to_others(folder: Path) -> Path | None:
-    """Return the first folder on the way to one that others cannot enter; None where they can."""
+    """Return the first folder on a path that other users cannot enter; None if they can."""
     for path in (*reversed(folder.parents), folder):
         if path.is_dir() and not path.stat().st_mode & 0o001:
             return path
@@ -247,6 +247,6 @@ def _closed_to_others(folder: Path) -> Path | None:
 
 
 def stop_with_parent() -> None:
-    """Let a child end in order (SIGINT) when whoever started it is gone, however it went; for ``preexec_fn``."""
+    """Let a child process end in order (SIGINT) when its parent is gone; for ``preexec_fn``."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
