@@ -1,4 +1,4 @@
-"""The lists of a suite's pack: its seeds and some of its follow-ups, by what their pixels hash to."""
+"""Lists of a suite's pack: its seeds and some of its follow-ups, by the hashes of their pixels."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from medtest.suite.plan import Plan, Step
 
 Progress = Callable[[int, int], None]
 MOST_CASES = 240
-"""Follow-ups that a list holds at most: a few for each relation and severity say whether bytes are the same."""
+"""Maximum number of follow-ups in a list; a few per relation and severity suffice to compare bytes."""
 CRAFTED = "it is crafted on a system, whose gradients are no two processors' alike"
 _TRIES = 4
-"""Seeds on which a relation is tried that has no room on one."""
+"""Number of seeds tried for a relation that does not apply to the first."""
 
 Line = TypeVar("Line", bound="SeedLine | CaseLine")
 
@@ -57,17 +57,17 @@ class SeedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseLine:
-    """A follow-up.
+    """A follow-up of the list.
 
     Attributes:
         dataset: Data set id.
-        seed_id: Its seed's id as records show it.
+        seed_id: Id of its seed as shown in records.
         relation: Relation id.
         severity: Severity.
         frame: Frame.
         repeat: Repeat.
-        followup_sha256: As in records; "" where there is none.
-        reason: Why there is none.
+        followup_sha256: SHA-256 as in records; "" where there is none.
+        reason: Reason why there is none.
     """
 
     dataset: str
@@ -86,7 +86,7 @@ class CaseLine:
 
 
 class SeedPlace(NamedTuple):
-    """A seed that a list covers: its number, how many there are, and where it comes from."""
+    """A seed covered by a list: its number, the number of seeds, its source and reference."""
 
     number: int
     total: int
@@ -110,11 +110,11 @@ class Lists:
 
 
 class Surveyor:
-    """Prepares the seeds of a suite one after the other, and makes follow-ups of them.
+    """Prepares the seeds of a suite one by one and makes follow-ups of them.
 
     Args:
         suite: The suite.
-        invocation: ``data``, ``home`` and ``limit`` count.
+        invocation: Only ``data``, ``home`` and ``limit`` are used.
     """
 
     def __init__(self, suite: Suite, invocation: Invocation) -> None:
@@ -143,12 +143,12 @@ class Surveyor:
             return self.parts.sources[place.source].load(place.ref)
         except MedtestError:
             raise
-        except Exception as error:  # a seed source may be anybody's plug-in
+        except Exception as error:  # seed sources may be third-party plug-ins
             shown = self.names.seed_id(place.ref.dataset, place.ref.seed_id)
             raise MedtestError(f"{place.ref.dataset}/{shown} cannot be loaded: {describe(error)}") from error
 
     def line(self, seed: PreparedSeed) -> SeedLine:
-        """Return what a list says of a seed."""
+        """Return the list entry of a seed."""
         return SeedLine(
             dataset=seed.ref.dataset,
             seed_id=self.names.seed_id(seed.ref.dataset, seed.ref.seed_id),
@@ -157,8 +157,8 @@ class Surveyor:
         )
 
     def case(self, seed: PreparedSeed, step: Step) -> CaseLine:
-        """Make a follow-up and return what a list says of it."""
-        made = self.parts.make(seed, step.address(seed.ref))
+        """Make a follow-up and return its list entry."""
+        case = self.parts.make(seed, step.address(seed.ref))
         return CaseLine(
             dataset=seed.ref.dataset,
             seed_id=self.names.seed_id(seed.ref.dataset, seed.ref.seed_id),
@@ -166,25 +166,27 @@ class Surveyor:
             severity=step.severity,
             frame=step.frame,
             repeat=step.repeat,
-            followup_sha256=self.words.sha256(made.sha256),
-            reason="" if made.follow is not None else f"{made.verdict}: {self._plain(made.reason)}",
+            followup_sha256=self.words.sha256(case.sha256),
+            reason="" if case.follow is not None else f"{case.verdict}: {self._plain(case.reason)}",
         )
 
     def _plain(self, reason: str) -> str:
         return "" if self.hashed else " ".join(reason.split())[:200]
 
     def crafted(self) -> dict[str, str]:
-        """Return the relations whose follow-ups are not compared, and why."""
-        return {name: CRAFTED for name, one in self.parts.relations.items() if isinstance(one, CraftedRelation)}
+        """Return the relations whose follow-ups are not compared, with the reason."""
+        return {
+            name: CRAFTED for name, relation in self.parts.relations.items() if isinstance(relation, CraftedRelation)
+        }
 
     def cells(self) -> list[Step]:
         """Return one follow-up of each relation and severity, the last of its frames, at most :data:`MOST_CASES`."""
         left_out = self.crafted()
-        found: dict[tuple[str, int], Step] = {}
+        last_steps: dict[tuple[str, int], Step] = {}
         for step in self.shape:
             if step.repeat == 0 and step.relation not in left_out:
-                found[step.relation, step.severity] = step
-        cells = list(found.values())
+                last_steps[step.relation, step.severity] = step
+        cells = list(last_steps.values())
         if len(cells) <= MOST_CASES:
             return cells
         return [cells[number * len(cells) // MOST_CASES] for number in range(MOST_CASES)]
@@ -193,59 +195,59 @@ class Surveyor:
 def make_lists(
     surveyor: Surveyor, *, progress: Progress | None = None, each: Callable[[SeedPlace, Seed], None] | None = None
 ) -> Lists:
-    """Make the lists of a suite: every seed, and follow-ups that go through seeds, relations and severities in turn.
+    """Make the lists of a suite: every seed, and follow-ups that cycle through seeds, relations and severities.
 
     Args:
         surveyor: Prepares the seeds.
-        progress: Is told how many seeds are done, and of how many.
-        each: Is given every seed as its file holds it.
+        progress: Called with the number of finished seeds and their total.
+        each: Called with every seed as loaded from its file.
 
     Raises:
         MedtestError: A seed cannot be loaded.
     """
-    found = Lists(left_out=surveyor.crafted())
+    lists = Lists(left_out=surveyor.crafted())
     waiting: dict[int, list[tuple[Step, int]]] = {}
     total, cells = len(surveyor.places), surveyor.cells()
     for number, step in enumerate(cells):
         at = number * total // len(cells) if len(cells) < total else number % total
         waiting.setdefault(at, []).append((step, 1))
-    made: list[tuple[Step, CaseLine]] = []
+    numbered_cases: list[tuple[Step, CaseLine]] = []
     for place in surveyor.places:
         loaded = surveyor.load(place)
         if each is not None:
             each(place, loaded)
         seed = surveyor.parts.prepare(loaded)
-        found.seeds.append(surveyor.line(seed))
+        lists.seeds.append(surveyor.line(seed))
         for step, tries in waiting.pop(place.number, ()):
             line = surveyor.case(seed, step)
             if line.reason.startswith(Verdict.SKIP) and tries < _TRIES and place.number + 1 < total:
                 waiting.setdefault(place.number + 1, []).append((step, tries + 1))
             else:
-                made.append((step, line))
+                numbered_cases.append((step, line))
         if progress is not None:
             progress(place.number + 1, total)
     order = {step: number for number, step in enumerate(surveyor.shape)}
-    found.cases = [line for _, line in sorted(made, key=lambda one: order[one[0]])]
-    return found
+    lists.cases = [line for _, line in sorted(numbered_cases, key=lambda one: order[one[0]])]
+    return lists
 
 
 def expected_sha256(seed: PreparedSeed) -> str:
-    """Return one SHA-256 of what is expected of a seed and of what keeps objects off, beside its image."""
+    """Return one SHA-256 of a seed's expected output and of the masks that keep objects off, without its image."""
     masks = {"mask": seed.mask, "original": seed.original_mask, "avoid": seed.avoid}
     images = {"clean": seed.clean, "wide": seed.wide}
-    said: dict[str, Any] = {
+    content: dict[str, Any] = {
         "labels": None if seed.labels is None else list(seed.labels),
         "classes": None if seed.classes is None else [list(seed.classes.names), seed.classes.multi],
         "asks": [[ask.item, ask.text, ask.kind, None if ask.truth is None else list(ask.truth)] for ask in seed.asks],
         **{name: mask_sha256(mask) for name, mask in masks.items() if mask is not None},
         **{name: image_sha256(np.ascontiguousarray(image)) for name, image in images.items() if image is not None},
     }
-    return json_sha256(said)
+    return json_sha256(content)
 
 
 def list_text(lines: Sequence[SeedLine] | Sequence[CaseLine], kind: type[SeedLine] | type[CaseLine]) -> str:
-    """Return lines as a CSV file."""
-    names = [one.name for one in fields(kind)]
+    """Return list entries as CSV text."""
+    names = [field.name for field in fields(kind)]
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(names)
@@ -254,10 +256,10 @@ def list_text(lines: Sequence[SeedLine] | Sequence[CaseLine], kind: type[SeedLin
 
 
 def read_list(content: str, kind: type[Line], where: str) -> list[Line]:
-    """Read lines of a CSV file.
+    """Read list entries from CSV text.
 
     Raises:
-        UserMistakes: It is no such file.
+        UserMistakes: The text is not such a list.
     """
     try:
         return list(_lines(content, kind))
@@ -266,8 +268,8 @@ def read_list(content: str, kind: type[Line], where: str) -> list[Line]:
 
 
 def _lines(content: str, kind: type[Line]) -> Iterator[Line]:
-    numbers = {one.name for one in fields(kind) if one.type == "int"}
-    names = [one.name for one in fields(kind)]
+    numbers = {field.name for field in fields(kind) if field.type == "int"}
+    names = [field.name for field in fields(kind)]
     rows = csv.DictReader(io.StringIO(content, newline=""))
     if list(rows.fieldnames or ()) != names:
         raise ValueError(f"the columns {', '.join(names)} are expected")

@@ -1,4 +1,4 @@
-"""Versions of what figures rest on, as ``pip`` writes them, and what another version may change."""
+"""Versions of packages that results depend on, in ``pip``'s format, and what another version may change."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Final, Literal
 from medtest.core.version import __version__
 
 Touches = Literal["pixels", "answers", "tables", "nothing"]
-"""What another version of a package may change: bytes of seeds and follow-ups, what systems answer, tables and reports
-made of the same records, or none of these."""
+"""Effects of another package version: bytes of seeds and follow-ups, answers of systems, tables and reports
+
+made of the same records, or none of these.
+"""
 PIXELS: Final = "pixels"
 ANSWERS: Final = "answers"
 TABLES: Final = "tables"
@@ -39,53 +41,53 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EXTRA = re.compile(r"\bextra\s*==")
 _FOR_DEVELOPERS = re.compile(r"\bextra\s*==\s*['\"](dev|[a-z0-9]+-tests)['\"]")
 _ENVIRONMENT = ("python", "machine", "system", "medtest")
-"""What no package index has."""
+"""Entries that are not packages."""
 
 
 def lock_of(brought_by: Iterable[str] = ()) -> dict[str, str]:
-    """Return the versions of medtest, of all installed packages that it and its extras rest on, and of the machine.
+    """Return the versions of medtest, of all installed packages that it and its extras require, and of the machine.
 
     Args:
-        brought_by: Further packages, which bring parts.
+        brought_by: Further packages, which provide parts.
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     waiting = [("medtest", True), *((name, False) for name in brought_by)]
     while waiting:
         name, extras = waiting.pop()
-        known = re.sub(r"[-_.]+", "-", name).lower()
-        if known in found:
+        normalized = re.sub(r"[-_.]+", "-", name).lower()
+        if normalized in versions:
             continue
         try:
             package = distribution(name)
         except PackageNotFoundError:
-            continue  # an extra, or for other systems
-        found[known] = package.version
+            continue  # an extra, or for other platforms
+        versions[normalized] = package.version
         left_out = _FOR_DEVELOPERS if extras else _EXTRA
-        needed = [one for one in package.requires or () if not left_out.search(one)]
-        waiting += [(match[0], False) for one in needed if (match := _NAME.match(one))]
+        needed = [requirement for requirement in package.requires or () if not left_out.search(requirement)]
+        waiting += [(match[0], False) for requirement in needed if (match := _NAME.match(requirement))]
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),
         "system": platform.system(),
-        **dict(sorted({**found, "medtest": __version__}.items())),
+        **dict(sorted({**versions, "medtest": __version__}.items())),
     }
 
 
 def lock_text(versions: Mapping[str, str]) -> str:
-    """Return versions as a file that ``pip install -r`` reads; what is no package stands in comments."""
+    """Return versions as a file for ``pip install -r``; entries that are not packages are comments."""
     head = [f"# {name} {versions[name]}" for name in _ENVIRONMENT if name in versions]
     return "\n".join([*head, *(f"{name}=={versions[name]}" for name in versions if name not in _ENVIRONMENT), ""])
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherVersion:
-    """A package whose version is another here.
+    """A package whose version differs here.
 
     Attributes:
         name: The package.
-        packed: Its version where the pack was made, "" where it was not installed.
-        here: Its version here, likewise.
-        touches: What that may change.
+        packed: Version where the pack was made; "" if it was not installed.
+        here: Version here; "" if it is not installed.
+        touches: Possible effects of the difference.
     """
 
     name: str
@@ -98,12 +100,12 @@ class OtherVersion:
 
 
 def other_versions(packed: Mapping[str, str], here: Mapping[str, str]) -> list[OtherVersion]:
-    """Return what is installed in another version than where a pack was made, what touches most first."""
+    """Return the packages whose version differs from the pack's, those with most effects first."""
     names = [name for name in {**packed, **here} if packed.get(name, "") != here.get(name, "")]
-    found = [
+    changed = [
         OtherVersion(
             name=name, packed=packed.get(name, ""), here=here.get(name, ""), touches=_TOUCHED.get(name, (NOTHING,))
         )
         for name in names
     ]
-    return sorted(found, key=lambda one: (one.touches == (NOTHING,), -len(one.touches), one.name))
+    return sorted(changed, key=lambda one: (one.touches == (NOTHING,), -len(one.touches), one.name))

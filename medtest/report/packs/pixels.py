@@ -1,4 +1,4 @@
-"""Pixels of seeds as plain PNG files, without anything else that their files held, where a source looks for them."""
+"""Pixels of seeds as plain PNG files without metadata, in the layout that a seed source reads."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from medtest.report.packs.lists import SeedPlace
 
 
 class PixelWriter:
-    """Writes seeds as they come.
+    """Writes seeds one by one.
 
     Args:
-        folder: Where to.
+        folder: Target folder.
 
     Attributes:
-        count: How many images were written.
+        count: Number of written images.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -28,14 +28,14 @@ class PixelWriter:
         self.count = 0
 
     def add(self, place: SeedPlace, seed: Seed) -> None:
-        """Write a seed's image, and its mask where it has one.
+        """Write a seed's image, and its mask if it has one.
 
         Raises:
-            UserMistakes: It is no picture.
+            UserMistakes: It is not a picture.
             OSError: It cannot be written.
         """
         if not seed.ref.locator or seed.prompt is not None:
-            return  # made, and not read
+            return  # generated rather than read
         image, mask = _names_of(place.ref)
         if {image, mask} & self._names or clashing([*self._names, image, mask]):
             image, mask = (
@@ -65,7 +65,7 @@ class PixelWriter:
 
 
 def _names_of(ref: SeedRef) -> tuple[str, str]:
-    """Return where the image of a seed and its mask are written: where their files lie, if those are plain pictures."""
+    """Return the target names of a seed's image and mask: those of its files, if these are plain pictures."""
     own = (f"{ref.dataset}/images/{ref.seed_id}.png", f"{ref.dataset}/masks/{ref.seed_id}.png")
     image, mask = _files_of(ref.locator)
     if not image:
@@ -75,16 +75,16 @@ def _names_of(ref: SeedRef) -> tuple[str, str]:
 
 
 def _files_of(locator: str) -> tuple[str, str]:
-    """Return the files of a seed's image and mask that its locator names, "" for those of slices and arrays."""
+    """Return the image and mask files named by a seed's locator; "" for slices and arrays."""
     try:
-        found = json.loads(locator)
+        content = json.loads(locator)
     except ValueError:
         return "", ""
-    if isinstance(found, dict):  # of labels, where an index says that a file holds several
-        sliced = bool(found.get("part")) or found.get("index", -1) >= 0
-        image, mask = (None, None) if sliced else (found.get("image"), found.get("mask"))
-    elif isinstance(found, list) and 2 <= len(found) <= 3:  # of images with masks, where a slice adds its place
-        image, mask = found[:2]
+    if isinstance(content, dict):  # labels, where an index means that a file holds several images
+        sliced = bool(content.get("part")) or content.get("index", -1) >= 0
+        image, mask = (None, None) if sliced else (content.get("image"), content.get("mask"))
+    elif isinstance(content, list) and 2 <= len(content) <= 3:  # images with masks; a slice adds its position
+        image, mask = content[:2]
     else:
         image, mask = None, None
     return image if isinstance(image, str) else "", mask if isinstance(mask, str) else ""

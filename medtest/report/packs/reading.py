@@ -1,4 +1,4 @@
-"""Packs from strangers: unpacked within bounds, held against what they say of themselves, and nothing else trusted."""
+"""Safe reading of untrusted packs: unpacked within bounds, and verified against the pack head."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from medtest.runner.records.shard_scan import damage
 from medtest.suite.reading.safety import read_suite
 
 MOST_TEXT = 1 << 28
-"""Bytes of a list that is read at once: of a million seeds and more."""
+"""Maximum size of a list that is read into memory, in bytes: enough for more than a million seeds."""
 MOST_RECORDS, MOST_ROWS = 16 << 30, 100_000_000
-"""Bytes and rows that records may have once they are in memory, as their file declares them."""
+"""Maximum bytes and rows of records in memory, as declared by their file."""
 _READ_AT_ONCE = (".json", ".jsonl", ".yaml", ".txt")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackFolder:
-    """A pack that was unpacked.
+    """An unpacked pack.
 
     Attributes:
-        folder: Where it lies.
-        where: What messages call it.
-        head: What it says of itself.
-        changed: Files that are others than were packed, and those that are gone.
+        folder: Folder of the files.
+        where: Name of the pack in messages.
+        head: Head of the pack.
+        changed: Files that were changed or removed since packing.
     """
 
     folder: Path
@@ -51,7 +51,7 @@ class PackFolder:
         """Return a file's text.
 
         Raises:
-            UserMistakes: It is none, or larger than :data:`MOST_TEXT`.
+            UserMistakes: It cannot be read, or is larger than :data:`MOST_TEXT`.
         """
         path = self.folder / name
         try:
@@ -63,16 +63,16 @@ class PackFolder:
 
 
 def unpack(file: Path, to: Path, bounds: ZipBounds = BOUNDS, *, durable: bool = True) -> PackHead:
-    """Unpack a pack into a new folder, which is there whole or not at all.
+    """Unpack a pack into a new folder, completely or not at all.
 
     Args:
         file: The ZIP file.
-        to: The folder, which must not be there.
-        bounds: What is read of the file.
-        durable: Wait until all of it is on disk, once for all files.
+        to: The folder, which must not exist.
+        bounds: Limits on the content of the file.
+        durable: Whether to wait until all of it is on disk, once for all files.
 
     Raises:
-        UserMistakes: It is no pack, of a newer format, damaged, or changed; or the folder is there.
+        UserMistakes: It is no pack, of a newer format, damaged, or changed; or the folder exists.
         OutputProblem: The folder cannot be written.
     """
     check_target(to, "to")
@@ -83,7 +83,7 @@ def unpack(file: Path, to: Path, bounds: ZipBounds = BOUNDS, *, durable: bool = 
 
 @contextmanager
 def opened(file: Path, bounds: ZipBounds = BOUNDS) -> Iterator[tuple[BoundedZip, PackHead]]:
-    """Open a pack whose names are looked at and whose files are not.
+    """Open a pack and check its file names, but not its contents.
 
     Raises:
         UserMistakes: It is no pack, or one of a newer format.
@@ -120,7 +120,7 @@ def _extract(archive: BoundedZip, head: PackHead, to: Path, where: str) -> None:
 
 @contextmanager
 def reading(given: Path, bounds: ZipBounds = BOUNDS) -> Iterator[PackFolder]:
-    """Give a pack as a folder: a ZIP file unpacked for the time being, a folder as it is.
+    """Yield a pack as a folder; a ZIP file is unpacked temporarily.
 
     Raises:
         UserMistakes: It is no pack.
@@ -143,18 +143,18 @@ def reading(given: Path, bounds: ZipBounds = BOUNDS) -> Iterator[PackFolder]:
 
 
 def _check_links(folder: Path, head: PackHead, where: str) -> None:
-    """Refuse a folder with links: no pack that was unpacked has any, and data of others' packs are read as they lie.
+    """Refuse a folder with links, since packs contain none and data of untrusted packs are read in place.
 
     Raises:
-        UserMistakes: A file of the pack is a link, lies in one, or there is one among its data.
+        UserMistakes: A file of the pack is a link, is inside one, or there is one among its data.
     """
     listed = {path for name in head.files for path in (PurePosixPath(name), *PurePosixPath(name).parents)}
-    found = sorted(str(path) for path in listed if (folder / path).is_symlink() and path != PurePosixPath("."))
+    links = sorted(str(path) for path in listed if (folder / path).is_symlink() and path != PurePosixPath("."))
     for place, folders, files in os.walk(folder / DATA):
         inside = (Path(place, name) for name in (*folders, *files))
-        found += [str(path.relative_to(folder)) for path in inside if path.is_symlink()]
-    if found:
-        raise no_pack(where, f"a link, {printable(found[0])}: what it leads to is not in the pack")
+        links += [str(path.relative_to(folder)) for path in inside if path.is_symlink()]
+    if links:
+        raise no_pack(where, f"a link, {printable(links[0])}: what it leads to is not in the pack")
 
 
 def _sha256(path: Path) -> str:
@@ -165,10 +165,10 @@ def _sha256(path: Path) -> str:
 
 
 def _check_content(folder: Path, head: PackHead, where: str) -> None:
-    """Refuse what a reader would swell or be led astray by.
+    """Refuse content that is oversized, damaged or misleading to a reader.
 
     Raises:
-        UserMistakes: It is so.
+        UserMistakes: A file has such content.
     """
     for name, packed in head.files.items():
         path = folder / name
@@ -193,7 +193,7 @@ def _check_content(folder: Path, head: PackHead, where: str) -> None:
 
 
 def _check_run(folder: Path, head: PackHead, where: str) -> None:
-    """Check that a run's folder is in the pack, and that the one it is relative to is in it too, or none is named."""
+    """Check that a pack has its run's folder, and also the run it is relative to, if any."""
     facts = head.of_run
     if facts is None:
         return

@@ -35,15 +35,15 @@ def binaries(version: str = "") -> Path:
     Raises:
         MissingSystemLibrary: There is none, or none of this version.
     """
-    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    paths = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
     if on_path := shutil.which("initdb"):
-        installed.append(Path(on_path).resolve())
-    fitting = [path for path in installed if not version or _major(path) == version]
+        paths.append(Path(on_path).resolve())
+    fitting = [path for path in paths if not version or _major(path) == version]
     if fitting:
         return fitting[-1].parent
-    if installed:
+    if paths:
         raise MissingSystemLibrary(
-            f"The data are PostgreSQL {version}'s, and what is installed is {_major(installed[-1])}: install that version "
+            f"The data are PostgreSQL {version}'s, and what is installed is {_major(paths[-1])}: install that version "
             "beside it, or carry the data over with its pg_upgrade."
         )
     raise MissingSystemLibrary(
