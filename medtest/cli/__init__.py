@@ -1,1 +1,1 @@
-"""The command line: ``medtest`` (:mod:`medtest.cli.app`) and a run of a suite (:mod:`medtest.cli.run.launch`)."""
+"""Command line: ``medtest`` (:mod:`medtest.cli.app`) and runs of suites (:mod:`medtest.cli.run.launch`)."""

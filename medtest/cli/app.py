@@ -1,4 +1,4 @@
-"""The ``medtest`` command: what one does around a run. ``medtest run …`` is ``python run.py …``."""
+"""The ``medtest`` command with its subcommands; ``medtest run …`` equals ``python run.py …``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opti
 
 
 class JUnitCases(StrEnum):
-    """What a test case of ``junit.xml`` is."""
+    """Unit of a test case in ``junit.xml``."""
 
     CELLS = "cells"
     CASES = "cases"
@@ -41,7 +41,7 @@ JUnitOption = Annotated[
 
 
 class ListedKind(StrEnum):
-    """What can be listed."""
+    """Kinds of entries that can be listed."""
 
     SUITES = "suites"
     RELATIONS = "relations"
@@ -70,7 +70,7 @@ def list_parts(
     """List suites, the parts that a suite can name, or the tables that other packages bring."""
     from medtest.cli.listing import parts_table, suites_table
 
-    family = next((one for one in FAMILIES if one == kind.value), None)
+    family = next((name for name in FAMILIES if name == kind.value), None)
     table = suites_table(list(suite_dir or [])) if family is None else parts_table(family, config_dir or [])
     console().print(table)
 
@@ -97,7 +97,7 @@ def check(
 
 
 def _names_suite(token: str) -> bool:
-    """Whether a token of ``medtest check`` is a suite and no setting: a file may lie in a folder with = in its name."""
+    """Return True if a token of ``medtest check`` names a suite; an existing path may contain ``=``."""
     if token.startswith("~"):
         return False
     return "=" not in token or token.startswith("suite=") or Path(token).expanduser().exists()
@@ -319,8 +319,8 @@ def simlab(
     serve_simlab(options, console=console())
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         console().print(f"medtest {__version__}")
         raise typer.Exit
 
@@ -335,7 +335,7 @@ def _root(
 
 
 def _mount() -> None:
-    """Add the commands that other rooms bring; their modules import nothing heavy."""
+    """Add the commands of other packages, whose modules import nothing heavy."""
     from medtest.cli.data.command import app as data
     from medtest.cli.followups.objects import app as objects
     from medtest.cli.followups.store import app as followups

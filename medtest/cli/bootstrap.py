@@ -1,4 +1,4 @@
-"""What has to be settled before the first heavy import: telemetry off, and OpenCV's system libraries there."""
+"""Set-up before the first heavy import: telemetry off, OpenCV's system libraries checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from medtest.core.errors import MedtestError, MissingSystemLibrary
 
 DEFECT = 70
-"""Exit code of an error that is medtest's own (sysexits' EX_SOFTWARE); no result of a run is told by it."""
+"""Exit code of an internal error of medtest (sysexits' EX_SOFTWARE), never used for the result of a run."""
 
 _QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -22,7 +22,7 @@ _QUIET = {
     "NO_ALBUMENTATIONS_UPDATE": "1",
 }
 _MEMORY = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""Arrow's own allocator keeps what was freed: with it a run's process peaks 40 MiB higher, and more in long runs."""
+"""Arrow's own allocator keeps freed memory: it raises the peak of a run's process by 40 MiB, more in long runs."""
 _SYSTEM_LIBRARIES = ("libGL.so", "libglib-2.0", "libgthread", "libSM.so", "libXext.so", "libxcb", "libX11")
 _PACKAGES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("debian", "ubuntu", "linuxmint", "pop"), "apt-get install libgl1 libglib2.0-0"),
@@ -34,23 +34,23 @@ _PACKAGES: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def tell_defect() -> int:
-    """Print the error that is being handled as a defect of ours, and return its exit code."""
+    """Print the current exception as a defect of medtest, and return its exit code."""
     traceback.print_exc()
     sys.stderr.write("This is a defect of medtest, not a mistake of yours; please report it with these lines.\n")
     return DEFECT
 
 
 def quiet_libraries() -> None:
-    """Switch off the telemetry, the network look-ups and the hoards of the libraries we use; the user's own stay."""
+    """Switch off telemetry, network look-ups and memory hoarding of libraries, unless the user set them."""
     for name, value in {**_QUIET, **_MEMORY}.items():
         os.environ.setdefault(name, value)
 
 
 def require_opencv() -> None:
-    """Import OpenCV, or say which system libraries it lacks.
+    """Import OpenCV, or report the system libraries that it lacks.
 
     Raises:
-        MedtestError: This Python lacks the package: it is another one than medtest was set up with.
+        MedtestError: This Python lacks the package, as it is not the one medtest was installed for.
         MissingSystemLibrary: The system lacks a library that opencv-python needs.
     """
     try:
@@ -67,7 +67,7 @@ def require_opencv() -> None:
 
 
 def opencv_advice(problem: str, distribution: str = "") -> str:
-    """Return what to do about a system library that OpenCV misses.
+    """Return advice on a system library that OpenCV misses.
 
     Args:
         problem: The loader's message ("libGL.so.1: cannot open shared object file …").

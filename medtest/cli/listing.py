@@ -1,4 +1,4 @@
-"""``medtest list`` and ``medtest check``: suites and parts, found without importing any; what is wrong with suites."""
+"""``medtest list`` and ``medtest check``: suites and parts, listed without importing them, and mistakes of suites."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from medtest.suite.reading.library import SuiteTree, find_suite, load_tree, suit
 
 
 def parts_table(family: Family, config_dirs: Sequence[Path] = ()) -> Table:
-    """Return the parts of a family: name, what it is, the settings a suite may give, who brings it.
+    """Return the parts of a family: name, summary, settings, origin.
 
     Args:
-        family: Which parts.
+        family: Family of the parts.
         config_dirs: Folders like ``conf/`` of a team, whose systems are listed too.
     """
     table = Table(title=family, title_justify="left", box=None, header_style="bold", pad_edge=False)
@@ -30,14 +30,14 @@ def parts_table(family: Family, config_dirs: Sequence[Path] = ()) -> Table:
     table.add_column("what it is", ratio=3)
     table.add_column("settings and defaults", ratio=3)
     table.add_column("from", no_wrap=True)
-    known = system_infos(config_dirs) if family == "systems" else parts(family)
-    for info in known.values():
+    infos = system_infos(config_dirs) if family == "systems" else parts(family)
+    for info in infos.values():
         table.add_row(info.name, escape(info.summary), escape(_settings(info.defaults)), escape(info.origin))
     return table
 
 
 def suites_table(folders: list[Path]) -> Table:
-    """Return the suites of a team's folders and those that ship with medtest."""
+    """Return the suites of a team's folders and those shipped with medtest."""
     table = Table(title="suites", title_justify="left", box=None, header_style="bold", pad_edge=False)
     table.add_column("name", style="bold", no_wrap=True)
     table.add_column("what it tests", ratio=4)
@@ -61,8 +61,8 @@ def _needs(tree: SuiteTree) -> str:
         for name, settings in tree.values.get("seeds", {}).items()
         if settings is not False
     }
-    known = parts("seeds")
-    return "data=PATH" if any(name in known and known[name].load().needs_root for name in seeds) else ""
+    sources = parts("seeds")
+    return "data=PATH" if any(name in sources and sources[name].load().needs_root for name in seeds) else ""
 
 
 def _settings(defaults: Any) -> str:
@@ -78,18 +78,18 @@ def _settings(defaults: Any) -> str:
 def check_suites(
     names: Sequence[str], overrides: Sequence[str], *, config_dirs: Sequence[Path], console: Console
 ) -> ExitCode:
-    """Check suites one after the other and say what is wrong with each.
+    """Check suites one by one and print the mistakes of each.
 
     Args:
         names: Names of suites, or paths of YAML files.
         overrides: ``key=value`` tokens that apply to all.
         config_dirs: Folders like ``conf/``.
-        console: Where to write.
+        console: Console for the result.
 
     Returns:
         ``MISTAKE`` when any suite has mistakes, else ``OK``.
     """
-    from medtest.suite.compose import load_suite  # Hydra loads with it, which a list needs not
+    from medtest.suite.compose import load_suite  # Imported here, as it loads Hydra, which a list does not need.
 
     worst = ExitCode.OK
     for name in names:

@@ -1,1 +1,1 @@
-"""Commands about data sets."""
+"""Commands on data sets."""

@@ -1,4 +1,4 @@
-"""``medtest data``: what lies in a folder or an archive, and how to run on it."""
+"""``medtest data``: data sets of a folder or an archive, and commands to run on them."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def inspect(
     from medtest.seeds.folders.check import kept_looks
 
     console = Console(highlight=False, markup=False)
-    with kept_looks(PIXEL_SECONDS):  # commands are proven on what was looked at
+    with kept_looks(PIXEL_SECONDS):  # the printed commands are tried on these files
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task("looking at files", total=None)
-            found = inspect_path(
+            inspection = inspect_path(
                 path.expanduser(), progress=lambda done, total: bar.update(task, completed=done, total=total)
             )
-        _tell(console, str(path), found)
-    if found.empty or not found.usable:
+        _tell(console, str(path), inspection)
+    if inspection.empty or not inspection.usable:
         raise typer.Exit(int(ExitCode.MISTAKE))
 
 
@@ -104,43 +104,43 @@ def list_known() -> None:
         sizes = ", ".join(facts.sizes) or (f"{facts.smallest} to {facts.largest}" if facts.largest else "")
         console.print(f"{facts.key}", style="bold", end="")
         pairs = f"{facts.pairs:,} pairs of question and answer" if facts.pairs else ""
-        what = ", ".join(text for text in (f"{facts.images:,} images", pairs, sizes) if text)
-        console.print(f"  {facts.title}: {what}", soft_wrap=True)
+        contents = ", ".join(text for text in (f"{facts.images:,} images", pairs, sizes) if text)
+        console.print(f"  {facts.title}: {contents}", soft_wrap=True)
         unconfirmed = f"not confirmed: {facts.unconfirmed}" if facts.unconfirmed else ""
         for text in (facts.source, facts.paper, facts.licence, unconfirmed):
             if text:
                 console.print(f"  {text}", soft_wrap=True)
 
 
-def _tell(console: Console, typed: str, found: Inspection) -> None:
+def _tell(console: Console, typed: str, inspection: Inspection) -> None:
     proofs: list[Proof] = []
-    for looked in found.looked:
+    for looked in inspection.looked:
         _tell_set(console, looked)
         if looked.line is not None:
             without = " (without the refused files)" if looked.problems else ""
             proofs.append(_tell_line(console, looked.line, typed, f"run{without}:"))
-        for what, line in looked.also:
-            proofs.append(_tell_line(console, line, typed, "or:", f"({what})"))
+        for variant, line in looked.also:
+            proofs.append(_tell_line(console, line, typed, "or:", f"({variant})"))
         console.print()
-    for name, inside in (found.archives or {}).items():
+    for name, inside in (inspection.archives or {}).items():
         _tell_archive(console, typed, name, inside)
-    for line, counts in found.suites:
+    for line, counts in inspection.suites:
         _tell_suite(console, typed, line, counts)
-    if found.together is not None:
-        sets = found.together.sets
+    if inspection.together is not None:
+        sets = inspection.together.sets
         console.print(f"{len(sets)} data sets in one run: {', '.join(sets)}", style="bold", soft_wrap=True)
-        proofs.insert(0, _tell_line(console, found.together, typed, "run:"))
+        proofs.insert(0, _tell_line(console, inspection.together, typed, "run:"))
         console.print()
-    if found.rest:
+    if inspection.rest:
         console.print("No data set takes these files, and no run reads them:")
-        for rest in found.rest:
+        for rest in inspection.rest:
             console.print(f"  {rest}", soft_wrap=True)
-    if found.ignored:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.ignored.items()))
+    if inspection.ignored:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(inspection.ignored.items()))
         console.print(shown(f"Passed over: {kinds}."), soft_wrap=True)
-    for note in found.notes:
+    for note in inspection.notes:
         console.print(f"Note: {note}.", soft_wrap=True)
-    if found.empty:
+    if inspection.empty:
         formats = "PNG, JPEG, BMP, TIFF, WebP, DICOM, NIfTI"
         console.print(f"No images were found that medtest can read ({formats}).", soft_wrap=True)
     started = next((proof for proof in proofs if proof.tokens), None)
@@ -148,13 +148,13 @@ def _tell(console: Console, typed: str, found: Inspection) -> None:
         console.print(f"Looked at as a run does, this starts:\n  {started.command}", soft_wrap=True)
 
 
-def _tell_line(console: Console, line: SuiteLine, typed: str, label: str, what: str = "") -> Proof:
-    """Print a line that was proven to start, or why there is none, and return the proof."""
+def _tell_line(console: Console, line: SuiteLine, typed: str, label: str, remark: str = "") -> Proof:
+    """Print a command that was tried and starts, or the reason why there is none; return the proof."""
     from medtest.cli.data.proof import prove
 
     proof = prove(line, typed)
     if proof.tokens:
-        notes = "  ".join(text for text in (what, f"({proof.note})" if proof.note else "") if text)
+        notes = "  ".join(text for text in (remark, f"({proof.note})" if proof.note else "") if text)
         console.print(f"  {label:<8} {proof.command}" + (f"  {notes}" if notes else ""), soft_wrap=True)
     else:
         console.print(shown(f"  note:    no command for suite={line.suite}: {proof.note}"), soft_wrap=True)
@@ -162,21 +162,21 @@ def _tell_line(console: Console, line: SuiteLine, typed: str, label: str, what: 
 
 
 def _tell_set(console: Console, looked: Looked) -> None:
-    found, facts = looked.found, looked.found.facts
-    name = facts.title if facts is not None else found.title or "images"
-    part = f", {found.part}" if found.part else ""
-    where = "" if str(found.where) == "." else f"  in {found.where}/"
+    dataset, facts = looked.found, looked.found.facts
+    name = facts.title if facts is not None else dataset.title or "images"
+    part = f", {dataset.part}" if dataset.part else ""
+    where = "" if str(dataset.where) == "." else f"  in {dataset.where}/"
     console.print(shown(f"{name}{part}{where}"), style="bold", soft_wrap=True)
-    images = f"{found.count:,}" + (f" of {facts.images:,} published" if facts is not None else "")
-    what = {
+    images = f"{dataset.count:,}" + (f" of {facts.images:,} published" if facts is not None else "")
+    content = {
         "masks": "image files",
         "images": "image files, no masks",
         "labels": "image files with labels",
         "questions": "image files with questions",
         "maps": "prediction maps",
-    }[found.holds]
-    console.print(shown(f"  images:  {images} ({what}; {found.layout})"), soft_wrap=True)
-    if looked.pairs is not None and found.holds == "masks":
+    }[dataset.holds]
+    console.print(shown(f"  images:  {images} ({content}; {dataset.layout})"), soft_wrap=True)
+    if looked.pairs is not None and dataset.holds == "masks":
         rule = f", masks are named {looked.rule}" if looked.rule else ""
         console.print(f"  pairs:   {looked.pairs:,} with a mask{rule}")
     if looked.classes:

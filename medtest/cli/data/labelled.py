@@ -1,4 +1,4 @@
-"""Drawn pictures whose truth is known, for cards of readers; none of them is trained on."""
+"""Generated pictures with known truth, for cards of readers; no reader is trained on them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from medtest.core.cases import Image
 
 _APART: Final = 0x63617264
-"""First number of the streams of these pictures: no training draws from it."""
+"""First number of these pictures' random streams, which no training uses."""
 POLYP: Final = "polyp"
 
 
 def scene_pictures(count: int, seed: int) -> LabelledPictures:
-    """Return drawn scenes (:mod:`medtest.phantoms.scenes`), with classes, colours and the relations of their boxes.
+    """Return drawn scenes (:mod:`medtest.phantoms.scenes`) with classes, colours and relations of their boxes.
 
     Args:
-        count: How many.
-        seed: Draws them.
+        count: Number of scenes.
+        seed: Seed of the draws.
     """
     from medtest.phantoms.scenes import CLASSES, COLOURS
     from medtest.readers.pictures.spatial import PREDICATES
@@ -44,7 +44,7 @@ def _scene(seed: int, index: int) -> LabelledPicture:
 
     rng = np.random.Generator(np.random.PCG64([_APART, seed, index]))
     placed = random_layout(rng)
-    entities = tuple(SeenEntity(name=one.name, box=one.box, attributes=(one.colour,)) for one in placed)
+    entities = tuple(SeenEntity(name=figure.name, box=figure.box, attributes=(figure.colour,)) for figure in placed)
     return LabelledPicture(
         name=f"scene {index}",
         pixels=partial(draw_scene, placed, rng=rng),
@@ -53,11 +53,11 @@ def _scene(seed: int, index: int) -> LabelledPicture:
 
 
 def question_pictures(count: int, seed: int) -> LabelledPictures:
-    """Return pictures of the seeds ``question_phantoms``, with one class: polyp.
+    """Return pictures of the seeds ``question_phantoms``, with the single class polyp.
 
     Args:
-        count: How many; a picture shows a polyp where the true answers to the question for findings name one.
-        seed: Draws them.
+        count: Number of pictures; one shows a polyp if the true answers to the question on findings name one.
+        seed: Seed of the draws.
     """
     pictures = []
     for index in range(count):

@@ -1,4 +1,4 @@
-"""Commands that are proven to start before they are printed: composed, their seeds listed, their systems checked."""
+"""Commands that are tried before they are printed: composed, their seeds listed, their systems checked."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from medtest.seeds.datasets.looked import SuiteLine
 
 MODEL = "model=openai_compatible"
-"""A model that no suite knows the address of."""
+"""A model whose address no suite knows."""
 
 EXAMPLE = ("base_url=http://127.0.0.1:8000/v1", "model_name=NAME")
-"""An address as it may be."""
+"""An example of its address."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What became of a line for the command line.
+    """Result of trying a command.
 
     Attributes:
-        tokens: The line that starts; empty where none does.
-        note: What is to know of it, or why there is none.
+        tokens: Tokens of the command; empty if it does not start.
+        note: A remark on it, or the reason why there is none.
     """
 
     tokens: tuple[str, ...] = ()
@@ -37,20 +37,20 @@ class Proof:
 
     @property
     def command(self) -> str:
-        """The line as one types it."""
+        """The command as typed."""
         start = "python run.py" if Path("run.py").is_file() else "medtest run"
         return shown(f"{start} {shlex.join(self.tokens)}")
 
 
 def prove(line: SuiteLine, typed: str) -> Proof:
-    """Do what a run does before it loads anything heavy, and return the line that gets through.
+    """Do what a run does before loading anything heavy, and return the command that succeeds.
 
-    A model whose address only the user knows is planned with an example of one; where not every file was read to its
-    end, the line takes the first images, which were.
+    A model whose address only the user knows is planned with an example address. If not every file was read to its end,
+    the command is limited to the first images, which were.
 
     Args:
-        line: How to run on a data set.
-        typed: The inspected path as it was typed.
+        line: Command line for a data set.
+        typed: The inspected path as typed.
     """
     tokens = line.tokens(typed)
     before = logging.root.manager.disable
@@ -87,7 +87,7 @@ def _proof(tokens: tuple[str, ...]) -> Proof:
 
 def _first_read(sources: Sequence[SeedSource]) -> int | None:
     """Return how many of the first seeds of every data set were read to their end; None for all of them."""
-    found: list[int] = []
+    read_counts: list[int] = []
     for source in sources:
         unread = source.unread()
         counts: dict[str, int] = {}
@@ -96,8 +96,8 @@ def _first_read(sources: Sequence[SeedSource]) -> int | None:
             if (ref.dataset, ref.seed_id) in unread:
                 ended.add(ref.dataset)
             counts[ref.dataset] = counts.get(ref.dataset, 0) + (ref.dataset not in ended)
-        found += [count for dataset, count in counts.items() if dataset in ended]
-    return max(1, min(found)) if found else None
+        read_counts += [count for dataset, count in counts.items() if dataset in ended]
+    return max(1, min(read_counts)) if read_counts else None
 
 
 def _in_words(error: UserMistakes) -> list[str]:

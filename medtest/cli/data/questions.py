@@ -1,4 +1,4 @@
-"""Questions in files: a suite's as a development set, a run's answers as a submission, answers read as a run does."""
+"""Question files: a suite's development set, a run's submission, and tables of answers with their readings."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ IMAGES = "images"
 def write_development(tokens: Sequence[str], *, console: Console) -> None:
     """Write the images of a suite with their questions and true answers as the contest's development set.
 
-    Images are written as their seeds hold them, before preparation; what is read again are the same seeds.
+    Images are written as in their seeds, before preparation, so that reading them again gives the same seeds.
 
     Args:
-        tokens: ``suite=NAME to=DIR`` and whatever chooses seeds: ``data=PATH``, ``limit=N``, settings.
-        console: Where it is said.
+        tokens: ``suite=NAME to=DIR`` and tokens that choose seeds: ``data=PATH``, ``limit=N``, settings.
+        console: Console for the result.
 
     Raises:
-        UserMistakes: The suite has mistakes, asks no questions or forbids to write images, or ``to`` is missing.
+        UserMistakes: The suite has mistakes, asks no questions or forbids writing images, or ``to`` is missing.
         OutputProblem: The folder cannot be written.
     """
     name, overrides, own, _ = split_tokens(tokens, "to")
@@ -65,26 +65,28 @@ def write_development(tokens: Sequence[str], *, console: Console) -> None:
         raise mistake("to", "none", "to=DIR", f"medtest data questions suite={name} to=questions")
     loaded = load(name, _with_model(name, overrides))
     if not loaded.suite.task.stream:
-        found = f"{name}, whose seeds expect no answers to questions"
-        raise mistake("suite", found, "a suite that asks questions", "medtest data questions suite=medvqa to=questions")
+        problem = f"{name}, whose seeds expect no answers to questions"
+        raise mistake(
+            "suite", problem, "a suite that asks questions", "medtest data questions suite=medvqa to=questions"
+        )
     check_privacy(loaded.suite)
     folder = Path(own["to"]).expanduser()
-    asked: list[QuestionRow] = []
+    rows: list[QuestionRow] = []
     images = 0
     with output_problems(folder / IMAGES):
         claim(folder, "to")
         (folder / IMAGES).mkdir(parents=True, exist_ok=True)
         for image, seed in _seeds(loaded):
             write_image(folder / IMAGES / f"{image}.png", seed.image, seed.spec)
-            asked += [QuestionRow(image=image, question=_question(ask), answers=ask.truth or ()) for ask in seed.asks]
+            rows += [QuestionRow(image=image, question=_question(ask), answers=ask.truth or ()) for ask in seed.asks]
             images += 1
     with writing_text(folder / QUESTIONS) as file:
-        file.write(to_development(asked))
-    say(console, f"{folder}: {images:,} images and {len(asked):,} questions in {QUESTIONS}.")
+        file.write(to_development(rows))
+    say(console, f"{folder}: {images:,} images and {len(rows):,} questions in {QUESTIONS}.")
 
 
 def _with_model(name: str, overrides: list[str]) -> list[str]:
-    """Return overrides with a system, for a suite without one asks nothing here and needs one to be whole."""
+    """Return overrides with a system, since a suite must have one even if it is not queried."""
     if any(token.startswith(("model=", "systems")) for token in overrides) or name != "medvqa_clef":
         return overrides
     return [*overrides, "model=openai_compatible"]
@@ -101,8 +103,8 @@ def _seeds(loaded: Loaded) -> Iterator[tuple[str, Seed]]:
 
 
 def _question(ask: Ask) -> Question:
-    known = by_name(ask.item)
-    return known or Question(id=ask.id, name=ask.item, text=ask.text, kind=Kind(ask.kind))
+    official_question = by_name(ask.item)
+    return official_question or Question(id=ask.id, name=ask.item, text=ask.text, kind=Kind(ask.kind))
 
 
 def write_submission(run: Path, out: Path, *, console: Console) -> None:
@@ -111,7 +113,7 @@ def write_submission(run: Path, out: Path, *, console: Console) -> None:
     Args:
         run: The run's folder.
         out: The JSON file.
-        console: Where it is said, with what the contest's checker would miss.
+        console: Console for the result and for answers that the contest's checker would miss.
 
     Raises:
         UserMistakes: The folder holds no run on the contest's questions, or its seed ids are hashed.
@@ -129,12 +131,12 @@ def write_submission(run: Path, out: Path, *, console: Console) -> None:
     rows = [row for row in table.to_pylist() if row["relation"] == SOURCE and by_name(row["item"] or "")]
     if not rows:
         raise mistake("RUN", str(run), "answers to questions of MEDVQA-GI", "run suite=medvqa_clef first")
-    asked = [
+    answers = [
         QuestionRow(image=row["seed_id"], question=_known(row["item"]), answers=(row["answer"] or "",)) for row in rows
     ]
     check_out([out], "--out")
     with writing_text(out) as file:
-        file.write(to_submission(asked))
+        file.write(to_submission(answers))
     with output_problems(out):
         note_out([out])
     images = {row["seed_id"] for row in rows}
@@ -145,13 +147,13 @@ def write_submission(run: Path, out: Path, *, console: Console) -> None:
 
 
 def _known(name: str) -> Question:
-    found = by_name(name)
-    if found is None:
+    question = by_name(name)
+    if question is None:
         raise ValueError(f"{name} is none of the 18 questions")
-    return found
+    return question
 
 
-# --- answers that were given elsewhere, read as a run reads them -----------------------------------------------------
+# --- answers from elsewhere, read in the same way as in a run --------------------------------------------------------
 
 _STATES = (ANSWERED, REFUSED, UNPARSED)
 _RESULTS = (RIGHT, UNPARSED, REFUSED, OTHER)
@@ -170,7 +172,7 @@ class _Read:
 
     @property
     def result(self) -> str:
-        """What the reading is beside what was expected; "" where nothing was."""
+        """The reading compared with the expected value; "" without one."""
         return "" if self.given.expected is None else beside(self.answer, self.given.expected)
 
 
@@ -179,8 +181,8 @@ def write_readings(file: Path, out: Path, *, console: Console) -> None:
 
     Args:
         file: The table; see :mod:`medtest.language.questions.answer_files`.
-        out: The CSV file to write; texts in it are no formulas.
-        console: Where the counts are said.
+        out: The CSV file to write; its texts are protected against formula injection.
+        console: Console for the counts.
 
     Raises:
         UserMistakes: The table has mistakes, or ``out`` is the table itself.
@@ -195,8 +197,8 @@ def write_readings(file: Path, out: Path, *, console: Console) -> None:
         ).as_error()
     check_out([target], "--out")
     rows = [
-        _Read(one, reading(one.answer, ANSWERED, one.question.kind.value, one.question.id))
-        for one in read_answers(path, str(file))
+        _Read(entry, reading(entry.answer, ANSWERED, entry.question.kind.value, entry.question.id))
+        for entry in read_answers(path, str(file))
     ]
     expecting = any(row.given.expected is not None for row in rows)
     with writing_text(target) as written:
@@ -212,16 +214,16 @@ def write_readings(file: Path, out: Path, *, console: Console) -> None:
 
 def _cells(row: _Read, *, expecting: bool) -> tuple[str, ...]:
     start, end = row.answer.span
-    given = row.given
+    entry = row.given
     cells = (
-        given.asked,
-        given.answer,
+        entry.asked,
+        entry.answer,
         said(row.answer),
         row.state,
         "" if row.state == UNPARSED else RULES,
-        clean(given.answer[start:end], MOST_EVIDENCE),
+        clean(entry.answer[start:end], MOST_EVIDENCE),
     )
-    return (*cells, given.expected_text, row.result) if expecting else cells
+    return (*cells, entry.expected_text, row.result) if expecting else cells
 
 
 def _tell(console: Console, rows: Sequence[_Read], out: Path, *, expecting: bool) -> None:

@@ -1,1 +1,1 @@
-"""Commands on follow-ups: sheets, exports, the store, cut-outs that relations paste."""
+"""Commands on follow-ups: sheets, exports, the store, libraries of cut-outs."""

@@ -1,4 +1,4 @@
-"""Commands that make images without running a system: a contact sheet, an export, one case again."""
+"""Commands that make images: a contact sheet, an export, a replay of one case."""
 
 from __future__ import annotations
 
@@ -63,34 +63,34 @@ def write_sheet(
 def _crafted(
     loaded: Loaded, seed: PreparedSeed, relations: Mapping[str, Relation]
 ) -> Callable[[Address], FollowUp] | None:
-    """Return what gives cases that are crafted on a system, as a run keeps them; None where none are shown.
+    """Return a function that returns crafted cases kept by a run; None if none are shown.
 
     Raises:
-        UserMistakes: No run keeps any, or several systems have their own.
+        UserMistakes: No run keeps any, or several systems have different ones.
     """
-    wanted = [name for name, relation in relations.items() if relation.needs is not Need.NOTHING]
-    if not wanted:
+    crafted_names = [name for name, relation in relations.items() if relation.needs is not Need.NOTHING]
+    if not crafted_names:
         return None
     from medtest.runner.replaying.crafted_runs import read_from_runs
     from medtest.runner.units.parts import Parts
 
     invocation = invocation_of(loaded)
     parts = Parts(loaded.suite, invocation.data, invocation.batch_size)
-    read_from_runs(loaded.suite, invocation, parts, wanted)
+    read_from_runs(loaded.suite, invocation, parts, crafted_names)
 
     def kept(address: Address) -> FollowUp:
-        made = parts.make(seed, address)
-        if made.follow is None:
-            raise NotApplicable(made.reason)
-        return made.follow
+        case = parts.make(seed, address)
+        if case.follow is None:
+            raise NotApplicable(case.reason)
+        return case.follow
 
     return kept
 
 
-def _prepared(loaded: Loaded, wanted: str, index: int) -> PreparedSeed:
-    source, ref = _find(_sources(loaded), wanted, index)
-    how = loaded.suite.prepare
-    return prepare(source.load(ref), size=how.size, resize=how.resize)
+def _prepared(loaded: Loaded, seed_name: str, index: int) -> PreparedSeed:
+    source, ref = _find(_sources(loaded), seed_name, index)
+    preparation = loaded.suite.prepare
+    return prepare(source.load(ref), size=preparation.size, resize=preparation.resize)
 
 
 def _sources(loaded: Loaded) -> tuple[SeedSource, ...]:
@@ -98,17 +98,17 @@ def _sources(loaded: Loaded) -> tuple[SeedSource, ...]:
     return suite.build_seeds(invocation_of(loaded).data)
 
 
-def _find(sources: Sequence[SeedSource], wanted: str, index: int) -> tuple[SeedSource, SeedRef]:
+def _find(sources: Sequence[SeedSource], seed_name: str, index: int) -> tuple[SeedSource, SeedRef]:
     listed = [(source, ref) for source in sources for ref in source.places()]
-    if wanted:
+    if seed_name:
         by_name = {f"{ref.dataset}/{ref.seed_id}": (source, ref) for source, ref in listed}
-        if wanted in by_name:
-            return _usable(*by_name[wanted])
+        if seed_name in by_name:
+            return _usable(*by_name[seed_name])
         raise mistake(
             "--seed",
-            found=wanted,
+            found=seed_name,
             allowed=f"dataset/seed_id, {len(by_name)} in all, the first: {next(iter(by_name), 'none')}",
-            nearest=nearest_name(wanted, by_name),
+            nearest=nearest_name(seed_name, by_name),
         )
     if index < len(listed):
         return _usable(*listed[index])
@@ -121,7 +121,7 @@ def _usable(source: SeedSource, ref: SeedRef) -> tuple[SeedSource, SeedRef]:
 
 
 def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console) -> None:
-    """Write the chosen follow-ups under the names that ``model=predictions`` reads.
+    """Write the selected follow-ups under the names that ``model=predictions`` reads.
 
     Raises:
         UserMistakes: The suite has mistakes, or ``to=DIR`` is missing.
@@ -139,7 +139,7 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
     say(console, f"{target}: follow-ups and manifest.csv.")
     task = loaded.suite.task
     if not task.folder:
-        return  # of answers in words no files are read; medtest data questions writes what is asked
+        return  # Answers in words are not read from files; medtest data questions writes the questions.
     say(console, "Put your maps under the same names into a folder, then:")
     typed = [f"suite={name}", *(token for token in overrides if not token.startswith("model="))]
     command = shlex.join(["python", "run.py", *typed, f"model={task.folder}", "folder=YOUR_MAPS"])
@@ -147,14 +147,14 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
 
 
 def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Path], console: Console) -> None:
-    """Make one case again and write source, follow-up and parameters, and show what was answered.
+    """Make one case again, write source, follow-up and parameters, and show its answers.
 
-    Systems that ``model=`` names are asked again, a strip each with truth, both answers and the score. Of a question no
-    system is asked: the words come from the records in ``outputs/``.
+    Systems named by ``model=`` are queried again, with a strip each of truth, both answers and the score. For a
+    question no system is queried: the answers come from the records in ``outputs/``.
 
     Raises:
         UserMistakes: The suite has mistakes, or the address names no case of it.
-        MedtestError: A system cannot be loaded, or its strip not be drawn.
+        MedtestError: A system cannot be loaded, or its strip cannot be drawn.
         OutputProblem: The folder cannot be written.
     """
     name, overrides, _, words = split_tokens(tokens)
@@ -184,7 +184,7 @@ def _replay(
 
     case = replay_case(suite, invocation, address, scratch=scratch)
     named = any(token.lstrip("+").split("=", 1)[0] == "model" for token in overrides)
-    strips = [f"strip-{one.record_name}.png" for one in suite.build_systems().values()] if named else []
+    strips = [f"strip-{system.record_name}.png" for system in suite.build_systems().values()] if named else []
     kinds = ("source.png", "followup.png") if case.prompt is None else ("source.json", "followup.json")
     check_out((out / file for file in (*kinds, "params.json", *strips)), "--out")
     pictures = _write_case(case, address, out)
@@ -192,14 +192,14 @@ def _replay(
     if case.crafted is not None:
         say(console, _crafted_words(case.crafted))
     if case.items or suite.task.prompts:
-        chosen = [one.record_name for one in suite.build_systems().values()] if named else None
+        chosen = [system.record_name for system in suite.build_systems().values()] if named else None
         _show_answers(suite, invocation, case, chosen, console)
     elif named:
         _ask_again(suite, invocation, address, out, scratch, console)
 
 
 def _crafted_words(crafted: Crafted) -> str:
-    """Say where a crafted case comes from, and of one that was crafted anew whether it is the one that was judged."""
+    """Return the origin of a crafted case and, if it was crafted again, whether it equals the judged one."""
     if crafted.folder is not None:
         return f"Crafted on {crafted.on}; the pixels are those that were judged, from {_below_outputs(crafted.folder)}"
     words = f"Crafted anew on {crafted.on}"
@@ -220,10 +220,12 @@ def _below_outputs(folder: Path) -> str:
 
 
 def _write_case(case: Replay, address: str, out: Path) -> list[str]:
-    """Write the pictures or prompts and the parameters of a case; return the files' names."""
+    """Write the pictures or prompts and the parameters of a case; return the file names."""
     prompts = {"source.json": case.seed.prompt, "followup.json": case.prompt}
     pictures = {} if case.prompt is not None else {"source.png": case.source, "followup.png": case.followup}
-    task = task_of(case.seed.kind)  # as they look: the range of a series is black to white, of volumes one slice
+    task = task_of(
+        case.seed.kind
+    )  # As displayed: the range of a series is black to white, a volume is shown as one slice.
     pictures = {name: task.view(case.seed, picture).image for name, picture in pictures.items()}
     written = {file: prompt for file, prompt in prompts.items() if prompt is not None}
     try:
@@ -231,8 +233,8 @@ def _write_case(case: Replay, address: str, out: Path) -> list[str]:
         for file, picture in pictures.items():
             PillowImage.fromarray(np.asarray(picture)).save(out / file)
         for file, prompt in written.items():
-            told = {"prompt": prompt.text, "pool": prompt.pool.as_json()}
-            (out / file).write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            content = {"prompt": prompt.text, "pool": prompt.pool.as_json()}
+            (out / file).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         facts = {
             "address": address,
             "scale": case.scale,
@@ -247,7 +249,7 @@ def _write_case(case: Replay, address: str, out: Path) -> list[str]:
 
 
 def _note(written: Iterable[Path]) -> None:
-    """Note files as medtest's.
+    """Register files as written by medtest.
 
     Raises:
         OutputProblem: The list beside them cannot be written.
@@ -258,32 +260,32 @@ def _note(written: Iterable[Path]) -> None:
 
 
 def _ask_again(suite: Suite, invocation: Invocation, address: str, out: Path, scratch: Path, console: Console) -> None:
-    """Ask the chosen systems about a case, draw a strip for each, and print verdicts and scores."""
+    """Query the selected systems about a case, draw a strip for each, and print verdicts and scores."""
     from medtest.runner.replaying.replay_answers import replay_strips
 
-    for one in replay_strips(suite, invocation, address, out, scratch=scratch):
-        _note([out / one.file.name])
-        words = f": {one.words}" if one.words else ""
-        say(console, f"{out / one.file.name}: {one.system}, {one.verdict}{words}")
+    for strip in replay_strips(suite, invocation, address, out, scratch=scratch):
+        _note([out / strip.file.name])
+        words = f": {strip.words}" if strip.words else ""
+        say(console, f"{out / strip.file.name}: {strip.system}, {strip.verdict}{words}")
 
 
 def _show_answers(
     suite: Suite, invocation: Invocation, case: Replay, chosen: Sequence[str] | None, console: Console
 ) -> None:
-    """Print what was answered to the questions of a case, from records alone: of every system, or of the chosen."""
+    """Print the recorded answers to the questions of a case, for all systems or the chosen ones."""
     from medtest.results.records.recorded import recorded
 
     items = case.items or ("",)
-    found = recorded(invocation.home, suite.name, suite.task, case.address, case.shown_id, items)
-    others = dict.fromkeys(one.system for one in found if chosen is not None and one.system not in chosen)
-    found = [one for one in found if one.system not in others]
-    if not found:
-        whose = "" if chosen is None else f" of {', '.join(chosen)}"
-        there = f" There are answers of {', '.join(others)}." if others else ""
-        words = f"No recorded answer{whose} to it lies in outputs/; a replay asks no system.{there}"
+    answers = recorded(invocation.home, suite.name, suite.task, case.address, case.shown_id, items)
+    others = dict.fromkeys(answer.system for answer in answers if chosen is not None and answer.system not in chosen)
+    answers = [answer for answer in answers if answer.system not in others]
+    if not answers:
+        of_systems = "" if chosen is None else f" of {', '.join(chosen)}"
+        hint = f" There are answers of {', '.join(others)}." if others else ""
+        words = f"No recorded answer{of_systems} to it lies in outputs/; a replay asks no system.{hint}"
         say(console, words)
-    for one in found:
-        item = f"{one.item}, " if one.item else ""
-        say(console, f"{item}{one.system} ({one.digest[:8]}): {one.verdict}")
-        for name, text in one.words:
+    for answer in answers:
+        item = f"{answer.item}, " if answer.item else ""
+        say(console, f"{item}{answer.system} ({answer.digest[:8]}): {answer.verdict}")
+        for name, text in answer.words:
             say(console, f"  {name}: {text}")

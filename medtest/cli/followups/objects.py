@@ -1,4 +1,4 @@
-"""``medtest objects``: libraries of cut-outs that the relations instrument, feces and blood paste."""
+"""``medtest objects``: libraries of cut-outs for the relations instrument, feces and blood."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=No
 
 
 class FolderLayout(StrEnum):
-    """How the images and masks are kept."""
+    """Layout of the images and masks."""
 
     KVASIR_INSTRUMENT = "kvasir-instrument"
     EAD2020 = "ead2020"
@@ -22,7 +22,7 @@ class FolderLayout(StrEnum):
 
 
 class CutoutKind(StrEnum):
-    """What is cut out."""
+    """Kinds of cut-outs."""
 
     INSTRUMENT = "instrument"
     FECES = "feces"
@@ -51,18 +51,18 @@ def build(
     options = BuildOptions(
         kind=None if kind is None else kind.value, source=source, licence=licence, smallest=smallest, largest=largest
     )
-    told = console()
-    with bar(told, "images") as progress:
+    out_console = console()
+    with bar(out_console, "images") as progress:
         report = build_library(layout.value, path, out, options, progress)
     counted = ", ".join(f"{number} {name}" for name, number in sorted(report.written.items()))
-    say(told, f"{counted} written to {out.name} ({report.partial} partial views, left out by default)")
+    say(out_console, f"{counted} written to {out.name} ({report.partial} partial views, left out by default)")
     for name, reason in report.skipped[:20]:
-        say(told, f"  skipped {name}: {reason}")
+        say(out_console, f"  skipped {name}: {reason}")
     if len(report.skipped) > 20:
-        told.print(f"  and {len(report.skipped) - 20} more")
+        out_console.print(f"  and {len(report.skipped) - 20} more")
     where = f"library={out.name}" if out.parent.name == "objects" else "library_folder=PATH"
-    for name in sorted(report.written):  # a kind of object is pasted by the relation of its name
-        say(told, f"Use it: relations.{name}.{where}")
+    for name in sorted(report.written):  # each kind of object is pasted by the relation of the same name
+        say(out_console, f"Use it: relations.{name}.{where}")
 
 
 @app.command("list")
@@ -75,12 +75,12 @@ def list_objects(
     from medtest.relations.objects.library import KINDS, load_library
 
     folder = library if Path(library).is_dir() else None
-    found = load_library(library, folder)
-    table = Table(title=f"{found.label}: {found.digest[:12]}")
+    cutouts = load_library(library, folder)
+    table = Table(title=f"{cutouts.label}: {cutouts.digest[:12]}")
     for column in ("kind", "name", "% of field", "pixels", "partial", "licence", "source"):
         table.add_column(column)
     for kind in KINDS:
-        for info in found.kind(kind):
+        for info in cutouts.kind(kind):
             share = f"{100 * info.area:.2f}"
             partial = "yes" if info.partial else ""
             table.add_row(kind, info.name, share, str(info.pixels), partial, info.licence, info.source)

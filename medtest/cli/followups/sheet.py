@@ -1,6 +1,6 @@
-"""A contact sheet: one seed, what preparation found on it, and every relation at every severity.
+"""Contact sheets: one seed, its frame and grey mask, and every relation at every severity.
 
-People look before they run: a relation that hides the lesion, or that no clinician would meet, shows here first.
+They show before a run whether a relation hides the lesion or looks implausible to a clinician.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _LABEL_HEIGHT = 20
 
 Picture = NDArray[np.uint8]
 Crafted = Callable[[Address], FollowUp]
-"""Gives a follow-up that a run keeps; raises NotApplicable where none does."""
+"""Returns a follow-up kept by a run; raises NotApplicable if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SheetCell:
-    """One picture of the sheet with the words under it."""
+    """One picture of the sheet with its caption."""
 
     picture: Picture | None
     caption: str
@@ -59,11 +59,11 @@ def draw_sheet(
 
     Args:
         seed: The prepared source case.
-        relations: Relations by id, a row each.
-        suite_seed: The suite's seed, so that the pictures are those of the run.
+        relations: Relations by id, one row each.
+        suite_seed: The suite's seed, so that the pictures match those of a run.
         cell: Side of a picture in pixels.
-        repeats: Draws shown of a relation in published mode.
-        crafted: Gives a case of a relation that is crafted on a system, as a run keeps it, or why there is none.
+        repeats: Number of draws shown for a relation in published mode.
+        crafted: Returns a kept case of a relation that is crafted on a system, or raises NotApplicable.
 
     Returns:
         uint8 RGB picture, rows of cells with labels at their left and captions below.
@@ -116,7 +116,7 @@ def _source_cells(seed: PreparedSeed, cell: int) -> list[SheetCell]:
 
 
 def _draws(relation: Relation, repeats: int) -> list[tuple[int, int, int]]:
-    """Return severity, repeat and frame of what is shown: of a sequence the frames of its greatest difficulty."""
+    """Return severity, repeat and frame of the shown cases: for a sequence, the frames of its highest severity."""
     if relation.frames() > 1:
         return [(relation.severities()[-1], 0, frame) for frame in range(relation.frames())]
     draws = [(s, r, 0) for s in relation.severities() for r in range(relation.repeats())]
@@ -142,14 +142,14 @@ def _relation_cells(
         label = f"frame {frame}" if relation.frames() > 1 else label
         try:
             if relation.needs is not Need.NOTHING and crafted is not None:
-                made = crafted(address)
+                case = crafted(address)
             else:
-                made = follow_up(relation, seed, address, suite_seed)
+                case = follow_up(relation, seed, address, suite_seed)
         except NotApplicable as reason:
             cells.append(SheetCell(picture=None, caption=f"{label}: {reason}"))
             continue
-        shown = task_of(seed.kind).view(seed, made.image).image
-        cells.append(SheetCell(picture=_fit(shown, cell), caption=f"{label} · scale {made.scale:.3g}"))
+        shown = task_of(seed.kind).view(seed, case.image).image
+        cells.append(SheetCell(picture=_fit(shown, cell), caption=f"{label} · scale {case.scale:.3g}"))
     return cells
 
 
@@ -181,7 +181,7 @@ def _compose(rows: list[tuple[str, list[SheetCell]]], cell: int) -> Picture:
 
 
 def _plain(text: str) -> str:
-    """Return text in letters that Pillow's bundled font has."""
+    """Return text in characters of Pillow's bundled font."""
     spelt = text.replace("σ", "sigma").replace("λ", "lambda").replace("π", "pi").replace("²", "^2").replace("·", "x")
     return spelt.encode("latin-1", "replace").decode("latin-1")
 

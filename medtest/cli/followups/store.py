@@ -59,10 +59,10 @@ def make(
             None if folder is None else folder.expanduser(),
             progress=progress,
         )
-    kept = f"{report.made:,} made, {report.reused:,} there already, {report.skipped:,} without room"
+    summary = f"{report.made:,} made, {report.reused:,} there already, {report.skipped:,} without room"
     say(
         out,
-        f"{report.folder.name}: {kept}; {report.sources:,} sources, {report.bytes / 1e6:,.1f} MB written in "
+        f"{report.folder.name}: {summary}; {report.sources:,} sources, {report.bytes / 1e6:,.1f} MB written in "
         f"{report.seconds:,.1f} s",
     )
     if report.left_out:
@@ -163,14 +163,14 @@ def _opened(folder: Path | None, *, write: bool) -> FollowUpStore:
 
 
 def _suite_key(store: FollowUpStore, named: str) -> str:
-    """Return a suite's key by its key or its name (the one added to last)."""
+    """Return a suite's key for a key or name (the latest suite of that name)."""
     if not named:
         return ""
-    known = store.suites()
-    for entry in known:
+    entries = store.suites()
+    for entry in entries:
         if named in (entry.key, entry.name):
             return entry.key
-    names = sorted({entry.name for entry in known})
+    names = sorted({entry.name for entry in entries})
     raise Mistake(
         where="command line",
         key="--suite",
@@ -182,7 +182,7 @@ def _suite_key(store: FollowUpStore, named: str) -> str:
 
 
 def _too_many(report: StoreReport, suite: Suite) -> bool:
-    """Say whether more could not be made than the suite allows, by its own ``max_error_percent``."""
+    """Return True if more follow-ups failed than ``max_error_percent`` of the suite allows."""
     tried = report.made + report.reused + report.errors
     return bool(report.errors) and 100.0 * report.errors > suite.max_error_percent * tried
 

@@ -1,1 +1,1 @@
-"""Commands about models, readers and weights."""
+"""Commands on models, readers and weights."""

@@ -1,4 +1,4 @@
-"""``medtest readers``: what a reader of pictures sees, measured on labelled pictures."""
+"""``medtest readers``: sensitivity and specificity of picture readers, measured on labelled pictures."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def _sorted(tokens: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     words = [token for token in tokens if "=" not in token]
     if words:
         raise mistake("", words[0], "KEY=VALUE", nearest=nearest_name(words[0], _OWN))
-    given = dict(token.split("=", 1) for token in tokens)
-    own = {key: value for key, value in given.items() if key in _OWN}
+    values = dict(token.split("=", 1) for token in tokens)
+    own = {key: value for key, value in values.items() if key in _OWN}
     for key, most in _MOST.items():
         if key in own and not (own[key].isdecimal() and int(own[key]) <= most):
             raise mistake(key, own[key], f"a number up to {most:,}")
@@ -79,7 +79,7 @@ def _sorted(tokens: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     named = [key for key in _SOURCES if key in own]
     if len(named) != 1:
         raise mistake("data", " and ".join(named) or "nothing", "one of data=FOLDER, scenes=N, questions=N")
-    return own, {key: value for key, value in given.items() if key not in _OWN}
+    return own, {key: value for key, value in values.items() if key not in _OWN}
 
 
 def _reader(own: Mapping[str, str], typed: Mapping[str, str]) -> PictureReader:
@@ -90,19 +90,21 @@ def _reader(own: Mapping[str, str], typed: Mapping[str, str]) -> PictureReader:
     from medtest.training.settings.recipe_files import typed_value
 
     info = part("readers", own["reader"], where="command line", key="reader")
-    made = info.load()
-    if not issubclass(made, PictureReader):
-        seeing = [one.name for one in parts("readers").values() if issubclass(one.load(), PictureReader)]
+    reader_class = info.load()
+    if not issubclass(reader_class, PictureReader):
+        seeing = [info.name for info in parts("readers").values() if issubclass(info.load(), PictureReader)]
         raise mistake("reader", own["reader"], f"a reader of pictures: {', '.join(seeing)}")
-    texts = {name for name, one in made.Settings.model_fields.items() if one.annotation is str}
-    given: dict[str, Any] = {}
+    texts = {name for name, field in reader_class.Settings.model_fields.items() if field.annotation is str}
+    parsed: dict[str, Any] = {}
     for key, value in typed.items():
-        _put(given, key.split("."), value if key in texts else typed_value(value))
+        _put(parsed, key.split("."), value if key in texts else typed_value(value))
     mistakes: list[Mistake] = []
-    # A card says what the reader sees by itself.
-    values = deep_merge(info.defaults, {**given, "card": NO_CARD})
-    settings = validate(made.Settings, values, at=(), origin=lambda key: COMMAND_LINE, mistakes=mistakes, given=given)
-    reader = None if settings is None else made(info.name, settings)
+    # A card describes the reader without any earlier card.
+    values = deep_merge(info.defaults, {**parsed, "card": NO_CARD})
+    settings = validate(
+        reader_class.Settings, values, at=(), origin=lambda key: COMMAND_LINE, mistakes=mistakes, given=parsed
+    )
+    reader = None if settings is None else reader_class(info.name, settings)
     mistakes += [] if reader is None else reader.check()
     if mistakes or reader is None:
         raise UserMistakes(mistakes)
@@ -117,7 +119,7 @@ def _put(values: dict[str, Any], keys: Sequence[str], value: Any) -> None:
 
 
 def _target(own: Mapping[str, str], reader: PictureReader) -> Path:
-    """Return where the card is written: where one says, else beside the reader's own file."""
+    """Return the path for the card: as typed, else beside the reader's own file."""
     named = own.get("card")
     target = Path(named).expanduser() if named else reader.card_beside()
     if target is None:

@@ -1,4 +1,4 @@
-"""``medtest simlab``: the simulated product's server by hand."""
+"""``medtest simlab``: manual start of the simulated product's server."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from medtest.simlab.drawing.defects import RATES, DrawingDefects
 WHERE = "medtest simlab"
 _KEY = "key"
 DRAWS = "drawing."
-"""How the names of defects begin that pictures have."""
+"""Prefix of the names of drawing defects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimlabOptions:
-    """What was typed; ``defects`` and ``faults`` are texts NAME=VALUE."""
+    """The typed options; ``defects`` and ``faults`` are texts NAME=VALUE."""
 
     port: int = 0
     seed: int = 0
@@ -38,18 +38,18 @@ class SimlabOptions:
 
 
 def config_of(options: SimlabOptions) -> Config:
-    """Return the configuration that options mean.
+    """Return the configuration for the options.
 
     Raises:
-        UserMistakes: A name is not known, or a value is out of its bounds.
+        UserMistakes: A name is unknown, or a value is out of bounds.
     """
     mistakes: list[Mistake] = []
     drawing = {f"{DRAWS}{name}": rate for name, rate in asdict(DrawingDefects()).items() if not isinstance(rate, tuple)}
-    said: dict[str, Any] = _read(options.defects, asdict(Defects()) | drawing, "--defect", mistakes)
-    defects = {name: value for name, value in said.items() if name not in drawing}
-    drawn = {name.removeprefix(DRAWS): value for name, value in said.items() if name in drawing}
-    known = {name: value for name, value in asdict(Faults()).items() if name != _KEY}
-    faults: dict[str, Any] = _read(options.faults, known, "--fault", mistakes)
+    rates: dict[str, Any] = _read(options.defects, asdict(Defects()) | drawing, "--defect", mistakes)
+    defects = {name: value for name, value in rates.items() if name not in drawing}
+    drawn = {name.removeprefix(DRAWS): value for name, value in rates.items() if name in drawing}
+    defaults = {name: value for name, value in asdict(Faults()).items() if name != _KEY}
+    faults: dict[str, Any] = _read(options.faults, defaults, "--fault", mistakes)
     if options.ocr not in ("edges", "rapidocr", "auto"):
         mistakes.append(Mistake(where=WHERE, key="--ocr", found=options.ocr, allowed="edges, rapidocr, auto"))
     elif options.ocr == "rapidocr" and engine_of("auto") != "rapidocr":
@@ -57,7 +57,7 @@ def config_of(options: SimlabOptions) -> Config:
         mistakes.append(Mistake(where=WHERE, key="--ocr", found="rapidocr, which is not installed", fix=fix))
     key = os.environ.get(options.key_variable, "") if options.key_variable else ""
     if options.key_variable and not key:
-        # What was typed may be the key itself: it is not repeated.
+        # The typed value may be the key itself, so it is not repeated.
         mistakes.append(Mistake(where=WHERE, key="--key-variable", found="a variable that is not set"))
     if mistakes:
         raise UserMistakes(mistakes)
@@ -71,30 +71,30 @@ def config_of(options: SimlabOptions) -> Config:
     )
 
 
-def _read(given: Sequence[str], known: dict[str, Any], option: str, mistakes: list[Mistake]) -> dict[str, Any]:
-    """Return values by name; what is wrong is added to the mistakes."""
-    found: dict[str, Any] = {}
-    for text in given:
+def _read(texts: Sequence[str], defaults: dict[str, Any], option: str, mistakes: list[Mistake]) -> dict[str, Any]:
+    """Return values by name; problems are added to the mistakes."""
+    values: dict[str, Any] = {}
+    for text in texts:
         name, _, value = text.partition("=")
-        if name not in known:
-            nearest = nearest_name(name, list(known))
+        if name not in defaults:
+            nearest = nearest_name(name, list(defaults))
             mistakes.append(
-                Mistake(where=WHERE, key=option, found=text[:80], allowed=", ".join(known), nearest=nearest)
+                Mistake(where=WHERE, key=option, found=text[:80], allowed=", ".join(defaults), nearest=nearest)
             )
             continue
-        read = _value(name, value, known[name])
+        read = _value(name, value, defaults[name])
         if read is None:
             mistakes.append(
                 Mistake(
                     where=WHERE,
                     key=f"{option} {name}",
                     found=value[:80] or "nothing",
-                    allowed=_allowed(name, known[name]),
+                    allowed=_allowed(name, defaults[name]),
                 )
             )
         else:
-            found[name] = read
-    return found
+            values[name] = read
+    return values
 
 
 def _is_share(name: str) -> bool:
@@ -129,7 +129,7 @@ def serve_simlab(options: SimlabOptions, *, console: Console) -> None:
     """Serve until Ctrl-C.
 
     Raises:
-        UserMistakes: The options do not fit, or the port is taken.
+        UserMistakes: The options are invalid, or the port is taken.
     """
     config = config_of(options)
     from medtest.simlab.serve import server_of
@@ -139,8 +139,8 @@ def serve_simlab(options: SimlabOptions, *, console: Console) -> None:
         try:
             await server.start()
         except OSError as error:
-            found = f"{options.port}, which cannot be used ({error.strerror})"
-            raise Mistake(where=WHERE, key="--port", found=found, fix="take --port 0").as_error() from error
+            problem = f"{options.port}, which cannot be used ({error.strerror})"
+            raise Mistake(where=WHERE, key="--port", found=problem, fix="take --port 0").as_error() from error
         try:
             console.print("SIMULATED: a program of medtest's; its answers say nothing about any real product.")
             say(console, f"{server.base_url}  model {MODEL}")
@@ -151,7 +151,7 @@ def serve_simlab(options: SimlabOptions, *, console: Console) -> None:
         finally:
             await server.stop()
 
-    # Also where the shell that started it in the background told its children to ignore Ctrl-C.
+    # A shell that starts it in the background tells its children to ignore Ctrl-C.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):

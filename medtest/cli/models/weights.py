@@ -1,4 +1,4 @@
-"""``medtest weights``: what is in a checkpoint, and old ones converted."""
+"""``medtest weights``: content of a checkpoint, and conversion of old ones."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def convert_command(
         return typer.confirm("Do you know who made it, and trust them?", default=False)
 
     done = convert(source, target, trusted=trusted, overwrite=overwrite)
-    what = f"the weights of {done.network}" if done.network else "weights of a network that medtest does not know"
-    say(out, f"{done.path}: {done.entries} tensors, {what}; SHA-256 {done.sha256}")
+    contents = f"the weights of {done.network}" if done.network else "weights of a network that medtest does not know"
+    say(out, f"{done.path}: {done.entries} tensors, {contents}; SHA-256 {done.sha256}")
 
 
 @app.command("show")

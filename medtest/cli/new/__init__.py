@@ -1,1 +1,1 @@
-"""The command ``medtest new``: a package skeleton for a part of your own."""
+"""The command ``medtest new``: a package skeleton for a custom part."""

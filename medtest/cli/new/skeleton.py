@@ -1,4 +1,4 @@
-"""Package skeletons: a part of each kind with a contract test, written from templates."""
+"""Package skeletons for each kind of part, with a contract test, written from templates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PartKind(StrEnum):
 
 
 def write_skeleton(kind: PartKind, name: str, folder: Path) -> Path:
-    """Write a package with a part of this kind into a new folder.
+    """Write a package with a part of the given kind into a new folder.
 
     Args:
         kind: The kind of part.
@@ -68,7 +68,7 @@ def write_skeleton(kind: PartKind, name: str, folder: Path) -> Path:
 
 
 def _check_name(kind: PartKind, name: str) -> None:
-    """Raise UserMistakes unless the name is well formed and free."""
+    """Check that the name is well formed and not taken."""
     if not _NAME.fullmatch(name):
         raise Mistake(
             where="medtest new",

@@ -1,1 +1,1 @@
-"""Commands that read finished runs."""
+"""Commands on finished runs."""

@@ -1,4 +1,4 @@
-"""``medtest compare``: finished runs beside one another, from their records, with the cases that changed."""
+"""``medtest compare``: a comparison of finished runs from their records, with the cases that changed."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ def compare_runs(
 
     Args:
         tokens: Runs (:func:`medtest.report.compared.named.find_run`), and ``KEY=VALUE`` tokens for systems that are
-            asked again for strips (``data=PATH``).
+            queried again for strips (``data=PATH``).
         out: Folder of the page; ``outputs/compare/A-B`` without.
-        strips: How many newly failing cases are drawn, and how many newly passing ones.
-        console: Where what came out is printed.
-        margins: By how much a run may be worse than the first; None for the default of a gate.
+        strips: Number of newly failing, and of newly passing, cases to draw.
+        console: Console for the result.
+        margins: Allowed deterioration from the first run; None for the default of a gate.
 
     Returns:
         ``OK`` where every run is shown to be no worse than the first, else ``GATE_NOT_HELD``.
 
     Raises:
-        UserMistakes: A run is not there, or shares no case with the first.
-        OutputProblem: Records cannot be read, or the page not be written.
+        UserMistakes: A run does not exist, or shares no case with the first.
+        OutputProblem: Records cannot be read, or the page cannot be written.
     """
     home = default_home()
-    typed = [one for one in tokens if "=" in one and not Path(one).expanduser().exists()]
-    names = [one for one in tokens if one not in typed]
+    typed = [token for token in tokens if "=" in token and not Path(token).expanduser().exists()]
+    names = [token for token in tokens if token not in typed]
     if len(names) < 2:
-        found, fix = " ".join(names) or "none", "medtest compare polyp_seg/pranet polyp_seg/ssformer"
+        typed_names, fix = " ".join(names) or "none", "medtest compare polyp_seg/pranet polyp_seg/ssformer"
         raise Mistake(
             where="command line",
             key="runs",
-            found=found,
+            found=typed_names,
             allowed="two runs at least, the one to compare with first",
             fix=fix,
         ).as_error()
@@ -96,12 +96,12 @@ def compare_runs(
 
 
 def _headline(pair: ComparedPair) -> str:
-    """Return how the rates of a pair differ, and what the second run alone lost."""
+    """Return the difference of a pair's rates, and the losses of the second run."""
     row = overall_row(pair)
     rates = "no case was judged in both runs"
     if row is not None:
-        known = row["ci_low"] == row["ci_low"]
-        interval = f" ({points_words(row['ci_low'])} to {points_words(row['ci_high'])})" if known else ""
+        has_interval = row["ci_low"] == row["ci_low"]
+        interval = f" ({points_words(row['ci_low'])} to {points_words(row['ci_high'])})" if has_interval else ""
         better = f"{row['better']} is better" if row["better"] else "no difference shown"
         rates = f"{points_words(row['difference'])} points{interval} on {row['cases']:,} common cases: {better}"
     return f"{pair.names[1]} less {pair.names[0]}: {rates}; {newly_lost(pair.conditions)}"
@@ -127,4 +127,4 @@ def _material(name: str, home: Path, scratch: Path) -> Material:
 
 
 def _plain(name: str) -> str:
-    return "".join(one if one.isalnum() or one in "-_." else "_" for one in name)[:60]
+    return "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in name)[:60]

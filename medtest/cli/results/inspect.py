@@ -1,4 +1,4 @@
-"""``medtest inspect``: what happens inside a network under the follow-ups of a suite."""
+"""``medtest inspect``: activations and attributions inside a network under the follow-ups of a suite."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def inspect(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console) -> ExitCode:
-    """Look into the systems of a suite, write figures and tables beside their runs, and renew their reports.
+    """Inspect the systems of a suite, write figures and tables beside their runs, and update their reports.
 
     Returns:
-        ``NOT_TRACKED`` where a run's MLflow did not take the files, else ``OK``.
+        ``NOT_TRACKED`` if MLflow did not accept the files of a run, else ``OK``.
 
     Raises:
-        UserMistakes: What was typed has mistakes, or a system cannot be looked into.
+        UserMistakes: The tokens have mistakes, or a system cannot be inspected.
         OutputProblem: A folder cannot be written.
     """
     from medtest.inside.inspect import inspect_suite
@@ -46,31 +46,31 @@ def inspect(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Cons
     training = None
     if options.training:
         data = [token for token in overrides if token.startswith("data=")]
-        known = load(options.training, data, config_dirs=config_dirs)
-        training = (known.suite, replace(invocation_of(known), limit=None))
+        training_suite = load(options.training, data, config_dirs=config_dirs)
+        training = (training_suite.suite, replace(invocation_of(training_suite), limit=None))
     with ExitStack() as locks:
         for folder in sorted(set(prepare_run(loaded.suite, invocation).folders)):
             lock = FolderLock(folder)
             lock.acquire()
             locks.callback(lock.release)
         with bar(console, "seeds") as progress:
-            found = inspect_suite(loaded.suite, invocation, options, training=training, progress=progress)
-        problems = [problem for one in found if (problem := _attach(one, invocation))]
-        for one in found:
-            write_manifest(one.folder)
-    for one in found:
-        layers = ", ".join(one.layers) or "no layer"
-        say(console, f"{one.system}: {one.cases:,} follow-ups; {layers}")
-        for line in one.notices:
+            inspections = inspect_suite(loaded.suite, invocation, options, training=training, progress=progress)
+        problems = [problem for inspected in inspections if (problem := _attach(inspected, invocation))]
+        for inspected in inspections:
+            write_manifest(inspected.folder)
+    for inspected in inspections:
+        layers = ", ".join(inspected.layers) or "no layer"
+        say(console, f"{inspected.system}: {inspected.cases:,} follow-ups; {layers}")
+        for line in inspected.notices:
             say(console, f"  {line}")
-        say(console, f"  {_near(one.folder)}/inside: {', '.join(file.name for file in one.files)}")
+        say(console, f"  {_near(inspected.folder)}/inside: {', '.join(file.name for file in inspected.files)}")
     for problem in problems:
         say(console, problem)
     return ExitCode.NOT_TRACKED if problems else ExitCode.OK
 
 
-def _attach(one: Inspected, invocation: Invocation) -> str:
-    """Renew the report of a finished run and hand the files to its run in MLflow; return what went wrong there."""
+def _attach(inspected: Inspected, invocation: Invocation) -> str:
+    """Update the report of a finished run and attach the files to its MLflow run; return a problem message or ""."""
     from medtest.report.pages.comparison import REPORT
     from medtest.report.pages.material import INSIDE, read_run
     from medtest.report.tracking import Tracker
@@ -78,18 +78,18 @@ def _attach(one: Inspected, invocation: Invocation) -> str:
     from medtest.results.records.records_io import RECORDS
     from medtest.runner.folder import view_folder
 
-    if not (one.folder / RECORDS).is_file():
-        one.notices.append("No run of it is finished yet: its report will show what was seen once there is one.")
+    if not (inspected.folder / RECORDS).is_file():
+        inspected.notices.append("No run of it is finished yet: its report will show what was seen once there is one.")
         return ""
-    views = ["", *views_of(one.folder)[0]]
+    views = ["", *views_of(inspected.folder)[0]]
     for view in views:
-        remake(one.folder, view=view)
+        remake(inspected.folder, view=view)
     if not invocation.track:
         return ""
-    files = [(file, INSIDE) for file in one.files]
+    files = [(file, INSIDE) for file in inspected.files]
     try:
         for view in views:
-            target = view_folder(one.folder, view)
+            target = view_folder(inspected.folder, view)
             if run_id := read_run(target).get("mlflow_run_id"):
                 tracker = Tracker(invocation.home, invocation.tracking_uri)
                 tracker.attach(str(run_id), [*files, (target / REPORT, "")])
@@ -99,7 +99,7 @@ def _attach(one: Inspected, invocation: Invocation) -> str:
 
 
 def _near(folder: Path) -> str:
-    """Return a folder as it is typed from here, where it lies below."""
+    """Return a folder relative to the working directory, if it is below."""
     try:
         return folder.relative_to(Path.cwd()).as_posix()
     except ValueError:

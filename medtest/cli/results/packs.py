@@ -25,9 +25,9 @@ _MARK = b"PK"
 
 
 def is_pack(token: str) -> bool:
-    """Whether what was typed names a pack or may, and no suite: a ZIP file, or a folder that one was unpacked into.
+    """Return True if a token names a pack (a ZIP file, or an unpacked folder) rather than a suite.
 
-    A folder may be called as a suite is; ``suite=NAME`` means the suite.
+    A folder may have the name of a suite; ``suite=NAME`` means the suite.
     """
     path = Path(token).expanduser()
     if path.is_dir():
@@ -44,13 +44,13 @@ def pack(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console
     """Pack a suite, or a finished run.
 
     Args:
-        tokens: ``suite=NAME`` with what one types after it, or ``run=RUN``; ``to=FILE.zip``; ``images=true``.
+        tokens: ``suite=NAME`` with its overrides, or ``run=RUN``; ``to=FILE.zip``; ``images=true``.
         config_dirs: Folders like ``conf/``.
-        console: Where what was packed is said.
+        console: Console for the result.
 
     Raises:
-        UserMistakes: There is no such suite or run, or the file is there.
-        MedtestError: A seed cannot be loaded, or the file not be written.
+        UserMistakes: There is no such suite or run, or the file exists.
+        MedtestError: A seed cannot be loaded, or the file cannot be written.
     """
     own = {key: value for key, _, value in (token.partition("=") for token in tokens) if key in _KEYS}
     images = _images(own.get("images"))
@@ -121,10 +121,10 @@ def _told(packed: Packed, words: str, console: Console) -> None:
 
 
 def _images(typed: str | None) -> bool | None:
-    known = {None: None, "true": True, "false": False}
-    if typed not in known:
+    values = {None: None, "true": True, "false": False}
+    if typed not in values:
         raise mistake("images", found=str(typed), allowed="true, false")
-    return known[typed]
+    return values[typed]
 
 
 def unpack(tokens: Sequence[str], *, console: Console) -> None:
@@ -132,10 +132,10 @@ def unpack(tokens: Sequence[str], *, console: Console) -> None:
 
     Args:
         tokens: The file, and ``to=FOLDER``.
-        console: Where what to do next is said.
+        console: Console for the next steps.
 
     Raises:
-        UserMistakes: It is no pack, or the folder is there.
+        UserMistakes: It is no pack, or the folder exists.
         OutputProblem: The folder cannot be written.
     """
     from medtest.report.packs.contents import printable
@@ -143,8 +143,8 @@ def unpack(tokens: Sequence[str], *, console: Console) -> None:
 
     files = [token for token in tokens if not token.startswith("to=")]
     if len(files) != 1:
-        found, example = " ".join(files) or "nothing", "medtest unpack polyp_seg.zip to=received"
-        raise mistake("FILE", found=found, allowed="one file that medtest pack wrote, and to=FOLDER", fix=example)
+        typed, example = " ".join(files) or "nothing", "medtest unpack polyp_seg.zip to=received"
+        raise mistake("FILE", found=typed, allowed="one file that medtest pack wrote, and to=FOLDER", fix=example)
     file = Path(files[0]).expanduser()
     named = next((token.removeprefix("to=") for token in tokens if token.startswith("to=")), "")
     to = Path(named).expanduser() if named else Path(file.stem)
@@ -164,20 +164,20 @@ def unpack(tokens: Sequence[str], *, console: Console) -> None:
 def check_packs(
     named: Sequence[str], overrides: Sequence[str], *, config_dirs: Sequence[Path], console: Console
 ) -> ExitCode:
-    """Check packs one after the other and say what is the same here.
+    """Check packs one by one and print what is the same here.
 
     Args:
-        named: ZIP files, or folders that one was unpacked into.
+        named: ZIP files, or unpacked folders.
         overrides: ``key=value`` tokens.
         config_dirs: Folders like ``conf/``.
-        console: Where to write.
+        console: Console for the result.
 
     Returns:
-        ``GATE_NOT_HELD`` (1) when something differs that matters, else ``OK``.
+        ``GATE_NOT_HELD`` (1) if a difference matters, else ``OK``.
 
     Raises:
         UserMistakes: One is no pack, or its data are missing.
-        MedtestError: Tables cannot be made of one.
+        MedtestError: The tables of one cannot be made.
     """
     from medtest.report.packs.check import check_pack
     from medtest.report.packs.reading import reading
@@ -187,19 +187,21 @@ def check_packs(
     for name in named:
         with reading(Path(name).expanduser()) as pack, bar(console, "seeds") as progress:
             pack = replace(pack, where=name)
-            found = check_pack(pack, overrides, config_dirs=config_dirs, invocation_of=invocation_of, progress=progress)
-        _show(name, found, console)
-        if found.matters:
+            checked = check_pack(
+                pack, overrides, config_dirs=config_dirs, invocation_of=invocation_of, progress=progress
+            )
+        _show(name, checked, console)
+        if checked.matters:
             worst = ExitCode.GATE_NOT_HELD
     return worst
 
 
-def _show(name: str, found: CheckedPack, console: Console) -> None:
+def _show(name: str, checked: CheckedPack, console: Console) -> None:
     from medtest.report.packs.contents import printable
 
-    head = found.head
+    head = checked.head
     lines = [f"{name}: {head.kind} {head.suite} {head.suite_version}, packed by medtest {head.medtest}"]
-    for finding in found.findings:
+    for finding in checked.findings:
         lines.append(f"  {finding.topic:<11}{finding.state.value}: {finding.words}")
         lines += [f"    {line}" for line in finding.lines]
     for line in lines:

@@ -1,4 +1,4 @@
-"""``medtest reference``: the published figures, as tables in the report's form."""
+"""``medtest reference``: published figures, as tables in the report's form."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from medtest.seeds.datasets.facts import plain
 
 
 def print_reference(*, model: str, dataset: str, threshold: float | None, console: Console) -> None:
-    """Print the published figures of the networks, data sets and thresholds asked for; empty means all.
+    """Print the published figures of the selected networks, data sets and thresholds; empty means all.
 
-    A data set or a threshold leaves classifiers out: those are of polyp segmentation.
+    With a data set or a threshold, classifiers are left out, since those apply to polyp segmentation only.
 
     Raises:
-        UserMistakes: A network, data set or threshold of which nothing was published.
+        UserMistakes: Nothing was published on a network, data set or threshold.
     """
     cells = reference.cells()
     segmenting, classifying, drawing = reference.models(), label_models(), published_actesting.software()
-    asked = label_names().get(model, model)
-    models = _chosen("--model", asked, (*segmenting, *classifying, *drawing))
+    published_name = label_names().get(model, model)
+    models = _chosen("--model", published_name, (*segmenting, *classifying, *drawing))
     datasets = _chosen("--dataset", dataset, tuple(dict.fromkeys(c.dataset for c in cells)))
     thresholds = _thresholds(threshold, tuple(sorted({c.threshold for c in cells})))
     narrowed = bool(dataset) or threshold is not None
@@ -47,7 +47,7 @@ def print_reference(*, model: str, dataset: str, threshold: float | None, consol
     if narrowed and chosen:
         return
     if narrowed:
-        raise _of_segmenters(asked, "--dataset" if dataset else "--threshold", dataset or str(threshold))
+        raise _of_segmenters(published_name, "--dataset" if dataset else "--threshold", dataset or str(threshold))
     if chosen and not model:
         console.print()
     print_labels([name for name in models if name in classifying], console=console)
@@ -66,7 +66,7 @@ def _table(model: str, threshold: float, datasets: tuple[str, ...]) -> Table:
     )
     table.add_column("relation", no_wrap=True)
     for dataset in datasets:
-        # rich cuts columns that may shrink; a figure that is cut is a wrong one
+        # rich truncates columns that may shrink, which would give wrong figures
         table.add_column(f"{dataset}\nDice", justify="right", no_wrap=True, min_width=len("100.0"))
         table.add_column("\nIoU", justify="right", no_wrap=True, min_width=len("100.0"))
     published = {
@@ -80,25 +80,25 @@ def _table(model: str, threshold: float, datasets: tuple[str, ...]) -> Table:
     return table
 
 
-def _chosen(option: str, asked: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    if not asked:
-        return known
-    found = [name for name in known if plain(name) == plain(asked)]
-    if found:
-        return (found[0],)
-    raise _unknown(option, asked, known)
+def _chosen(option: str, typed: str, choices: tuple[str, ...]) -> tuple[str, ...]:
+    if not typed:
+        return choices
+    matches = [name for name in choices if plain(name) == plain(typed)]
+    if matches:
+        return (matches[0],)
+    raise _unknown(option, typed, choices)
 
 
-def _thresholds(asked: float | None, known: tuple[float, ...]) -> tuple[float, ...]:
-    if asked is None:
-        return known
-    if asked in known:
-        return (asked,)
-    raise _unknown("--threshold", str(asked), [str(t) for t in known])
+def _thresholds(typed: float | None, choices: tuple[float, ...]) -> tuple[float, ...]:
+    if typed is None:
+        return choices
+    if typed in choices:
+        return (typed,)
+    raise _unknown("--threshold", str(typed), [str(t) for t in choices])
 
 
-def _unknown(option: str, found: str, known: Iterable[str]) -> UserMistakes:
-    names = list(known)
+def _unknown(option: str, found: str, choices: Iterable[str]) -> UserMistakes:
+    names = list(choices)
     by_plain = {plain(name): name for name in names}
     near = nearest_name(plain(found), by_plain)
     return Mistake(
@@ -114,11 +114,11 @@ _FIGURE = len("100.00")
 
 
 def print_drawing(software: Sequence[str], *, console: Console) -> None:
-    """Print what ACTesting published of text-to-image software.
+    """Print the figures published in ACTesting on text-to-image software.
 
     Args:
-        software: Of :func:`medtest.results.published.published_actesting.software`.
-        console: Where to.
+        software: Names from :func:`medtest.results.published.published_actesting.software`.
+        console: Console for the tables.
     """
     value = published_actesting.value
     for title, table, columns in (
@@ -126,7 +126,7 @@ def print_drawing(software: Sequence[str], *, console: Console) -> None:
         ("miss rates (table 2)", "miss", {"miss_e": "Miss_e", "miss_r": "Miss_r"}),
         ("pictures (table 1)", "fidelity", {"i_fid": "I-FID", "i_is": "I-IS", "rp_percent": "RP, %"}),
     ):
-        operators = dict.fromkeys(one.operator for one in published_actesting.cells(table))
+        operators = dict.fromkeys(cell.operator for cell in published_actesting.cells(table))
         rows = [
             (name, operator, *(f"{value(table, name, operator, column):.{_digits(column)}f}" for column in columns))
             for name in software
@@ -145,101 +145,107 @@ def _digits(column: str) -> int:
 
 
 def label_models() -> tuple[str, ...]:
-    """Return the classifiers of which something was published, as their authors write them."""
-    names = [one.model for one in published_labels.scores()]
-    names += [one.model for one in published_labels.flips()]
-    names += [one.model for one in published_labels.relative()]
+    """Return the classifiers with published figures, as spelled by their authors."""
+    names = [figure.model for figure in published_labels.scores()]
+    names += [figure.model for figure in published_labels.flips()]
+    names += [figure.model for figure in published_labels.relative()]
     return tuple(dict.fromkeys(names))
 
 
 def label_names() -> dict[str, str]:
-    """Return the published names of ``model=`` names."""
+    """Return the published names by ``model=`` name."""
     return {**published_labels.FAMILIES, **published_labels.BENCHMARKED}
 
 
 def print_labels(models: Sequence[str], *, console: Console) -> None:
-    """Print what was published of some classifiers.
+    """Print the published figures of some classifiers.
 
     Args:
-        models: Of :func:`label_models`.
-        console: Where to.
+        models: Names from :func:`label_models`.
+        console: Console for the tables.
     """
     for model in models:
-        if any(one.model == model for one in published_labels.scores()):
+        if any(figure.model == model for figure in published_labels.scores()):
             console.print(_artefacts(model))
             console.print()
-    flips = [one for one in published_labels.flips() if one.model in models]
+    flips = [figure for figure in published_labels.flips() if figure.model in models]
     if flips:
-        rows = [(one.model, f"{one.percent:.2f}", f"{one.defended_percent:.2f}") for one in flips]
+        rows = [(figure.model, f"{figure.percent:.2f}", f"{figure.defended_percent:.2f}") for figure in flips]
         console.print(_figures("flip probability, percent", ("network", "FP", "after MPAdvT"), rows))
         console.print()
-    relative = [one for one in published_labels.relative() if one.model in models]
+    relative = [figure for figure in published_labels.relative() if figure.model in models]
     if relative:
         of_four = [
-            (one.model, f"{one.accuracy_percent:.2f}", f"{one.adversarial_percent:.2f}", f"{one.rfp:.2f}")
-            for one in relative
+            (figure.model, f"{figure.accuracy_percent:.2f}", f"{figure.adversarial_percent:.2f}", f"{figure.rfp:.2f}")
+            for figure in relative
         ]
         heads = ("network", "accuracy", "under attack", "RFP")
         console.print(_figures("melanoma sequences, flip probability relative to AttnMel's", heads, of_four))
         console.print()
     _print_attacked(models, console=console)
-    if any(one.model in models for one in published_labels.scores()):
+    if any(figure.model in models for figure in published_labels.scores()):
         console.print(f"Accuracy, κ, F1. Source: {published_labels.SLIDES}.", style="dim")
     if flips or relative:
         console.print(f"FP, RFP. Source: {published_labels.PAPER}, tables 3 and 4.", style="dim")
 
 
 def _print_attacked(models: Sequence[str], *, console: Console) -> None:
-    """Print what was published of some classifiers under attack and defence, and how its ε differs from ours."""
-    known = [name for name in published_attacks.TABLES if name in models]
-    for model in known:
+    """Print published figures of classifiers under attack and defence, noting how their ε differs from medtest's."""
+    attacked = [name for name in published_attacks.TABLES if name in models]
+    for model in attacked:
         rows = [
             (
-                one.name,
-                f"{one.accuracy_percent:.1f}",
-                f"{one.auc:.3f}",
-                "" if one.fooling_percent is None else f"{one.fooling_percent:.1f}",
+                figure.name,
+                f"{figure.accuracy_percent:.1f}",
+                f"{figure.auc:.3f}",
+                "" if figure.fooling_percent is None else f"{figure.fooling_percent:.1f}",
             )
-            for one in published_attacks.attacked_of(model)
+            for figure in published_attacks.attacked_of(model)
         ]
         title = f"{model} under attack (table {published_attacks.TABLES[model]})"
         console.print(_figures(title, ("images", "accuracy, %", "AUROC", "fooling rate, %"), rows))
         console.print()
-    if known:
+    if attacked:
         by_defence = [
-            (one.defence, *(f"{one.accuracy_percent[m]:.1f}" if m in one.accuracy_percent else "" for m in known))
-            for one in published_attacks.defended()
+            (
+                figure.defence,
+                *(f"{figure.accuracy_percent[m]:.1f}" if m in figure.accuracy_percent else "" for m in attacked),
+            )
+            for figure in published_attacks.defended()
         ]
-        console.print(_figures("accuracy by defence, percent (table 5)", ("defence", *known), by_defence))
+        console.print(_figures("accuracy by defence, percent (table 5)", ("defence", *attacked), by_defence))
         console.print(
             "None: clean images. All others: PGD, ε = 4/255, 4 steps; Attack: without a defence.", style="dim"
         )
         console.print()
-        for words in (published_attacks.gap_words(known[0] if len(known) == 1 else ""), *_contradictions(known)):
+        for words in (
+            published_attacks.gap_words(attacked[0] if len(attacked) == 1 else ""),
+            *_contradictions(attacked),
+        ):
             console.print(words, style="dim")
         console.print(f"Source: {published_attacks.PAPER}, tables 1, 2 and 5.", style="dim")
 
 
 def _contradictions(models: Sequence[str]) -> list[str]:
-    found = published_attacks.CONTRADICTION
-    return [f"{name}: {found[name]}" for name in models if name in found]
+    contradictions = published_attacks.CONTRADICTION
+    return [f"{name}: {contradictions[name]}" for name in models if name in contradictions]
 
 
 def _artefacts(model: str) -> Table:
-    after = {one.relation: one.after for one in retraining.label_figures() if one.model == model}
+    after = {figure.relation: figure.after for figure in retraining.label_figures() if figure.model == model}
     rows = [
         (
-            one.relation,
-            f"{one.accuracy:.3f}",
-            f"{one.kappa:.3f}",
-            f"{one.f1:.3f}",
-            f"{after[one.relation]:.3f}" if one.relation in after else "",
+            figure.relation,
+            f"{figure.accuracy:.3f}",
+            f"{figure.kappa:.3f}",
+            f"{figure.f1:.3f}",
+            f"{after[figure.relation]:.3f}" if figure.relation in after else "",
         )
-        for one in published_labels.scores()
-        if one.model == model
+        for figure in published_labels.scores()
+        if figure.model == model
     ]
-    means = [one for one in retraining.label_figures() if one.model == model and one.relation == AVERAGE]
-    rows += [("average_with_original", f"{one.before:.3f}", "", "", f"{one.after:.3f}") for one in means]
+    means = [figure for figure in retraining.label_figures() if figure.model == model and figure.relation == AVERAGE]
+    rows += [("average_with_original", f"{figure.before:.3f}", "", "", f"{figure.after:.3f}") for figure in means]
     return _figures(model, ("relation", "accuracy", "κ", "F1", "accuracy, trained further"), rows)
 
 
@@ -249,7 +255,7 @@ def _figures(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) ->
     )
     table.add_column(heads[0], no_wrap=True)
     for head in heads[1:]:
-        # rich cuts columns that may shrink; a figure that is cut is a wrong one
+        # rich truncates columns that may shrink, which would give wrong figures
         table.add_column(head, justify="right", no_wrap=True, min_width=_FIGURE)
     for row in rows:
         table.add_row(*row)

@@ -1,4 +1,4 @@
-"""``medtest tables``: scores, tables, reports and comparisons again from records, without inference."""
+"""``medtest tables``: scores, tables, reports and comparisons made again from records, without inference."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from medtest.runner.folder import OUTPUTS, SHARD_FOLDERS, VIEWS, check_format, w
 
 
 def remake_tables(folder: Path, *, console: Console, reference: Path | None = None, junit: str = "") -> ExitCode:
-    """Make the tables and reports of every run's folder at or below ``folder`` anew, with their views, and print them.
+    """Make the tables and reports of every run at or below ``folder`` again, with their views, and print them.
 
-    Where ``folder`` holds a whole suite (``outputs/<suite>`` or above), the page that sets its systems side by side is
-    made anew too, of each system's newest run, and for series the curves and tables of ``alpha_sigma/``.
+    If ``folder`` holds a whole suite (``outputs/<suite>`` or above), the page comparing its systems is also made again
+    from each system's newest run, and for series the curves and tables of ``alpha_sigma/``.
 
     Args:
         folder: A run's folder or one above some.
-        console: Where they are printed.
+        console: Console for the tables.
         reference: Folder of one run, of the system that classifiers' flips are relative to; None for each run's own.
-        junit: ``cells`` or ``cases``: what a test case of each run's ``junit.xml`` is; "" writes none.
+        junit: ``cells`` or ``cases``, the unit of a test case in each run's ``junit.xml``; "" writes no such file.
 
     Returns:
         ``GATE_NOT_HELD`` when a gate of any run is not held, else ``OK``.
@@ -48,23 +48,23 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
     views: list[Material] = []
     for run in folders:
         materials.append(remake(run, reference=beside, junit=junit))
-        known, lost = views_of(run)
-        views += [remake(run, view=view, reference=beside, junit=junit) for view in known]
+        view_names, lost = views_of(run)
+        views += [remake(run, view=view, reference=beside, junit=junit) for view in view_names]
         write_manifest(run)
         if words := gate_log.lost(run):
             say(console, words)
-        for made in (materials[-1], *(one for one in views if one.folder == run)):
+        for made in (materials[-1], *(view_material for view_material in views if view_material.folder == run)):
             say(console, f"{made.target}/report.html")
         for view in lost:
-            said = (
+            message = (
                 f"view {view[:12]} stays as it is: its judge's readings were not kept; the same command makes it anew."
             )
-            say(console, f"{run}: {said}")
+            say(console, f"{run}: {message}")
     for page in _compare(folder, materials, views):
         say(console, f"{page}")
     for begun in _begun(folder):
-        said = "was interrupted before its first tables and is in none of these; its own command goes on from there."
-        say(console, f"{begun} {said}")
+        message = "was interrupted before its first tables and is in none of these; its own command goes on from there."
+        say(console, f"{begun} {message}")
     for shown in (efr_view(materials), gates_view(materials)):
         if shown is not None:
             console.print(shown)
@@ -73,7 +73,7 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
 
 
 def _check(folders: Sequence[Path]) -> None:
-    """Make nothing of what is damaged, and write nothing over it; one message names every such file.
+    """Refuse damaged folders, naming all damaged files in one message.
 
     Raises:
         UserMistakes: There is any.
@@ -103,8 +103,8 @@ def _compare(folder: Path, materials: Sequence[Material], views: Sequence[Materi
         if suite.is_relative_to(above) and suite.name == material.wanted.suite and suite.parent.name == OUTPUTS:
             suites.setdefault(suite, []).append(material)
     pages = []
-    for suite, found in suites.items():
-        newest = _newest(found)
+    for suite, of_suite in suites.items():
+        newest = _newest(of_suite)
         runs = {material.folder for material in newest}
         by_view: dict[str, list[Material]] = {"": newest}
         for material in views:
@@ -112,46 +112,46 @@ def _compare(folder: Path, materials: Sequence[Material], views: Sequence[Materi
                 by_view.setdefault(material.view, []).append(material)
         for view, shown in by_view.items():
             ordered = _newest(shown)
-            compared = write_comparison(ordered, [one.target for one in ordered], suite.parent.parent, view)
+            compared = write_comparison(ordered, [material.target for material in ordered], suite.parent.parent, view)
             pages += [] if compared.page is None else [compared.page]
     return pages
 
 
 def _newest(materials: Sequence[Material]) -> list[Material]:
-    """Return the run of each system that was finished last, in the order in which the suite names its systems."""
+    """Return the latest finished run of each system, in the order of the suite's systems."""
     by_system: dict[str, Material] = {}
-    for material in sorted(materials, key=lambda one: str(one.run.get("finished_at", ""))):
+    for material in sorted(materials, key=lambda candidate: str(candidate.run.get("finished_at", ""))):
         by_system[material.system] = material
     named = max((material.wanted.systems for material in by_system.values()), key=len)
     place = {name: number for number, name in enumerate(named)}
-    return sorted(by_system.values(), key=lambda one: place.get(str(one.run.get("system_id")), len(place)))
+    return sorted(by_system.values(), key=lambda material: place.get(str(material.run.get("system_id")), len(place)))
 
 
 def _begun(folder: Path) -> list[Path]:
-    """Return folders with records of a run that never came to its tables."""
-    found = {path.parent.parent for path in folder.rglob(f"{SHARDS}/shard-*.parquet")}
-    own = (path for path in found if SHARD_FOLDERS not in path.relative_to(folder).parts)
+    """Return folders with records of a run that has no tables yet."""
+    folders = {path.parent.parent for path in folder.rglob(f"{SHARDS}/shard-*.parquet")}
+    own = (path for path in folders if SHARD_FOLDERS not in path.relative_to(folder).parts)
     return sorted(path for path in own if not (path / RUN_FILE).is_file() and ".old-" not in path.name)
 
 
 def typed_folder(folder: Path) -> Path:
-    """Return a folder that was typed; where no run lies there, the one below ``MEDTEST_HOME`` in which some do."""
+    """Return a typed folder or, if it has no runs, the one below ``MEDTEST_HOME`` that has."""
     below = home() / folder
     return below if not runs_below(folder) and runs_below(below) else folder
 
 
 def some_runs_below(folder: Path, *, command: str) -> list[Path]:
-    """As :func:`runs_below`, of a folder that was typed.
+    """Return the run folders below a typed folder, see :func:`runs_below`.
 
     Args:
         folder: The folder.
-        command: The command that it was typed for.
+        command: The command it was typed for.
 
     Raises:
         UserMistakes: There is no run.
     """
-    if found := runs_below(typed_folder(folder)):
-        return found
+    if folders := runs_below(typed_folder(folder)):
+        return folders
     outputs = home() / OUTPUTS
     mended = f"{command} {path_from_here(outputs)}" if runs_below(outputs) else "medtest run suite=polyp_seg makes one"
     raise Mistake(
@@ -164,11 +164,11 @@ def some_runs_below(folder: Path, *, command: str) -> list[Path]:
 
 
 def runs_below(folder: Path) -> list[Path]:
-    """Return run folders; views, MLflow's copies and folders moved aside by ``fresh=true`` are left out."""
-    found = [path.parent for path in folder.rglob(RUN_FILE)] if folder.is_dir() else []
+    """Return run folders, except views, MLflow's copies and folders moved aside by ``fresh=true``."""
+    folders = [path.parent for path in folder.rglob(RUN_FILE)] if folder.is_dir() else []
     return sorted(
         path
-        for path in found
+        for path in folders
         if not {VIEWS, SHARD_FOLDERS, "mlruns"} & set(path.relative_to(folder).parts)
         and ".old-" not in path.name
         and ((path / RECORDS).is_file() or any((path / SHARDS).glob("shard-*.parquet")))

@@ -1,1 +1,1 @@
-"""The command line of a run: what was typed → Hydra → jobs → what is printed → exit code."""
+"""Command line of a run: tokens → Hydra → jobs → printed results → exit code."""

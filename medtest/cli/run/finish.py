@@ -1,4 +1,4 @@
-"""From a checked suite to what the user reads last: run it, finish its folders, and say what came out."""
+"""Execution of a checked suite: run it, finish its folders, and print the results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _VERDICT: dict[ExitCode, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How a run ended.
+    """End of a run.
 
     Attributes:
         code: Its exit code.
@@ -50,33 +50,33 @@ class Ended:
 def run_and_finish(
     loaded: Loaded, invocation: Invocation, *, parents: Parents | None = None, sweep: bool = False
 ) -> Ended:
-    """Run a suite, write tables, report and MLflow under the folders' locks, and print what came out.
+    """Run a suite, write tables, report and MLflow under the folders' locks, and print the results.
 
-    The folder's records follow the suite's own oracle; tables and report the one that the command line asks for.
+    The folder's records are judged by the suite's own oracle; tables and report by the one on the command line.
 
     Args:
         loaded: The checked suite.
-        invocation: How it is run.
-        parents: What an earlier job of the sweep gave.
+        invocation: Options of the run.
+        parents: Parent runs from an earlier job of the sweep.
         sweep: Whether this is a job of a sweep.
 
     Raises:
-        MedtestError: The run could not be made; what was finished before is kept.
+        MedtestError: The run failed; finished cases are kept.
     """
     out, suite = console(), loaded.suite
-    said: list[str] = []
+    printed: list[str] = []
 
     def announced(line: str) -> None:
         say(out, line)
-        said.append(line)
+        printed.append(line)
 
     done = execute(loaded, invocation, announce=announced, parents=parents, sweep=sweep)
-    _tell(out, suite, invocation, done.outcome, done.finished, said)
+    _tell(out, suite, invocation, done.outcome, done.finished, printed)
     return Ended(code=done.finished.code, note=done.finished.note, parents=done.finished.parents)
 
 
 def close_parents(home: Path, parents: Parents, *, failed: bool) -> bool:
-    """End the parent runs of a sweep; False when the store could not be reached."""
+    """End the parent runs of a sweep; return False if the store could not be reached."""
     from medtest.report.mlflow.tracked import close_parents as close
 
     try:
@@ -86,7 +86,7 @@ def close_parents(home: Path, parents: Parents, *, failed: bool) -> bool:
     return True
 
 
-# --- what is printed ----------------------------------------------------------------------------------------------
+# --- printed output -----------------------------------------------------------------------------------------------
 
 
 def _tell(
@@ -125,8 +125,8 @@ def _tell(
         say(out, problem)
     if invocation.shard is not None:
         say(out, f"{ended.note[:1].upper()}{ended.note[1:]}.")
-        for one in outcome.systems:
-            say(out, f"When all are there:  medtest merge {path_from_here(one.folder.parent.parent)}")
+        for shard_system in outcome.systems:
+            say(out, f"When all are there:  medtest merge {path_from_here(shard_system.folder.parent.parent)}")
         if ended.code is ExitCode.OK:
             say(out, "Exit code 0: gates are for medtest merge to look at.")
             return
@@ -147,6 +147,6 @@ def _how_to_open(invocation: Invocation) -> str:
     uri = store_uri(invocation.home, invocation.tracking_uri)
     place = where(invocation.home, uri)
     if place.startswith("mlruns/"):
-        here = Path("Makefile").is_file() and Path("run.py").is_file()
-        return f"{'make ui' if here else 'medtest ui'}  (runs of this folder: {place})"
+        in_checkout = Path("Makefile").is_file() and Path("run.py").is_file()
+        return f"{'make ui' if in_checkout else 'medtest ui'}  (runs of this folder: {place})"
     return place

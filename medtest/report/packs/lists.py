@@ -34,14 +34,14 @@ Line = TypeVar("Line", bound="SeedLine | CaseLine")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedLine:
-    """A seed.
+    """A seed of the list.
 
     Attributes:
         dataset: Data set id.
-        seed_id: Its id as records show it.
-        image_sha256: Of the prepared image or prompt, as ``source_sha256`` of records.
-        expected_sha256: Of everything that is expected of it and decides where objects go; "" where ids are hashed,
-            since a label is found by trying.
+        seed_id: Seed id as shown in records.
+        image_sha256: SHA-256 of the prepared image or prompt, as ``source_sha256`` of records.
+        expected_sha256: SHA-256 of the expected output and of everything that decides where objects go; "" where ids
+            are hashed, since a label could be found by trying.
     """
 
     dataset: str

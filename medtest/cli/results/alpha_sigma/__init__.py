@@ -1,1 +1,1 @@
-"""``medtest alpha-sigma``: robustness over scales, of anybody's measurements."""
+"""``medtest alpha-sigma``: robustness over scales of any measurements."""

@@ -1,4 +1,4 @@
-"""``medtest alpha-sigma``: (α,σ) of files of qualities, as the paper's program, and of the records of runs."""
+"""``medtest alpha-sigma``: (α,σ) of quality files, as in the paper's program, and of the records of runs."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _NO_METRIC = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What was asked.
+    """Options of the command.
 
     Attributes:
-        out: Where files go; None is the working directory.
+        out: Folder of the files; None is the working directory.
         lower_is_better: Whether the numbers are errors.
         min_step: Neighbouring scales nearer than this are merged; None is 0, and the suite's own for records.
         score: Score column of records; None is the suite's own.
@@ -48,7 +48,7 @@ class Options:
 def run_alpha_sigma(files: Sequence[Path], options: Options, *, console: Console) -> None:
     """Read every file, print its table and write ``tab_rob.tex`` and ``fig_rob.pdf``.
 
-    One table goes to the folder itself, several each to a folder of its own below.
+    A single table is written to the folder itself, several to a subfolder each.
 
     Raises:
         UserMistakes: A file cannot be read; nothing is written then.
@@ -56,14 +56,14 @@ def run_alpha_sigma(files: Sequence[Path], options: Options, *, console: Console
     """
     sets = _read(files, options)
     folder = options.out or Path()
-    taken: set[str] = set()
-    for found in sets:
-        target = folder if len(sets) == 1 else folder / _free_name(found.title, taken)
-        measured = [robustness_of(one, lower_is_better=found.lower_is_better) for one in found.series]
-        written = write_files(found, measured, target, csv=options.csv, svg=options.svg)
-        _show(found, measured, written, console)
+    names: set[str] = set()
+    for curves in sets:
+        target = folder if len(sets) == 1 else folder / _free_name(curves.title, names)
+        measured = [robustness_of(series, lower_is_better=curves.lower_is_better) for series in curves.series]
+        written = write_files(curves, measured, target, csv=options.csv, svg=options.svg)
+        _show(curves, measured, written, console)
         if options.track:
-            _track(found, measured, written, console)
+            _track(curves, measured, written, console)
 
 
 def _read(files: Sequence[Path], options: Options) -> list[SeriesSet]:
@@ -73,8 +73,8 @@ def _read(files: Sequence[Path], options: Options) -> list[SeriesSet]:
         if path.suffix == RECORDS or path.is_dir():
             continue
         try:
-            found = read_series_file(path, lower_is_better=options.lower_is_better)
-            merged = found.merged(options.min_step or 0.0)
+            curves = read_series_file(path, lower_is_better=options.lower_is_better)
+            merged = curves.merged(options.min_step or 0.0)
             _check_scales(merged, path)
             sets.append(merged)
         except UserMistakes as error:
@@ -91,8 +91,8 @@ def _read(files: Sequence[Path], options: Options) -> list[SeriesSet]:
     return sets
 
 
-def _check_scales(found: SeriesSet, path: Path) -> None:
-    if any(one.scales.size < 2 for one in found.series):
+def _check_scales(curves: SeriesSet, path: Path) -> None:
+    if any(series.scales.size < 2 for series in curves.series):
         raise Mistake(
             where=path.name,
             key="min_step",
@@ -102,24 +102,24 @@ def _check_scales(found: SeriesSet, path: Path) -> None:
         ).as_error()
 
 
-def _free_name(title: str, taken: set[str]) -> str:
-    """Return a folder's name that is safe everywhere and not taken yet."""
+def _free_name(title: str, names: set[str]) -> str:
+    """Return a portable folder name that is not in use yet."""
     name = _UNSAFE.sub("_", title).strip("._") or "series"
     base, number = name[:100], 2
     name = base
-    while name.lower() in taken:
+    while name.lower() in names:
         name, number = f"{base}-{number}", number + 1
-    taken.add(name.lower())
+    names.add(name.lower())
     return name
 
 
 def write_files(
     found: SeriesSet, measured: Sequence[Robustness], folder: Path, *, csv: bool, svg: bool
 ) -> tuple[Path, ...]:
-    """Write ``tab_rob.tex`` and ``fig_rob.pdf``, and what else was asked for.
+    """Write ``tab_rob.tex``, ``fig_rob.pdf`` and the other requested files.
 
     Raises:
-        UserMistakes: A file of that name is there that medtest did not write.
+        UserMistakes: A file of that name exists that medtest did not write.
         OutputProblem: A file cannot be written.
     """
     from medtest.core.files.written import WrittenFiles, check_out
@@ -143,14 +143,14 @@ def write_files(
         return tuple(WrittenFiles(folder).write(contents))
 
 
-def _csv(found: SeriesSet, measured: Sequence[Robustness]) -> dict[str, bytes]:
+def _csv(curves: SeriesSet, measured: Sequence[Robustness]) -> dict[str, bytes]:
     from medtest.results.series.paired import paired_table
     from medtest.results.series.robustness import robustness_table
 
     tables = {
-        "alpha_sigma.csv": robustness_table(found),
-        "agreement.csv": agreement(measured, lower_is_better=found.lower_is_better),
-        "paired.csv": paired_table(found),
+        "alpha_sigma.csv": robustness_table(curves),
+        "agreement.csv": agreement(measured, lower_is_better=curves.lower_is_better),
+        "paired.csv": paired_table(curves),
     }
     return {
         name: table.to_csv(index=False, lineterminator="\n").encode()
@@ -162,33 +162,35 @@ def _csv(found: SeriesSet, measured: Sequence[Robustness]) -> dict[str, bytes]:
 # --- the terminal -------------------------------------------------------------------------------------------------
 
 
-def _show(found: SeriesSet, measured: Sequence[Robustness], written: Sequence[Path], console: Console) -> None:
-    console.print(Text(f"{found.title}: {found.quality} over {found.scale}", style="bold"))
+def _show(curves: SeriesSet, measured: Sequence[Robustness], written: Sequence[Path], console: Console) -> None:
+    console.print(Text(f"{curves.title}: {curves.quality} over {curves.scale}", style="bold"))
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("algorithm", no_wrap=True)
-    uncertain = any(one.intervals for one in measured)
+    uncertain = any(robust.intervals for robust in measured)
     last = "α, 95 %" if uncertain else "p (α)"
     for name in ("α", "σ", "mean", "area", "falls", "worst loss", last):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in ranked(measured):
-        low, high = one.intervals.get("alpha", (0.0, 0.0))
-        end = f"{low:z.3g} to {high:z.3g}" if one.intervals else "" if one.p is None else f"{one.p:.2g}"
-        numbers = (one.mean_quality, one.area, one.sum_of_falls, one.worst_loss)
-        cells = [f"{one.alpha:z.3f}", one.sigma_label, *(f"{value:z.4g}" for value in numbers), end]
-        table.add_row(Text(one.name), *(Text(cell) for cell in cells))
+    for robust in ranked(measured):
+        low, high = robust.intervals.get("alpha", (0.0, 0.0))
+        end = f"{low:z.3g} to {high:z.3g}" if robust.intervals else "" if robust.p is None else f"{robust.p:.2g}"
+        numbers = (robust.mean_quality, robust.area, robust.sum_of_falls, robust.worst_loss)
+        cells = [f"{robust.alpha:z.3f}", robust.sigma_label, *(f"{value:z.4g}" for value in numbers), end]
+        table.add_row(Text(robust.name), *(Text(cell) for cell in cells))
     console.print(table)
-    for note in _notes(found, measured):
+    for note in _notes(curves, measured):
         console.print(Text(note), soft_wrap=True)
     console.print(Text("wrote " + ", ".join(str(path) for path in written)), soft_wrap=True)
 
 
-def _notes(found: SeriesSet, measured: Sequence[Robustness]) -> list[str]:
-    notes = list(found.notes)
-    rising = [one.name for one in measured if one.note]
+def _notes(curves: SeriesSet, measured: Sequence[Robustness]) -> list[str]:
+    notes = list(curves.notes)
+    rising = [robust.name for robust in measured if robust.note]
     if rising:
-        note = next(one.note for one in measured if one.note)
+        note = next(robust.note for robust in measured if robust.note)
         notes.append(f"{', '.join(rising)}: {note}, so that α is not above 0")
-    if any(irregular(one.scales) for one in found.series) and not any(one.clustered for one in found.series):
+    if any(irregular(series.scales) for series in curves.series) and not any(
+        series.clustered for series in curves.series
+    ):
         merging = "" if any("nearer than" in note for note in notes) else "--min-step merges them; "
         notes.append(
             f"the scales are irregular: between close ones α is mostly noise ({merging}p says how often chance gives "
@@ -197,18 +199,18 @@ def _notes(found: SeriesSet, measured: Sequence[Robustness]) -> list[str]:
     return notes
 
 
-def _track(found: SeriesSet, measured: Sequence[Robustness], written: Sequence[Path], console: Console) -> None:
+def _track(curves: SeriesSet, measured: Sequence[Robustness], written: Sequence[Path], console: Console) -> None:
     from medtest.core.files.paths import home
     from medtest.report.tracking import Child, Tracker
 
     metrics = {
-        f"{name}/{_NO_METRIC.sub('_', one.name)}": getattr(one, name)
-        for one in measured
+        f"{name}/{_NO_METRIC.sub('_', robust.name)}": getattr(robust, name)
+        for robust in measured
         for name in ("alpha", "sigma", "mean_quality", "area", "sum_of_falls", "worst_loss")
     }
     tracker = Tracker(home())
-    parents = tracker.parent(EXPERIMENT, found.title, {"quality": found.quality, "scale": found.scale})
-    child = Child(name=found.title, metrics=metrics, artifacts=[(path, "") for path in written])
+    parents = tracker.parent(EXPERIMENT, curves.title, {"quality": curves.quality, "scale": curves.scale})
+    child = Child(name=curves.title, metrics=metrics, artifacts=[(path, "") for path in written])
     run_id = tracker.child(EXPERIMENT, parents, child)
     tracker.close(parents)
     console.print(Text(f"MLflow run {run_id} in the experiment {EXPERIMENT}"))

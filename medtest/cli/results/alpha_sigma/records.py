@@ -1,4 +1,4 @@
-"""The records of runs as sets of curves for ``medtest alpha-sigma``: one set a relation, an algorithm a system."""
+"""Records of runs as sets of curves for ``medtest alpha-sigma``: one set per relation, one algorithm per system."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from medtest.results.series.series_records import CurveSettings, series_sets
 def sets_of_records(
     paths: Sequence[Path], *, score: str | None, min_step: float | None, lower_is_better: bool
 ) -> list[SeriesSet]:
-    """Return the curves of every relation of the runs that are named.
+    """Return the curves of every relation of the named runs.
 
     Args:
         paths: ``records.parquet`` files, or folders above some.
@@ -31,28 +31,28 @@ def sets_of_records(
     """
     suites: dict[str, dict[str, tuple[Records, Wanted | None]]] = {}
     for folder in _folders(paths):
-        records, wanted = _read(folder)
+        records, suite_info = _read(folder)
         name = str(records.followups["suite"].iloc[0]) if not records.followups.empty else folder.name
         system = str(records.followups["system"].iloc[0]) if not records.followups.empty else folder.parent.name
         systems = suites.setdefault(name, {})
-        while system in systems:  # the same system under other settings
+        while system in systems:  # the same system with other settings
             system += "'"
-        systems[system] = (records, wanted)
-    found: list[SeriesSet] = []
+        systems[system] = (records, suite_info)
+    sets_of_curves: list[SeriesSet] = []
     for name, systems in suites.items():
         of_suite = {system: records for system, (records, _) in systems.items()}
         check_alike([*of_suite.values()])
-        wanted = next((w for _, w in systems.values() if w is not None), None)
-        column = _score(score, wanted, of_suite)
+        suite_info = next((w for _, w in systems.values() if w is not None), None)
+        column = _score(score, suite_info, of_suite)
         shape = CurveSettings(
-            include_source=wanted is not None and wanted.include_source,
-            min_step=min_step if min_step is not None else (0.0 if wanted is None else wanted.min_step),
+            include_source=suite_info is not None and suite_info.include_source,
+            min_step=min_step if min_step is not None else (0.0 if suite_info is None else suite_info.min_step),
         )
         sets = series_sets(of_suite, column, title=name, shape=shape)
-        found += [replace(one, lower_is_better=lower_is_better) for one in sets]
-    if not found:
+        sets_of_curves += [replace(curves, lower_is_better=lower_is_better) for curves in sets]
+    if not sets_of_curves:
         raise _wrong("records without a relation over two scales", "runs of a suite with levels or a measured property")
-    return found
+    return sets_of_curves
 
 
 def _folders(paths: Sequence[Path]) -> list[Path]:
@@ -74,15 +74,15 @@ def _folders(paths: Sequence[Path]) -> list[Path]:
 
 def _read(folder: Path) -> tuple[Records, Wanted | None]:
     try:
-        wanted = Wanted.from_folder(folder)
+        suite_info = Wanted.from_folder(folder)
     except OutputProblem:  # records may have been sent without the rest of their folder
-        wanted = None
-    return Records.read(folder), wanted
+        suite_info = None
+    return Records.read(folder), suite_info
 
 
-def _score(given: str | None, wanted: Wanted | None, records: dict[str, Records]) -> str:
-    names = list(dict.fromkeys(name for one in records.values() for name in one.scores))
-    chosen = given or (criteria.components(wanted.primary.score)[0] if wanted is not None else names[0])
+def _score(typed: str | None, suite_info: Wanted | None, records: dict[str, Records]) -> str:
+    names = list(dict.fromkeys(name for records_of_system in records.values() for name in records_of_system.scores))
+    chosen = typed or (criteria.components(suite_info.primary.score)[0] if suite_info is not None else names[0])
     if chosen not in names:
         raise _wrong(f"the score {chosen}", ", ".join(names), nearest=nearest_name(chosen, names))
     return chosen
