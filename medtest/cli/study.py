@@ -1,4 +1,4 @@
-"""``medtest study``: people judge follow-ups. Make a study, serve it to annotators, report what they said."""
+"""``medtest study``: make a study in which people judge follow-ups, serve it to annotators, report the results."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def make(
         from medtest.study.results.review import make_review
 
         options, to = review_options(typed)
-        made = make_review(review, options, _target(to, home(), f"{review.name}-review"))
+        new_study = make_review(review, options, _target(to, home(), f"{review.name}-review"))
     else:
         name, overrides, own, words = split_tokens(typed, *KEYS, "to")
         _refuse_words(words, (*KEYS, "to"))
@@ -66,15 +66,15 @@ def make(
             loaded = load(name, overrides, config_dirs=config_dir or [])
         target = _target(to, home(), f"{loaded.suite.name}-{options.kind.value}")
         with bar(out, "drawing") as progress:
-            made = make_study(loaded.suite, invocation_of(loaded), options, target, progress)
-    _tell(made, out)
+            new_study = make_study(loaded.suite, invocation_of(loaded), options, target, progress)
+    _tell(new_study, out)
 
 
 def _refuse_words(words: list[str], keys: tuple[str, ...]) -> None:
     """Refuse words without a value.
 
     Raises:
-        UserMistakes: There are some.
+        UserMistakes: There are such words.
     """
     from medtest.core.errors import Mistake, UserMistakes, nearest_name
 
@@ -99,10 +99,10 @@ def _tell(made: MadeStudy, out: Console) -> None:
 
     total = sum(made.items.values())
     counted = ", ".join(f"{name} {count}" for name, count in made.items.items())
-    what = "pairs" if made.kind.compares else "frames"
+    unit = "pairs" if made.kind.compares else "frames"
     say(
         out,
-        f"{path_from_here(made.folder)}: {total:,} {what} ({counted}), {made.catches} catch items, {made.training} for "
+        f"{path_from_here(made.folder)}: {total:,} {unit} ({counted}), {made.catches} catch items, {made.training} for "
         f"training; {made.annotators} annotators, up to {made.longest:,} items each with the repeated ones.",
     )
     for notice in made.notices:
@@ -126,7 +126,7 @@ def serve(
     out = console()
     site = site_of(host, port, url)
     with StudyStore(folder) as store, listening(host, port) as listener:
-        links = make_links(store, site)  # told once, so not before they can be opened
+        links = make_links(store, site)  # printed only once, so not before they can be opened
         _tell_links([(link.annotator, link.url) for link in links], out)
         old = len(store.annotators()) - len(links)
         if old:
@@ -136,7 +136,7 @@ def serve(
             )
         say(out, f"The study is served at {site.url} (Ctrl-C stops it).")
         out.file.flush()
-        with suppress(KeyboardInterrupt):  # raised again by the server once it has ended, unless the signal is ignored
+        with suppress(KeyboardInterrupt):  # raised again by the server when it has ended, unless the signal is ignored
             serve_study(store, site, listener)
         say(out, "Stopped. Answers and links stay as they are; the same command serves on.")
 
@@ -156,15 +156,15 @@ def links(
 
     with StudyStore(folder) as store:
         chosen = who or [number for number, _ in store.annotators()]
-        made = make_links(store, site_of(host, port, url), chosen)
-    _tell_links([(link.annotator, link.url) for link in made], console())
+        new_links = make_links(store, site_of(host, port, url), chosen)
+    _tell_links([(link.annotator, link.url) for link in new_links], console())
 
 
-def _tell_links(found: list[tuple[int, str]], out: Console) -> None:
-    if not found:
+def _tell_links(links: list[tuple[int, str]], out: Console) -> None:
+    if not links:
         return
     say(out, "Links, shown this once; each lets in whoever has it:")
-    for number, link in found:
+    for number, link in links:
         say(out, f"  annotator {number}:  {link}")
 
 
@@ -181,16 +181,16 @@ def report(
     from medtest.study.results.report import report_study
 
     out = console()
-    made = report_study(folder, home=home(), leave_out=tuple(leave_out or ()), track=mlflow)
-    for item in made.renderables:
+    study_report = report_study(folder, home=home(), leave_out=tuple(leave_out or ()), track=mlflow)
+    for item in study_report.renderables:
         out.print(item)
-    say(out, f"Report:  {path_from_here(made.page)}")
-    if made.flagged:
+    say(out, f"Report:  {path_from_here(study_report.page)}")
+    if study_report.flagged:
         say(
             out,
             f"Second look:  medtest study make --review {path_from_here(folder)}   ·   leave them out of a suite: "
-            f"exclude.study={path_from_here(made.flagged)}",
+            f"exclude.study={path_from_here(study_report.flagged)}",
         )
-    for problem in made.problems:
+    for problem in study_report.problems:
         say(out, problem)
-    raise typer.Exit(int(made.code))
+    raise typer.Exit(int(study_report.code))

@@ -1,4 +1,4 @@
-"""What every command says is said here: the console, lines of text, bars of progress, and lists of commands."""
+"""Terminal output shared by all commands: console, lines of text, progress bars, lists of commands."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 RUN, READ, MAKE, MODELS = HEADINGS = ("Test a system", "Read results", "Data, follow-ups, people", "Models")
-"""Headings of ``medtest --help``, in their order."""
+"""Headings of ``medtest --help``, in order."""
 _MORE = "Commands"
 
 
 class GroupedCommands(TyperGroup):
-    """Lists commands under the headings that ``rich_help_panel`` gave them, and wraps summaries where they are long.
+    """Command group that lists commands under the headings of ``rich_help_panel`` and wraps long summaries.
 
-    Click cuts a summary at the end of the line; what a command is for then stands nowhere in the list.
+    Click would truncate summaries at the end of the line.
     """
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -37,23 +37,23 @@ class GroupedCommands(TyperGroup):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console: coloured on a terminal, plain and wide enough for tables elsewhere."""
-    made = Console(stderr=stderr, highlight=False)
-    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=140, no_color=True)
+    """Return a console, coloured on a terminal, otherwise plain and wide enough for tables."""
+    new_console = Console(stderr=stderr, highlight=False)
+    return new_console if new_console.is_terminal else Console(stderr=stderr, highlight=False, width=140, no_color=True)
 
 
 def say(console: Console, text: str) -> None:
-    """Print text as it stands: brackets are no markup, and no line is broken, so that paths can be copied."""
+    """Print text literally: without markup and line breaks, so that paths can be copied."""
     console.print(text, markup=False, soft_wrap=True)
 
 
 @contextmanager
 def bar(console: Console, what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar; what it gives is called with what is done and what there is in all.
+    """Show a progress bar; yield a function that takes the finished and total counts.
 
     Args:
-        console: Where.
-        what: Words before it.
+        console: Console for the bar.
+        what: Text before it.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

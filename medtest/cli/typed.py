@@ -1,4 +1,4 @@
-"""What commands around a run are told: a suite, what one types after it, and keys of their own."""
+"""Parsing of command-line tokens: a suite, its overrides, and keys of the command."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ConfigDirs = Annotated[
 
 
 def split_tokens(tokens: Sequence[str], *keys: str) -> tuple[str, list[str], dict[str, str], list[str]]:
-    """Sort what was typed into the suite's name, overrides, the command's own keys, and bare words.
+    """Split tokens into the suite's name, overrides, the command's own keys, and bare words.
 
     Args:
-        tokens: What was typed.
-        keys: ``key=value`` tokens that belong to the command and not to the suite.
+        tokens: The typed tokens.
+        keys: Keys of ``key=value`` tokens that belong to the command instead of the suite.
 
     Raises:
         UserMistakes: No suite was named.
@@ -44,22 +44,22 @@ def split_tokens(tokens: Sequence[str], *keys: str) -> tuple[str, list[str], dic
 
 
 def mistake(key: str, found: str, allowed: str, fix: str = "", nearest: str | None = None) -> UserMistakes:
-    """Return what is wrong with something that was typed."""
+    """Return the error for a typed token."""
     return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix, nearest=nearest).as_error()
 
 
 @contextmanager
 def own_keys(*keys: str) -> Iterator[None]:
-    """Let what is told of a mistyped key propose the command's own keys too, which the suite's check does not know."""
+    """Add the command's own keys, unknown to the suite's check, to the suggestions for mistyped keys."""
     try:
         yield
     except UserMistakes as error:
-        told = [one if one.key in keys else _proposing(one, keys) for one in error.mistakes]
-        raise UserMistakes(told, heading=error.heading) from error
+        mistakes = [entry if entry.key in keys else _proposing(entry, keys) for entry in error.mistakes]
+        raise UserMistakes(mistakes, heading=error.heading) from error
 
 
 def _proposing(mistake: Mistake, keys: Sequence[str]) -> Mistake:
-    """Propose the command's own keys too where a key is not known; what is wrong with a known key's value stays."""
+    """Add the command's own keys to the suggestions for an unknown key; other mistakes are unchanged."""
     if mistake.found != f"the key {mistake.key}":
         return mistake
     named = [mistake.nearest] if mistake.nearest else []

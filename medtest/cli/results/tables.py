@@ -53,8 +53,8 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         write_manifest(run)
         if words := gate_log.lost(run):
             say(console, words)
-        for made in (materials[-1], *(view_material for view_material in views if view_material.folder == run)):
-            say(console, f"{made.target}/report.html")
+        for written in (materials[-1], *(view_material for view_material in views if view_material.folder == run)):
+            say(console, f"{written.target}/report.html")
         for view in lost:
             message = (
                 f"view {view[:12]} stays as it is: its judge's readings were not kept; the same command makes it anew."

@@ -1,4 +1,4 @@
-"""One job: check, then plan or run, then say what came out. It gives back a result and never raises or leaves."""
+"""Jobs of a run: check, plan or run, print the results. A job returns a result and never raises."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class JobResult:
-    """What became of a job.
+    """Result of a job.
 
     Attributes:
-        label: What sets it apart from the other jobs of a sweep.
+        label: Overrides that distinguish it from the other jobs of a sweep.
         code: Its exit code.
-        status: That in words.
-        note: One line more: the report's place, or the first line of what went wrong.
+        status: Name of the exit code.
+        note: One more line: location of the report, or first line of the error.
     """
 
     label: str
@@ -64,15 +64,15 @@ class HydraJob:
     """Hydra's task function.
 
     Attributes:
-        places: Where suites and systems are looked for.
-        called: How the command is called.
-        typed: What was typed after it.
-        listed: The suites come from a ``glob``: one that needs ``data=``, or is for other systems than ``model=``
-            names, is not run, which is no failure.
-        alone: No sweep.
-        results: What the jobs of this process gave.
-        parents: MLflow's parent runs of the sweep, made by the first jobs that are tracked.
-        process: Where it was made; jobs of a launcher may be done elsewhere, by copies of this object.
+        places: Folders searched for suites and systems.
+        called: Command as called.
+        typed: Tokens after the command.
+        listed: Whether the suites come from a ``glob``. A suite that needs ``data=``, or is for other systems than
+            ``model=`` names, is then skipped without an error.
+        alone: Whether this is not a sweep.
+        results: Results of the jobs of this process.
+        parents: MLflow's parent runs of the sweep, created by the first tracked jobs.
+        process: Process that created it; a launcher may run jobs elsewhere, on copies of this object.
     """
 
     places: ConfigFolders
@@ -85,7 +85,7 @@ class HydraJob:
     process: str = field(default_factory=lambda: _process())
 
     def __call__(self, cfg: DictConfig) -> JobResult:
-        """Do one job."""
+        """Run one job."""
         from hydra.core.hydra_config import HydraConfig
 
         hydra: Any = HydraConfig.get()
@@ -101,13 +101,13 @@ class HydraJob:
             console().rule(escape(label), align="left")
         result = self._guarded(cfg, hydra, label)
         self.results.append(result)
-        if self.process != _process():  # a launcher's: what it made is known to nobody else
+        if self.process != _process():  # a launcher's process: no other process knows its parents
             self.close()
             self.parents = None
         return result
 
     def interrupted(self) -> list[JobResult]:
-        """Return the results so far and one for the job that was stopped."""
+        """Return the results so far and one for the interrupted job."""
         code = int(ExitCode.INTERRUPTED)
         return [*self.results, JobResult(label="(the job that was stopped)", code=code, status=_STATUS[code])]
 
@@ -127,9 +127,9 @@ class HydraJob:
         except MedtestError as error:
             from medtest.api.redact import redact
 
-            said = redact(error)  # what was found may be a key that was typed in the wrong place
-            sys.stderr.write(f"{said}\n")
-            return _result(label, int(error.exit_code), said.splitlines()[0])
+            message = redact(error)  # the message may contain a key that was typed in the wrong place
+            sys.stderr.write(f"{message}\n")
+            return _result(label, int(error.exit_code), message.splitlines()[0])
         except Exception as error:
             if signals.given():
                 raise KeyboardInterrupt from error
@@ -164,8 +164,8 @@ class HydraJob:
                 console().print(shown)
             if loaded.reader is not None and loaded.reader.second:
                 say(console(), f"Judge: {loaded.reader.notice()} {loaded.reader.quote()}")
-            for who, needs in _by_who(loaded.needed):
-                say(console(), f"{who}: a run needs {needs}; a plan sends nothing.")
+            for consumer, needs in _by_who(loaded.needed):
+                say(console(), f"{consumer}: a run needs {needs}; a plan sends nothing.")
             return _result(label, int(ExitCode.OK), "planned")
         from medtest.cli.run.finish import run_and_finish
 
@@ -187,11 +187,11 @@ def _process() -> str:
 
 
 def _by_who(needed: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
-    """Return what each needs for a run, in words."""
-    found: dict[str, list[str]] = {}
-    for who, what in needed:
-        found.setdefault(who, []).append(what)
-    return [(who, " and ".join(sorted(each))) for who, each in found.items()]
+    """Return the needs of each system or judge for a run, joined."""
+    by_consumer: dict[str, list[str]] = {}
+    for consumer, need in needed:
+        by_consumer.setdefault(consumer, []).append(need)
+    return [(consumer, " and ".join(sorted(each))) for consumer, each in by_consumer.items()]
 
 
 def _names_model(hydra: Any) -> bool:
@@ -199,7 +199,7 @@ def _names_model(hydra: Any) -> bool:
 
 
 def gravest(codes: Iterable[int]) -> int:
-    """Return the gravest of several exit codes; a defect of ours stands right after an interruption."""
+    """Return the most severe of several exit codes; a defect of medtest ranks right after an interruption."""
     order = [int(code) for code in SEVERITY_ORDER]
     order.insert(1, DEFECT)
     return min(codes, key=lambda code: order.index(code) if code in order else 1, default=int(ExitCode.OK))

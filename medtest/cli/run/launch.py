@@ -1,8 +1,8 @@
-"""The command line of a run: what was typed → Hydra → jobs → exit code.
+"""Command line of a run: tokens → Hydra → jobs → exit code.
 
-``run.py`` and ``medtest run`` call :func:`main`. The help comes before anything heavy is imported; Hydra composes and
-sweeps; every job (:mod:`medtest.cli.run.jobs`) gives back a result instead of raising or leaving, so that no job of a
-sweep takes the others with it.
+``run.py`` and ``medtest run`` call :func:`main`. The help is printed before heavy imports. Hydra composes and sweeps.
+Every job (:mod:`medtest.cli.run.jobs`) returns a result instead of raising or exiting, so that no job ends the others
+of a sweep.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from medtest.suite.commandline.source import ConfigFolders
 
 HELP = Path(__file__).with_name("help.txt")
-"""What ``--help`` prints: plain text, so that it comes at once."""
+"""Output of ``--help``, as plain text that is printed without delay."""
 _FLAGS = ("--help", "--version", "--multirun", "--config-dir", "--hydra-help", "--cfg", "--info", "--shell-completion")
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
 
 def main(argv: Sequence[str] | None = None, *, command: str = "") -> int:
-    """Run what was typed and return the exit code; never raises for the user's mistakes, never prints a traceback.
+    """Run a command line and return the exit code; mistakes of the user never cause an exception or a traceback.
 
     Args:
-        argv: What was typed after the command; ``sys.argv`` by default.
-        command: How the command is called, for the help; guessed by default.
+        argv: Arguments after the command; ``sys.argv`` by default.
+        command: Command as called, for the help; guessed by default.
     """
     with signals.handled():
         try:
@@ -68,10 +68,10 @@ def _guarded(argv: Sequence[str] | None, command: str) -> int:
 
         sys.stderr.write(f"{redact(error)}\n")
         return error.exit_code
-    except BrokenPipeError:  # | head
+    except BrokenPipeError:  # output piped into head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
-    except Exception:  # noqa: BLE001 - Python's own exit code for it is 1, which says that a gate was not held
+    except Exception:  # noqa: BLE001 - Python's exit code 1 would mean that a gate was not held
         return signals.tell() if signals.given() else tell_defect()
 
 
@@ -112,7 +112,7 @@ def _main(typed: list[str], called: str) -> int:
 
 
 def _parser(typed: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser of the flags: our own, and those that are handed on to Hydra."""
+    """Return the parser of medtest's flags and of those passed on to Hydra."""
     import argparse
 
     def complain(message: str) -> NoReturn:
@@ -149,7 +149,7 @@ def _parser(typed: Sequence[str]) -> argparse.ArgumentParser:
 def _hydra(places: ConfigFolders) -> Any:
     from medtest.suite.commandline.source import open_hydra
 
-    # Its launcher logs what was typed, keys in the wrong place among it; our own lines say which job is which.
+    # The launcher's log may show keys typed in the wrong place; medtest prints its own line per job.
     logging.getLogger("hydra").setLevel(logging.ERROR)
     return open_hydra(places)
 
@@ -178,9 +178,9 @@ def _single(job: HydraJob, ready: Prepared, places: ConfigFolders) -> JobResult:
 
 @contextmanager
 def _one_sweep() -> Iterator[None]:
-    """Mark all jobs as one multirun's: they wait for one another's folders, and ``fresh=true`` moves each aside once.
+    """Mark all jobs as one sweep, so that they share folders and ``fresh=true`` moves each aside once.
 
-    The mark is an environment variable, for launchers that start processes hand it on.
+    The mark is an environment variable, so that launchers pass it on to processes.
     """
     from medtest.runner.folder import SWEEP_VARIABLE
 
@@ -207,7 +207,7 @@ def _sweep(job: HydraJob, ready: Prepared, places: ConfigFolders) -> list[JobRes
                 places, lambda: hydra.multirun(config_name="config", task_function=job, overrides=overrides)
             )
             results = [item.return_value for batch in returned for item in batch]
-        except UserMistakes as error:  # what Hydra refuses before the first job
+        except UserMistakes as error:  # errors found by Hydra before the first job
             raise UserMistakes(error.mistakes, f"{error.heading}, no job was run") from error
         except KeyboardInterrupt:
             signals.tell()
@@ -228,7 +228,7 @@ def _hydra_itself(
 
     def show() -> None:
         if args.hydra_help:
-            args.overrides = []  # it composes Hydra's own node alone
+            args.overrides = []  # composes only Hydra's own node
             hydra.hydra_help(config_name="config", args_parser=parser, args=args)
         elif args.cfg:
             hydra.show_cfg("config", overrides, args.cfg, args.package, bool(args.resolve))

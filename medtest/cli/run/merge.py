@@ -1,4 +1,4 @@
-"""``medtest merge``: shards of a run joined, and its tables and report made."""
+"""``medtest merge``: join the shards of a run, then make its tables and report."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def merge_shards(
 
     Args:
         folders: Shards' folders, or folders of runs that hold ``shards/``.
-        console: Where tables are printed.
+        console: Console for the tables.
         out: Folder of the whole run; None for the one below ``outputs/``.
-        fresh: Move what the run's folder holds beside its shards aside, where no shard holds it.
-        junit: ``cells`` or ``cases``: what a test case of ``junit.xml`` is; "" writes none.
+        fresh: Whether to move aside content of the run's folder that no shard holds.
+        junit: ``cells`` or ``cases``, the unit of a test case in ``junit.xml``; "" writes no such file.
 
     Returns:
         ``GATE_NOT_HELD`` when a gate of the run is not held, else ``OK``.
 
     Raises:
-        UserMistakes: The shards are not those of one whole run, or the folder is not this run's; nothing was written.
-        FolderInUse: A shard is being run.
+        UserMistakes: The shards do not form one whole run, or the folder is not this run's; nothing was written.
+        FolderInUse: A shard is running.
         OutputProblem: The run's folder cannot be written.
     """
     from medtest.cli.results.tables import remake_tables

@@ -1,4 +1,4 @@
-"""``plan=true``: the plan as a person reads it, with the interval that each cell can reach."""
+"""``plan=true``: the plan as text, with the interval that each cell can reach."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def plan_view(found: Outline) -> RenderableType:
 
 
 def _crafting(found: Outline) -> tuple[str, ...]:
-    """Return what crafting follow-ups on a system takes, where any relation does."""
+    """Return a line on the cost of crafting follow-ups on a system, if any relation needs it."""
     passes = sum(share.passes for share in found.relations)
     if not passes:
         return ()
     disk = "as much as the images themselves" if found.disk is None else f"at most {found.disk / 1e6:,.0f} MB"
-    kept = "; none of them is kept" if found.disk == 0 else f"; kept on disk they take {disk}"
-    return (f"Crafting asks each system about ~{passes:,} images beside these{kept}",)
+    storage = "; none of them is kept" if found.disk == 0 else f"; kept on disk they take {disk}"
+    return (f"Crafting asks each system about ~{passes:,} images beside these{storage}",)
 
 
 def _time(found: Outline) -> str:
@@ -85,9 +85,9 @@ def _relations(found: Outline) -> Table:
 
 
 def interval_text(share: RelationOutline) -> str:
-    """Return what a cell can say at best and at worst: no violation, and half of its cases.
+    """Return a cell's best and worst interval: with no violation, and with half of its cases violated.
 
-    Several draws of one seed, or seeds of one patient, are no independent cases: the interval counts patients.
+    Several draws of one seed, or seeds of one patient, are not independent: the interval counts patients.
     """
     n = share.independent
     if n == 0:
@@ -114,7 +114,7 @@ def _systems(found: Outline) -> Table:
 
 
 def _quote_cells(quote: Quote | None) -> tuple[str, ...]:
-    """Return what a model's calls need: an estimate of what is sent, a bound of what comes back."""
+    """Return the cost of a model's calls: an estimate of the input, a bound of the output."""
     if quote is None:
         return ("", "", "", "")
     price = "no price known" if quote.usd is None else f"at most {quote.usd:,.2f}"
@@ -136,15 +136,18 @@ _SHOWN = {
 }
 _CHANGED = {
     **{
-        name: (f"{what} are not what its prompt says", f"{what} are not what the change of the prompt makes of them")
-        for name, what in _SHOWN.items()
+        name: (
+            f"{subject} are not what its prompt says",
+            f"{subject} are not what the change of the prompt makes of them",
+        )
+        for name, subject in _SHOWN.items()
     },
     "whole": ("the picture does not show its own prompt", "the pair of pictures does not differ as the prompts do"),
     "label": ("the label is wrong while it was right", "the label changes"),
     "exact": ("the answer is not what it was true to say", "the answer is not the same"),
     "answer": ("the answer is wrong while it was right", "the answer flips, or is not what the relation made true"),
 }
-"""Rules without a threshold, against the truth and against the source."""
+"""Phrases for rules without a threshold, against the truth and against the source."""
 
 
 def _criterion(found: Outline) -> str:
@@ -159,7 +162,7 @@ def _criterion(found: Outline) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it."""
+    """Return a duration in a readable unit."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     if seconds < 90 * 60:

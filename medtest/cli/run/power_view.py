@@ -1,4 +1,4 @@
-"""``plan=true``: the differences between two runs that so many cases can show, as a table."""
+"""``plan=true``: table of the differences between two runs that the planned cases can show."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from medtest.suite.reading.outline import Outline
 from medtest.suite.schema import PowerBlock
 
 MARGIN = 2.0
-"""Points, where neither ``power.margin_percent`` nor a gate says another."""
+"""Margin in points, if neither ``power.margin_percent`` nor a gate sets one."""
 
 
 def power_view(plan: Outline, power: PowerBlock, home: Path) -> RenderableType | None:
-    """Return what two runs of a plan can show of one another; None where nothing is planned.
+    """Return the detectable differences between two runs of a plan; None if nothing is planned.
 
     Args:
         plan: The plan.
-        power: Which finished runs, and which margin; without, those of gates that name a run.
+        power: Finished runs and margin; by default those of gates that name a run.
         home: Folder that holds ``outputs/``.
 
     Raises:
-        UserMistakes: A run that is named is not there, or two share no case.
+        UserMistakes: A named run does not exist, or two share no case.
     """
     like = [power.like] if isinstance(power.like, str) else list(power.like or ())
     gated = [gate for gate in plan.suite.gates if isinstance(gate, PairedGate)]

@@ -1,1 +1,1 @@
-"""What a team shares: MLflow's server, and sending it what it lacks."""
+"""Commands for teams: MLflow's server, and sending results to it."""

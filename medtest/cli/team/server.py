@@ -1,4 +1,4 @@
-"""``medtest server``: MLflow for a team, on loopback; a proxy with TLS stands before it (docs/teams.md)."""
+"""``medtest server``: MLflow for a team, on loopback behind a proxy with TLS (docs/teams.md)."""
 
 from __future__ import annotations
 
@@ -27,27 +27,28 @@ ADMIN = "admin"
 PASSWORD = "admin-password"  # noqa: S105 - a file's name
 HOST = "127.0.0.1"
 _SERVED = "session-key"
-"""It is there once a server has run, and users have passwords."""
+"""Exists once a server has run and users have passwords."""
 _NEEDED = ("flask_wtf", "psycopg2")
 _COMMAND = "medtest server"
 _ENDING_SECONDS = 20.0
 _LOOK_SECONDS = 1.0
 REMEMBERED_SECONDS = 300
-"""How long MLflow takes a password that was right without checking it again, which costs it a third of a second.
+"""Seconds for which MLflow accepts a verified password again without a new check, which takes a third of a second.
 
-It keeps a keyed hash in memory, and drops that of a user at once when it changes or deletes the user itself."""
+It keeps a keyed hash in memory, and drops that of a user at once when it changes or deletes the user.
+"""
 
 
 def serve_team(folder: Path, *, port: int, console: Console) -> int:
     """Serve until Ctrl-C or SIGTERM and return MLflow's exit code.
 
-    ``folder`` comes to hold ``postgres/`` (the database), ``artifacts/``, ``admin-password``, ``session-key``,
-    ``pgpass`` (each mode 0600) and ``postgres.log``. No password stands in a command line, a log or on the terminal.
+    ``folder`` will hold ``postgres/`` (the database), ``artifacts/``, ``admin-password``, ``session-key``, ``pgpass``
+    (each mode 0600) and ``postgres.log``. No password is shown in a command line, a log or on the terminal.
 
     Args:
-        folder: Where all of it lies; made if need be.
+        folder: Folder of the server, created if needed.
         port: MLflow's port on loopback.
-        console: Where it is said how to reach it.
+        console: Console for the server's address.
 
     Raises:
         UserMistakes: The port is taken, the extra ``server`` is not installed, or PostgreSQL cannot use the folder.
@@ -69,7 +70,7 @@ def serve_team(folder: Path, *, port: int, console: Console) -> int:
         check_free(HOST, port, _COMMAND)
     if not folder.is_dir():
         folder.mkdir(parents=True)
-        folder.chmod(0o711)  # PostgreSQL's user passes through it where root calls; what is secret in it is 0600
+        folder.chmod(0o711)  # PostgreSQL's user must pass through it if root calls; secret files in it are 0600
     database = Postgres(folder / "postgres")
     with _alone(folder), _stopped_by_sigterm(), database.running(("mlflow", "users")):
         wait_for_port(port)
@@ -93,7 +94,7 @@ def _wait(process: subprocess.Popen[bytes], database: Postgres) -> int:
     """Return MLflow's exit code when it ends.
 
     Raises:
-        MedtestError: PostgreSQL ended under it.
+        MedtestError: PostgreSQL ended before it.
     """
     while database.is_alive():
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -105,10 +106,10 @@ def _wait(process: subprocess.Popen[bytes], database: Postgres) -> int:
 
 
 def wait_for_port(port: int) -> None:
-    """Wait until nobody listens on a port of loopback: the MLflow of a server that was killed takes a moment to end.
+    """Wait until a loopback port is free, since MLflow takes a moment to end after its server was killed.
 
     Raises:
-        UserMistakes: Somebody still does after twenty seconds.
+        UserMistakes: The port is still in use after twenty seconds.
     """
     end = time.monotonic() + _ENDING_SECONDS
     while time.monotonic() < end:
@@ -124,7 +125,7 @@ def _mlflow(folder: Path, port: int, environment: dict[str, str], store: str) ->
     command += ["--port", str(port), "--workers", "1", "--serve-artifacts"]
     command += ["--backend-store-uri", store, "--artifacts-destination", f"{folder}/artifacts"]
     command += ["--uvicorn-opts", "--log-level warning"]
-    return subprocess.Popen(command, env=environment, cwd=folder, preexec_fn=stop_with_parent)  # noqa: S603 - our own
+    return subprocess.Popen(command, env=environment, cwd=folder, preexec_fn=stop_with_parent)  # noqa: S603 - medtest's own command
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -140,7 +141,7 @@ def _environment(folder: Path, database: Postgres) -> dict[str, str]:
     config = folder / "auth.ini"
     write_secret(
         config,
-        "[mlflow]\ndefault_permission = EDIT\n"  # a suite's experiment is the team's, whoever ran it first
+        "[mlflow]\ndefault_permission = EDIT\n"  # a suite's experiment belongs to the team, whoever ran it first
         f"database_uri = {database.uri('users').replace('%', '%%')}\nadmin_username = {ADMIN}\n"
         "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n"
         f"auth_cache_ttl_seconds = {REMEMBERED_SECONDS}\n",
@@ -159,10 +160,10 @@ def _environment(folder: Path, database: Postgres) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let one server at a time use a folder.
+    """Restrict a folder to one server at a time.
 
     Raises:
-        UserMistakes: Another one does.
+        UserMistakes: Another server uses it.
     """
     lock = FileLock(folder / "server.lock")
     try:
@@ -182,10 +183,10 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _secret(path: Path) -> str:
-    """Return what a file of mode 0600 holds, drawn if there is none.
+    """Return the content of a file of mode 0600, created with a random secret if it is missing.
 
     Raises:
-        MedtestError: The admin's password is gone; MLflow keeps the one that it was given first.
+        MedtestError: The admin's password file is missing; MLflow keeps the first password it was given.
     """
     if not path.is_file():
         if path.name == PASSWORD and (path.parent / _SERVED).is_file():
@@ -198,7 +199,7 @@ def _secret(path: Path) -> str:
 
 @contextlib.contextmanager
 def _stopped_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM, which systemd and ``kill`` send, end the server as Ctrl-C does."""
+    """Let SIGTERM, as sent by systemd and ``kill``, end the server like Ctrl-C."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

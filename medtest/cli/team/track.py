@@ -1,4 +1,4 @@
-"""``medtest track``: sends MLflow what it lacks of finished runs, once."""
+"""``medtest track``: send missing results of finished runs to MLflow."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ from medtest.runner.folder import FolderLock, check_format, tables_are_stale, vi
 
 
 def track_folders(folders: Sequence[Path], *, console: Console) -> None:
-    """Send every run at or below some folders, with its views, that the store does not hold whole.
+    """Send every run at or below some folders, with its views, that the store does not hold completely.
 
-    Runs of one command are sent below one parent run: the one that was to stand above them if it never ended, else a
-    new one.
+    Runs of one command share a parent run: their original one if it never ended, else a new one.
 
     Args:
         folders: Runs' folders, or folders above some.
-        console: Where it is said what was sent.
+        console: Console for the result.
 
     Raises:
         UserMistakes: A folder holds no run.
-        FolderInUse: A run is going on in one.
-        NotTracked: The store cannot be reached or fails; what was sent stays sent.
+        FolderInUse: A run is in progress in one.
+        NotTracked: The store cannot be reached or fails; results sent so far remain.
         OutputProblem: A folder cannot be read or written.
     """
     tracker = Tracker(home())
@@ -47,21 +46,21 @@ def track_folders(folders: Sequence[Path], *, console: Console) -> None:
             lock.acquire()
             stack.callback(lock.release)
             for view in ("", *views_of(run)[0]):
-                one = _look_up(tracker, run, view)
-                commands.setdefault((one.suite, one.parent), []).append(one)
-        for found in commands.values():
-            for one in _send(tracker, found):
+                sent_view = _look_up(tracker, run, view)
+                commands.setdefault((sent_view.suite, sent_view.parent), []).append(sent_view)
+        for group in commands.values():
+            for sent_view in _send(tracker, group):
                 sent += 1
-                say(console, f"sent: {view_folder(one.run, one.view)}")
-            held += sum(one.whole for one in found)
+                say(console, f"sent: {view_folder(sent_view.run, sent_view.view)}")
+            held += sum(held_view.whole for held_view in group)
     say(console, f"{sent} sent, {held} held whole by MLflow already.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Held:
-    """What the store holds of one view of a run, "" for its own tables: all of it or not.
+    """State of one view of a run in the store; the view "" stands for the run's own tables.
 
-    ``parent`` is the run above, by its id or by the word that it was begun under.
+    ``parent`` is the parent run, by its id or by the word recorded before its creation.
     """
 
     run: Path
@@ -84,33 +83,33 @@ def _look_up(tracker: Tracker, run: Path, view: str) -> _Held:
     noted = read_run(target)
     suite = Wanted.from_folder(target, str(noted.get("system_id") or "")).suite
     earlier = str(noted.get("mlflow_run_id") or "")
-    # Records may be newer than the tables that were sent: a run that went on and was killed.
+    # Records may be newer than the sent tables, if a run continued and was killed.
     whole = bool(earlier) and not tables_are_stale(run) and tracker.sent(suite, earlier) == content_of(run, target)
     above = parent_word(noted) or str(noted.get("mlflow_parent_id") or "")
     return _Held(run=run, view=view, suite=suite, parent=above, whole=whole)
 
 
-def _send(tracker: Tracker, found: Sequence[_Held]) -> Iterator[_Held]:
-    """Send what the store lacks of one command's runs and yield it; their parent then says what all of them found."""
-    suite, parents = found[0].suite, tracker.go_on(found[0].suite, found[0].parent)
-    goes_on = parents is not None  # else what is whole stands below a parent that ended
+def _send(tracker: Tracker, group: Sequence[_Held]) -> Iterator[_Held]:
+    """Send the missing runs of one command and yield each; then write the summary of all to their parent."""
+    suite, parents = group[0].suite, tracker.go_on(group[0].suite, group[0].parent)
+    goes_on = parents is not None  # otherwise complete runs are below a parent that has ended
     rows: dict[tuple[str, str], Headline] = {}
-    for one in found:
-        if one.whole and not goes_on:
+    for held_view in group:
+        if held_view.whole and not goes_on:
             continue
-        material, target = remake(one.run, view=one.view), view_folder(one.run, one.view)
+        material, target = remake(held_view.run, view=held_view.view), view_folder(held_view.run, held_view.view)
         if parents is None:
-            systems = dict.fromkeys(str(read_run(each.run).get("system") or each.run.parent.name) for each in found)
+            systems = dict.fromkeys(str(read_run(each.run).get("system") or each.run.parent.name) for each in group)
             name = f"{suite} {material.wanted.version}: {', '.join(systems)}"
-            targets = [view_folder(each.run, each.view) for each in found]
+            targets = [view_folder(each.run, each.view) for each in group]
             parents = begin(tracker, suite, name, _tags(material), targets)
-        if one.whole:
+        if held_view.whole:
             name = child_of(material, target, run_id=None, ended_well=True).name
         else:
-            write_manifest(one.run)
+            write_manifest(held_view.run)
             name = send(tracker, parents, material, target)
-            yield one
-        rows[name, one.view] = headline_of(material, name)
+            yield held_view
+        rows[name, held_view.view] = headline_of(material, name)
     if parents is not None:
         parents.rows[suite] = rows
         say_above(tracker, parents, suite)
@@ -118,5 +117,5 @@ def _send(tracker: Tracker, found: Sequence[_Held]) -> Iterator[_Held]:
 
 
 def _tags(material: Material) -> dict[str, str]:
-    found = {"suite": material.wanted.suite, "suite_version": material.wanted.version, "command": material.command}
-    return {key: value for key, value in found.items() if value}
+    run_tags = {"suite": material.wanted.suite, "suite_version": material.wanted.version, "command": material.command}
+    return {key: value for key, value in run_tags.items() if value}

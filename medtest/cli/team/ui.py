@@ -1,4 +1,4 @@
-"""``medtest ui``: the MLflow UI on this folder's results, on loopback unless the user says otherwise."""
+"""``medtest ui``: the MLflow UI on this folder's results, on loopback by default."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from medtest.core.errors import MedtestError, Mistake
 from medtest.core.files.paths import home
 
 VIEWER = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-"""MLflow's server would start a dozen processes for jobs; looking at runs needs none."""
+"""MLflow's server would start a dozen processes for jobs, which the viewer does not need."""
 _START_SECONDS = 600.0
 _ASK_SECONDS = 0.5
 
 
 def serve_ui(*, host: str, port: int, console: Console) -> int:
-    """Serve until Ctrl-C and return the server's exit code; links are printed when it answers.
+    """Serve until Ctrl-C and return the server's exit code; links are printed once it responds.
 
-    Where runs go to a server, that is where they are seen: its links are printed, and nothing is started.
+    If runs are sent to a remote server, its links are printed and nothing is started.
 
     Raises:
         UserMistakes: The port is taken.
-        NotTracked: The store cannot be made or reached.
-        MedtestError: The server does not answer in ten minutes.
+        NotTracked: The store cannot be created or reached.
+        MedtestError: The server does not respond within ten minutes.
     """
     from medtest.report.tracking import ensure_store, experiments, is_remote, store_uri, where
 
@@ -42,17 +42,20 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
         return 0
     check_free(host, port)
     ensure_store(uri)
-    found = experiments(uri)
+    pages = experiments(uri)
     say(console, "MLflow's server starts …")
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
     command += ["--artifacts-destination", str(home() / "mlruns"), "--host", host, "--port", str(port)]
-    command += ["--uvicorn-opts", "--log-level warning"]  # else its log stands before our links, and a line a request
+    command += [
+        "--uvicorn-opts",
+        "--log-level warning",
+    ]  # otherwise its log precedes the links, with a line per request
     if host in ("127.0.0.1", "localhost"):
         command += ["--workers", "1"]
-    process = subprocess.Popen(command, env={**os.environ, **VIEWER})  # noqa: S603 - our own interpreter
+    process = subprocess.Popen(command, env={**os.environ, **VIEWER})  # noqa: S603 - the same interpreter
     try:
         if wait_for(process, host, port):
-            _tell(console, f"http://{_reached_at(host)}:{port}", found, "  (Ctrl-C stops it)")
+            _tell(console, f"http://{_reached_at(host)}:{port}", pages, "  (Ctrl-C stops it)")
         return process.wait()
     except KeyboardInterrupt:
         return 0
@@ -63,37 +66,37 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
                 process.wait(timeout=20)
 
 
-def _tell(console: Console, base: str, found: list[tuple[str, str]], how_to_stop: str = "") -> None:
-    """Print the page of all systems, then each suite's alone."""
+def _tell(console: Console, base: str, pages: list[tuple[str, str]], how_to_stop: str = "") -> None:
+    """Print the page of all systems, then that of each suite."""
     from medtest.report.tracking.runs_page import link
 
-    if not found:
+    if not pages:
         say(console, f"MLflow UI: {base}{how_to_stop}; no run yet.")
         return
-    every = link(base, [number for number, _ in found])
+    every = link(base, [number for number, _ in pages])
     say(console, f"MLflow, every system's run: {every}{how_to_stop}")
-    for number, name in found if len(found) > 1 else []:
+    for number, name in pages if len(pages) > 1 else []:
         say(console, f"  {name}: {link(base, [number])}")
 
 
 def _reached_at(host: str) -> str:
-    """Return where this machine reaches a server that listens on ``host``."""
+    """Return the address at which this machine reaches a server that listens on ``host``."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not listened on
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
 
 
 def check_free(host: str, port: int, command: str = "medtest ui") -> None:
-    """Refuse a port on which somebody listens.
+    """Refuse a port that is in use.
 
     Raises:
-        UserMistakes: Somebody does.
+        UserMistakes: A server listens on it.
     """
     try:
         with socket.create_connection((_reached_at(host).strip("[]"), port), timeout=2):
             pass
     except OSError:
-        return  # nobody listens
+        return  # the port is free
     raise Mistake(
         where="command line",
         key="--port",
@@ -104,7 +107,7 @@ def check_free(host: str, port: int, command: str = "medtest ui") -> None:
 
 
 def wait_for(process: subprocess.Popen[bytes], host: str, port: int) -> bool:
-    """Wait until the server answers; False when it ended before."""
+    """Wait until the server responds; return False if it ended before."""
     end = time.monotonic() + _START_SECONDS
     while process.poll() is None:
         with contextlib.suppress(OSError, http.client.HTTPException):

@@ -1,1 +1,1 @@
-"""``medtest train``: what is typed after it, and what it says."""
+"""``medtest train``: command line and output."""

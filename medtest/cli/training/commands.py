@@ -22,10 +22,10 @@ SHARED = set(TrainingOptions.model_fields) - {"network"}
 
 
 class TrainCommands(GroupedCommands):
-    """Takes ``medtest train model=NAME …`` for ``medtest train network model=NAME …``."""
+    """Command group that accepts ``medtest train model=NAME …`` for ``medtest train network model=NAME …``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the command's name before words that begin without one."""
+        """Insert the default command's name if it is missing."""
         named = bool(args) and args[0] in self.commands
         if not named and any("=" in word and not word.startswith("-") for word in args):
             args = [DEFAULT, *args]
@@ -48,7 +48,7 @@ Command: TypeAlias = Callable[..., None]
 def with_options(options: type[BaseModel]) -> Callable[[Command], Command]:
     """Give a command an option for each field of a model, with its type, default and description.
 
-    The command takes them as ``**given`` and makes the model of them, which then says what is wrong with any.
+    The command takes them as ``**given`` and validates them with the model.
 
     Args:
         options: The model.
@@ -56,7 +56,7 @@ def with_options(options: type[BaseModel]) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True).parameters
-        parameters = [one for name, one in own.items() if name != "given"]
+        parameters = [parameter for name, parameter in own.items() if name != "given"]
         fields = sorted(options.model_fields.items(), key=lambda field: field[0] in SHARED)
         for name, field in fields:
             default = ... if field.is_required() else field.get_default(call_default_factory=True)
@@ -213,8 +213,8 @@ def evaluate_command(
     if phantoms:
         sets.append(("phantoms", phantom_images(phantoms)))
     for name, pairs in sets:
-        found = evaluate(system, pairs, name=name)
-        console.print(f"{system.record_name} on {name}: Dice {found.dice}, IoU {found.iou}")
+        scores = evaluate(system, pairs, name=name)
+        console.print(f"{system.record_name} on {name}: Dice {scores.dice}, IoU {scores.iou}")
     system.close()
 
 
@@ -234,13 +234,13 @@ def _evaluate_classifier(
     if data:
         fix = "a suite tests a classifier on images of yours: python run.py suite=skin_folder model=attnmel data=FOLDER"
         raise Mistake(where="command line", key="--data", found=model, allowed="--phantoms", fix=fix).as_error()
-    given = str(checkpoint) if checkpoint else None
+    path = str(checkpoint) if checkpoint else None
     settings = {"input": "as_is", "weights": weights}
-    system = open_system(model, checkpoint=given, threads=threads, device=device, settings=settings)
-    found = evaluate_phantoms(system, phantoms)
+    system = open_system(model, checkpoint=path, threads=threads, device=device, settings=settings)
+    scores = evaluate_phantoms(system, phantoms)
     console = Console(highlight=False)
-    console.print(f"{system.record_name} on {found.count} phantoms: {found}", markup=False, soft_wrap=True)
-    for name, value in found.classes.items():
+    console.print(f"{system.record_name} on {scores.count} phantoms: {scores}", markup=False, soft_wrap=True)
+    for name, value in scores.classes.items():
         console.print(f"  {name:20} {value:.3f}", markup=False)
     system.close()
 
@@ -264,8 +264,8 @@ def release_command(
     try:
         lines = commands.read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        found = f"{commands} ({error.strerror})"
-        raise Mistake(where="command line", key="--commands", found=found).as_error() from error
+        problem = f"{commands} ({error.strerror})"
+        raise Mistake(where="command line", key="--commands", found=problem).as_error() from error
     card = release(
         network,
         weights,

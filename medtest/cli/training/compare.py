@@ -1,4 +1,4 @@
-"""The same suite on a network before and after further training: run, table, page, MLflow, and tables again later."""
+"""Comparison of a network before and after further training under one suite: run, table, page, MLflow."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 PGD = "pgd"
 FILE = "before_after.json"
-"""Where the two runs' folders are, relative to the training's, and what the tables are made with."""
+"""Records the two runs' folders, relative to the training's, and the settings of the tables."""
 MEANS = ("dice", "iou")
-"""Scores of single cases, of which the table holds means; those of a classifier are of all cases together."""
+"""Scores of single cases, whose means the table holds; those of a classifier cover all cases together."""
 LONG, WIDE, WORDS, PAGE = "before_after.csv", "before_after_slides.csv", "before_after.md", "before_after.html"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedSystems:
-    """What came of a comparison.
+    """Result of a comparison.
 
     Attributes:
-        code: Exit code of the two runs; a gate that is not held is told there and fails nothing here.
+        code: Exit code of the two runs; a gate that is not held is reported there and fails nothing here.
         table: The long table.
     """
 
@@ -55,15 +55,15 @@ def two_systems(
     settings: Mapping[str, Any] | None = None,
     transfer: bool = False,
 ) -> Suite:
-    """Return the suite with a network before and after as its only systems, ``<model>-before`` and ``<model>-after``.
+    """Return the suite with the network before and after as its only systems, ``<model>-before`` and ``<model>-after``.
 
     Args:
-        suite: The suite, with the network among its systems where it has settings of its own.
+        suite: The suite, with the network among its systems if that has its own settings.
         model: Name of the network.
-        before: Its setting ``checkpoint`` before; None for the one that ships.
-        after: Weights after.
+        before: Its setting ``checkpoint`` before training; None for the bundled one.
+        after: Weights after training.
         settings: Further settings.
-        transfer: Whether both are shown what PGD makes of the network before, too.
+        transfer: Whether both also get the PGD attacks crafted on the network before training.
     """
     from medtest.core.plugins import part
 
@@ -82,13 +82,13 @@ def two_systems(
     return with_composed(_with_transfer(tested, plans[0]) if transfer else tested)
 
 
-def _same(one: PartPlan, other: PartPlan) -> bool:
-    return one.info.name == other.info.name and one.settings == other.settings
+def _same(first: PartPlan, second: PartPlan) -> bool:
+    return first.info.name == second.info.name and first.settings == second.settings
 
 
 def _with_transfer(suite: Suite, undefended: PartPlan) -> Suite:
-    """Return the suite with its PGD, made on the undefended network, shown to both, where it has one made on each."""
-    own = next((one for one in suite.relations if one.info.name == PGD and one.settings.crafted_on == EACH), None)
+    """Return the suite with its PGD, if crafted on each system, also transferred from the undefended network."""
+    own = next((plan for plan in suite.relations if plan.info.name == PGD and plan.settings.crafted_on == EACH), None)
     if own is None or any(_same(crafter, undefended) for crafter in suite.crafters.values()):
         return suite
     settings = own.settings.model_copy(update={"crafted_on": undefended.id})
@@ -114,20 +114,20 @@ def compare(
 
     Args:
         suite: The suite.
-        invocation: How it is run.
+        invocation: Options of the run.
         model: Name of the network.
-        network: Which of its family.
+        network: Variant of the network's family.
         before: See :func:`two_systems`.
         after: See :func:`two_systems`.
         settings: See :func:`two_systems`.
         out: Folder of the training.
         log: MLflow, or None.
-        console: Where the table is printed.
+        console: Console for the table.
         transfer: See :func:`two_systems`.
 
     Raises:
-        Interrupted: The run was; the same command goes on.
-        MedtestError: The run could not be made.
+        Interrupted: The run was interrupted; the same command continues it.
+        MedtestError: The run failed.
     """
     from medtest.report.finish import finish
     from medtest.runner import run_suite
@@ -147,7 +147,7 @@ def compare(
         raise Interrupted(f"{ended.note}; the same command goes on from there.")
     for problem in ended.problems:
         console.print(problem, markup=False)
-    folders = [_relative(one.folder, out) for one in outcome.systems]
+    folders = [_relative(system.folder, out) for system in outcome.systems]
     facts = {
         "network": network,
         "family": model,
@@ -159,14 +159,14 @@ def compare(
         "command": invocation.command,
     }
     _write(out / FILE, json.dumps(facts, indent=1) + "\n")
-    found = make(out)
-    show(found, network=network, console=console)
+    table = make(out)
+    show(table, network=network, console=console)
     console.print(f"Page:  {path_from_here(out / PAGE)}", markup=False, soft_wrap=True)
     if log is not None:
-        columns = {str(name): _plain(found[name]) for name in found.columns}
-        log.table("tables/before_after.json", columns, metrics_of(found))
+        columns = {str(name): _plain(table[name]) for name in table.columns}
+        log.table("tables/before_after.json", columns, metrics_of(table))
         log.attach([out / LONG, out / WIDE, out / WORDS, out / PAGE], parent=True)
-    return ComparedSystems(code=ended.code, table=found)
+    return ComparedSystems(code=ended.code, table=table)
 
 
 def make(out: Path) -> pd.DataFrame:
@@ -188,15 +188,15 @@ def make(out: Path) -> pd.DataFrame:
     before, after = (out / facts["before"], out / facts["after"])
     view = str(facts.get("view") or "")
     shown = view_folder(after, view)
-    asked = CaseSet.read(shown) if view else None
-    records = [Records.read(folder, asked=asked) for folder in (before, after)]
-    wanted = Wanted.from_folder(shown)
+    cases = CaseSet.read(shown) if view else None
+    records = [Records.read(folder, asked=cases) for folder in (before, after)]
+    suite_info = Wanted.from_folder(shown)
     left_out = ""
-    if wanted.exclude is not None:
-        parted = [leave_out(one, wanted.exclude) for one in records]
-        records, left_out = [kept for kept, _ in parted], parted[1][1].words
+    if suite_info.exclude is not None:
+        parted = [leave_out(records_of_run, suite_info.exclude) for records_of_run in records]
+        records, left_out = [judged for judged, _ in parted], parted[1][1].words
     table, unpaired = before_after.compare(
-        *records, task=wanted.task, order=list(facts["relations"]), family=str(facts["family"])
+        *records, task=suite_info.task, order=list(facts["relations"]), family=str(facts["family"])
     )
     training = read_object(out / "training.json")
     page = Page(
@@ -210,7 +210,7 @@ def make(out: Path) -> pd.DataFrame:
             (name, quote(view_folder(Path(facts[name]), view).as_posix() + "/report.html", safe="/."))
             for name in ("before", "after")
         ],
-        phantom=wanted.phantom,
+        phantom=suite_info.phantom,
         unpaired=unpaired,
         excluded=left_out,
     )
@@ -224,22 +224,22 @@ def make(out: Path) -> pd.DataFrame:
 def remake_tables(folders: Sequence[Path], *, console: Console) -> None:
     """Make the tables and pages of every training at or below some folders again, and print them.
 
-    Where there are trainings with a defence, or runs of weights that were trained so, their table is made too.
+    If there are trainings with a defence, or runs of weights trained so, their table is made too.
 
     Raises:
-        UserMistakes: There is none of either.
+        UserMistakes: There is neither.
         OutputProblem: Records are missing, or a folder cannot be written.
     """
     from medtest.cli.training.defences import defence_tables
 
-    # MLflow keeps a table of this name among its artifacts, in a folder of tables and without a training beside it
+    # MLflow's artifacts hold a table of this name, in a folder of tables without a training beside it.
     each = [sorted(p.parent for p in folder.rglob(FILE) if p.parent.name != "tables") for folder in folders]
-    found = list(dict.fromkeys(out for one in each for out in one))
-    for out in found:
+    trainings = list(dict.fromkeys(out for group in each for out in group))
+    for out in trainings:
         show(make(out), network=str(_facts(out)["network"]), console=console)
         console.print(f"Page:  {path_from_here(out / PAGE)}", markup=False, soft_wrap=True)
-    compared = [(out / str(_facts(out)[when])).resolve() for out in found for when in ("before", "after")]
-    if not defence_tables(folders, compared, console=console) and not found:
+    compared = [(out / str(_facts(out)[when])).resolve() for out in trainings for when in ("before", "after")]
+    if not defence_tables(folders, compared, console=console) and not trainings:
         raise Mistake(
             where="command line",
             key="FOLDER",
@@ -250,7 +250,7 @@ def remake_tables(folders: Sequence[Path], *, console: Console) -> None:
 
 
 def show(table: pd.DataFrame, *, network: str, console: Console) -> None:
-    """Print the table, one score below the other: a row for each relation, its difference with the interval."""
+    """Print one table per score: a row for each relation, with its difference and interval."""
     from medtest.report.pages.before_after import row_words
     from medtest.results.before_after import change as before_after
     from medtest.results.before_after import words as before_after_words
@@ -272,10 +272,10 @@ def show(table: pd.DataFrame, *, network: str, console: Console) -> None:
 
 
 def metrics_of(table: pd.DataFrame) -> dict[str, float]:
-    """Return the numbers of the pooled table for MLflow: ``before_after/dice/blur/difference`` and their kin."""
+    """Return the numbers of the pooled table for MLflow, such as ``before_after/dice/blur/difference``."""
     from medtest.results.before_after import change as before_after
 
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for relation in dict.fromkeys(table["relation"]):
         for score in dict.fromkeys(table["score"]):
             row = before_after.row_of(table, str(relation), score=str(score))
@@ -284,8 +284,8 @@ def metrics_of(table: pd.DataFrame) -> dict[str, float]:
             for column in ("before", "after", "difference", "ci_low", "ci_high"):
                 value = row[column]
                 if value is not None and value == value:
-                    found[f"before_after/{score}/{relation}/{column}"] = float(value)
-    return found
+                    metrics[f"before_after/{score}/{relation}/{column}"] = float(value)
+    return metrics
 
 
 def _plain(column: pd.Series) -> list[Any]:

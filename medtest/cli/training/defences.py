@@ -1,4 +1,4 @@
-"""Table 5 of Xu et al. (2021) over trainings with a defence, and over runs of weights that were trained so."""
+"""Table 5 of Xu et al. (2021) over trainings with a defence, and over runs of weights trained so."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 FILE, WORDS = "defences.csv", "defences.md"
 _EACH, FACTS = "each", "training.json"
 _PLAIN: dict[str, Any] = {"norm": "linf", "target": [], "where": "field", "minimal": False, "variant": "paper"}
-"""Settings of an attack that table 5 is judged by."""
+"""Settings of an attack that qualifies for table 5."""
 
 
 def defence_tables(folders: Sequence[Path], compared: Sequence[Path], *, console: Console) -> bool:
-    """Make the table of defences from all that lies at or below some folders, and print it; say whether there is one.
+    """Make the table of defences from everything at or below some folders, and print it; return True if there is one.
 
     Args:
         folders: Trainings, runs, or folders above some; the table is written to the first.
-        compared: Folders of runs that trainings have made elsewhere.
-        console: Where it is printed.
+        compared: Folders of runs created elsewhere by trainings.
+        console: Console for the table.
 
     Raises:
         UserMistakes: The first folder holds a file of that name that medtest did not write.
@@ -42,14 +42,14 @@ def defence_tables(folders: Sequence[Path], compared: Sequence[Path], *, console
     from medtest.results.records.alike import check_alike
     from medtest.runner.folder import output_problems
 
-    known, families = known_weights(folders)
-    if not known:
+    weights, families = known_weights(folders)
+    if not weights:
         return False
     runs = dict.fromkeys(run.resolve() for folder in (*folders, *compared) for run in runs_below(folder))
-    tested = [found for run in runs if (found := weights_run(run, known, families)) is not None]
+    tested = [weights_of_run for run in runs if (weights_of_run := weights_run(run, weights, families)) is not None]
     for suite in dict.fromkeys(run.suite for run in tested):
         check_alike([run.records for run in tested if run.suite == suite])
-    table = defence_table(tested, known)
+    table = defence_table(tested, weights)
     if table.empty:
         return False
     out = folders[0] if folders[0].is_dir() else folders[0].parent
@@ -63,25 +63,25 @@ def defence_tables(folders: Sequence[Path], compared: Sequence[Path], *, console
 
 
 def known_weights(folders: Sequence[Path]) -> tuple[dict[str, DefendedWeights], dict[str, str]]:
-    """Return defended weights by SHA-256, those that ship and those below some folders, and each one's family.
+    """Return defended weights by SHA-256, bundled or below some folders, and the family of each.
 
-    The families hold the undefended weights too, by their SHA-256.
+    The families also hold the undefended weights, by their SHA-256.
     """
     from medtest.results.attacks.defences import METHODS, DefendedWeights
 
-    known: dict[str, DefendedWeights] = {}
+    weights: dict[str, DefendedWeights] = {}
     families: dict[str, str] = {}
     for sha, family, facts in (*_shipped(), *_trained(folders)):
         undefended = str(facts.get("from_sha256", ""))
         if facts.get("name") in METHODS and undefended:
             variant = str(facts.get("variant", ""))
-            known[sha] = DefendedWeights(name=str(facts["name"]), variant=variant, undefended=undefended)
+            weights[sha] = DefendedWeights(name=str(facts["name"]), variant=variant, undefended=undefended)
             families[sha] = families[undefended] = family
-    return known, families
+    return weights, families
 
 
 def _shipped() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield SHA-256, family and defence of the defended weights that ship, as their headers tell."""
+    """Yield SHA-256, family and defence of the bundled defended weights, from their headers."""
     from medtest.systems.checkpoints.weights import read_info
     from medtest.systems.files import cached_sha256
 
@@ -94,17 +94,17 @@ def _shipped() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
 
 
 def _trained(folders: Sequence[Path]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the same of trainings below some folders, as their ``training.json`` tells."""
-    for file in (one for folder in folders for one in sorted(folder.rglob(FACTS))):
+    """Yield the same for trainings below some folders, from their ``training.json``."""
+    for file in (path for folder in folders for path in sorted(folder.rglob(FACTS))):
         facts = read_object(file)
         defence = (facts.get("recipe") or {}).get("defence")
         if isinstance(defence, Mapping) and facts.get("weights_sha256"):
-            told = {**defence, "from_sha256": facts.get("from_sha256", "")}
-            yield str(facts["weights_sha256"]), str(facts.get("family", "")), told
+            defence_facts = {**defence, "from_sha256": facts.get("from_sha256", "")}
+            yield str(facts["weights_sha256"]), str(facts.get("family", "")), defence_facts
 
 
 def weights_run(folder: Path, known: Mapping[str, DefendedWeights], families: Mapping[str, str]) -> WeightsRun | None:
-    """Return the run of a folder where its system's weights are of interest, else None."""
+    """Return the run of a folder if its system's weights are in ``families``, else None."""
     from medtest.results.attacks.defences import WeightsRun
     from medtest.results.records.records_io import Records, classes_in
     from medtest.results.records.wanted import Wanted
@@ -128,36 +128,36 @@ def weights_run(folder: Path, known: Mapping[str, DefendedWeights], families: Ma
 
 
 def roles_of(relations: Mapping[str, Any], undefended: str) -> dict[str, dict[str, int | None]]:
-    """Return which relations of a run play which role of the table, with the steps that count.
+    """Return the relations of a run for each role of the table, with the steps to compare.
 
     Args:
-        relations: What the run's digest covers of each, by id.
+        relations: Content covered by the run's digest for each relation, by id.
         undefended: SHA-256 of the undefended network's weights.
     """
     from medtest.results.attacks.defences import PGD, STEPS, STRONGEST, TRANSFER
 
-    found: dict[str, dict[str, int | None]] = {PGD: {}, STRONGEST: {}, TRANSFER: {}}
+    roles: dict[str, dict[str, int | None]] = {PGD: {}, STRONGEST: {}, TRANSFER: {}}
     for name, entry in relations.items():
         made_on, attack = entry.get("crafted_on"), entry.get("relation")
         settings = entry.get("settings") or {}
         if any(settings.get(key, value) != value for key, value in _PLAIN.items()):
-            continue  # an attack of another kind than the paper's
+            continue  # not the paper's kind of attack
         steps = STEPS if attack == "pgd" else None
         if made_on == _EACH and attack in (PGD, STRONGEST):
-            found[attack][name] = steps
+            roles[attack][name] = steps
         elif isinstance(made_on, Mapping) and attack == PGD and _sha(made_on) == undefended:
-            found[TRANSFER][name] = steps
-    return {role: names for role, names in found.items() if names}
+            roles[TRANSFER][name] = steps
+    return {role: names for role, names in roles.items() if names}
 
 
 def _sha(system: Any) -> str:
-    """Return the SHA-256 of a system's weights, of what a digest covers of it."""
+    """Return the SHA-256 of a system's weights from the content covered by its digest."""
     printed = system.get("fingerprint") if isinstance(system, Mapping) else None
     return str(printed.get("weights_sha256", "")) if isinstance(printed, Mapping) else ""
 
 
 def show(table: Any, *, console: Console) -> None:
-    """Print the table, one network below the other, and what must be known of it."""
+    """Print one table per network, with remarks on it."""
     from medtest.results.attacks.defence_words import HEAD, cells, remarks
 
     for (suite, network), part in table.groupby(["suite", "network"], sort=False):

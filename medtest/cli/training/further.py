@@ -1,4 +1,4 @@
-"""Further training: train on originals and perturbed images, then test before and after."""
+"""Further training on original and perturbed images, with tests before and after."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def train_further_of(
     """Train and compare.
 
     Args:
-        request: What was typed.
+        request: The typed request.
         config_dirs: Further folders like ``conf/``.
         threads: Threads of torch in training; None for the run's ``threads=``.
-        console: Where progress goes.
+        console: Console for progress.
 
     Raises:
         UserMistakes: Something cannot be used; nothing was trained.
-        MedtestError: Training could not be done; what was finished is kept.
+        MedtestError: Training failed; finished parts are kept.
     """
     from medtest.runner.replaying.crafted_runs import crafted_runs
     from medtest.runner.units.parts import Parts
@@ -60,7 +60,7 @@ def train_further_of(
     start = open_start(request.model, request.start, settings=request.settings)
     invocation = invocation_of(loaded, command_of(request))
     device = device_of(invocation.device)
-    precision_of(recipe.precision, device)  # said before follow-ups are made
+    precision_of(recipe.precision, device)  # reports an unsupported precision before follow-ups are made
     job = _Job(
         request=request,
         kind=kind,
@@ -113,35 +113,35 @@ class _Job:
         self.console.print(text, markup=False, soft_wrap=True)
 
     def _testable(self) -> bool:
-        """Whether there is something to test on: seeds of the suite's own, or the folder of ``test=``."""
+        """Return True if there are test images: the suite's own seeds, or the folder of ``test=``."""
         from medtest.suite.compose import needs_data
 
         return self.request.test is not None or not needs_data(self.loaded.suite)
 
     def _apart(self, parts: Parts) -> dict[str, Print]:
-        """Return what training pictures are known by; refuse those that are test seeds."""
+        """Return the fingerprints of training pictures; refuse those that are test seeds."""
         from medtest.training.further.leak import prints_of, refuse_shared, shared_images
         from medtest.training.further.material import training_prints
 
-        how = self.loaded.suite.prepare
+        preparation = self.loaded.suite.prepare
         prints = training_prints(parts)
-        said = "no test seeds were named (test=FOLDER), so nothing is tested before and after"
+        note = "no test seeds were named (test=FOLDER), so nothing is tested before and after"
         if self._testable():
             sources = self.loaded.suite.build_seeds(self.invocation.data)
-            tested = list(prints_of(sources, size=how.size, resize=how.resize))
+            tested = list(prints_of(sources, size=preparation.size, resize=preparation.resize))
             refuse_shared(shared_images(prints, tested))
-            said = f"none of them is among the {len(tested)} test seeds."
-        self._say(f"{len(prints)} training pictures; {said}")
+            note = f"none of them is among the {len(tested)} test seeds."
+        self._say(f"{len(prints)} training pictures; {note}")
         return prints
 
     def _material(self, parts: Parts, prints: Mapping[str, Print]) -> TrainingMaterial:
-        """Make the cases, or take them from where they lie."""
+        """Make the cases, or read existing ones."""
         from medtest.runner.followups import default_folder
 
-        kept = self.request.store
-        store = default_folder() if kept is None else Path(kept).expanduser() if kept else None
+        typed_store = self.request.store
+        store = default_folder() if typed_store is None else Path(typed_store).expanduser() if typed_store else None
         if self.loaded.suite.privacy.seed_ids == "hashed":
-            store = None  # what is drawn here is known by plain ids, which such a suite keeps out of shared folders
+            store = None  # The cases have plain ids, which such a suite keeps out of shared folders.
         material = self.kind.material(
             parts,
             prints,
@@ -152,15 +152,15 @@ class _Job:
             progress=self.reporter.drawing,
         )
         counts = material.counts
-        made = ""
+        store_counts = ""
         if "made" in counts:
-            made = (
+            store_counts = (
                 f" ({counts['made']} follow-ups made, {counts['reused']} from the store, {counts['replaced']} draws "
                 "without room replaced)"
             )
         self._say(
             f"{counts['originals']} originals and {counts['perturbed']} perturbed images train, "
-            f"{counts['held_clean']} and {counts['held_perturbed']} watch{made}."
+            f"{counts['held_clean']} and {counts['held_perturbed']} watch{store_counts}."
         )
         return material
 
@@ -175,9 +175,9 @@ class _Job:
         trained = train_further(
             training, self.start, material, self.out, threads=self.threads, log=log, progress=self.reporter
         )
-        how = "stopped early, " if trained.stopped else ""
-        kept = f"the weights of step {trained.kept_step} are kept: {trained.weights.name}"
-        self._say(f"{how}{trained.step} steps; {kept}")
+        stopping = "stopped early, " if trained.stopped else ""
+        kept_weights = f"the weights of step {trained.kept_step} are kept: {trained.weights.name}"
+        self._say(f"{stopping}{trained.step} steps; {kept_weights}")
         if trained.kept_step == 0:
             self._say("Nothing was better on held-out cases than the start, which is kept.")
         return trained
@@ -191,7 +191,7 @@ class _Job:
         from medtest.cli.training.compare import compare
 
         settings: dict[str, Any] = dict(self.request.settings)
-        found = compare(
+        compared = compare(
             self.loaded.suite,
             self.invocation,
             model=self.request.model,
@@ -204,11 +204,11 @@ class _Job:
             console=self.console,
             transfer=getattr(self.recipe, "defence", None) is not None,
         )
-        return found.code
+        return compared.code
 
 
 def load_suite_of(request: FurtherRequest, config_dirs: Sequence[Path]) -> Loaded:
-    """Return the suite that the network is tested by, with what was typed for its run.
+    """Return the suite that tests the network, with the overrides typed for its run.
 
     Raises:
         UserMistakes: It cannot be used.
@@ -222,18 +222,18 @@ def load_suite_of(request: FurtherRequest, config_dirs: Sequence[Path]) -> Loade
 
 
 def folder_of(request: FurtherRequest, home: Path, *, network: str, recipe: str) -> Path:
-    """Return the folder of a training: the one that was typed, else that of its network and recipe below ``home``."""
+    """Return the folder of a training: as typed, else by network and recipe below ``home``."""
     return request.out or home / "outputs" / FOLDER / f"{network}-{recipe}"
 
 
 @contextmanager
 def locked_folder(out: Path, *, fresh: bool, console: Console) -> Iterator[None]:
-    """Hold a training's folder; with ``fresh`` an earlier training is moved aside, whole, and never deleted.
+    """Lock a training's folder; with ``fresh`` an earlier training is moved aside as a whole and never deleted.
 
     Raises:
-        UserMistakes: It is a file, or a folder that holds something else.
+        UserMistakes: It is a file, or a folder with other content.
         FolderInUse: Another process holds it.
-        OutputProblem: It cannot be made.
+        OutputProblem: It cannot be created.
     """
     from medtest.runner.folder import FolderLock, output_problems
 
@@ -256,12 +256,12 @@ def locked_folder(out: Path, *, fresh: bool, console: Console) -> Iterator[None]
 def tracked(
     suite: Suite, invocation: Invocation, out: Path, *, network: str, recipe: str, console: Console
 ) -> Iterator[FurtherLog | None]:
-    """Give the training's runs in MLflow, None where nothing is tracked, and mark them as they end.
+    """Yield the training's MLflow runs, or None without tracking, and close them at the end.
 
-    A store that fails at the end is told and fails nothing.
+    A store that fails at the end is reported but causes no error.
 
     Raises:
-        NotTracked: The store cannot be made or reached.
+        NotTracked: The store cannot be created or reached.
     """
     if not invocation.track:
         yield None
@@ -290,10 +290,10 @@ def tracked(
 
 
 def device_of(wanted: str) -> str:
-    """Return the device that ``device=`` means.
+    """Return the device selected by ``device=``.
 
     Raises:
-        MedtestError: It is not there.
+        MedtestError: It is not available.
     """
     import torch
 
@@ -306,10 +306,10 @@ def device_of(wanted: str) -> str:
 
 def flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """Return nested options by dotted keys."""
-    found: dict[str, Any] = {}
+    flattened: dict[str, Any] = {}
     for key, value in options.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{above}{key}.")
+            flattened |= flat(value, f"{above}{key}.")
         else:
-            found[above + key] = value
-    return found
+            flattened[above + key] = value
+    return flattened

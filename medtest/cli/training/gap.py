@@ -1,4 +1,4 @@
-"""``medtest train gap``: a generator of adversarial perturbations against a system; the relation ``gap`` finds it."""
+"""``medtest train gap``: train a generator of adversarial perturbations against a system, for the relation ``gap``."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ MOST_LEVELS = 255.0
 
 @dataclass(frozen=True, kw_only=True)
 class GapRequest:
-    """What was typed.
+    """The typed request.
 
     Attributes:
         suite: Name of the suite.
-        overrides: What a run of it takes (``model=attnmel``, ``data=FOLDER``, ``device=cuda``).
-        settings: What the generator is asked to be.
+        overrides: Overrides of a run (``model=attnmel``, ``data=FOLDER``, ``device=cuda``).
+        settings: Settings of the generator.
         phantoms: Number of phantoms to train on; 0 for none.
         dataset: The suite's data set to train on; "" for phantoms, or the folder of ``data=``.
         recipe: Name or path of a recipe.
-        changes: Keys of the recipe that were typed.
+        changes: Typed keys of the recipe.
     """
 
     suite: str
@@ -55,10 +55,10 @@ class GapRequest:
 
 
 def parse_gap(tokens: Sequence[str]) -> GapRequest:
-    """Sort what was typed after ``medtest train gap``.
+    """Parse the tokens after ``medtest train gap``.
 
     Raises:
-        UserMistakes: Something is missing or cannot be.
+        UserMistakes: Something is missing or invalid.
     """
     from medtest.cli.typed import split_tokens
     from medtest.relations.generators.files import GeneratorSettings
@@ -118,17 +118,17 @@ def parse_gap(tokens: Sequence[str]) -> GapRequest:
 def train_gap(
     request: GapRequest, *, config_dirs: Sequence[Path] = (), threads: int | None = None, console: Console
 ) -> Trained:
-    """Train a generator, or go on with one that was interrupted.
+    """Train a generator, or continue an interrupted training.
 
     Args:
-        request: What was typed.
+        request: The typed request.
         config_dirs: Further folders like ``conf/``.
         threads: Threads of torch in training; None for the run's ``threads=``.
-        console: Where progress goes.
+        console: Console for progress.
 
     Raises:
         UserMistakes: Something cannot be used; nothing was trained.
-        MedtestError: Training could not be done; what was finished is kept.
+        MedtestError: Training failed; finished parts are kept.
     """
     from medtest.cli.training.further import device_of, locked_folder
     from medtest.core.files.paths import path_from_here
@@ -172,7 +172,7 @@ def train_gap(
 
 
 def load_of(request: GapRequest, config_dirs: Sequence[Path]) -> Loaded:
-    """Return the suite, with what was typed for it.
+    """Return the suite, with the overrides typed for it.
 
     Raises:
         UserMistakes: It cannot be used.
@@ -185,10 +185,10 @@ def load_of(request: GapRequest, config_dirs: Sequence[Path]) -> Loaded:
 
 
 def attacked(loaded: Loaded) -> tuple[System, str]:
-    """Return the one system of a suite, not opened, and its digest.
+    """Return the single system of a suite, not yet opened, and its digest.
 
     Raises:
-        UserMistakes: There are several, its files are not in order, or it gives no gradients.
+        UserMistakes: There are several, its files have problems, or it gives no gradients.
     """
     from medtest.core.probes import Need
     from medtest.suite.digest import system_digest
@@ -201,9 +201,9 @@ def attacked(loaded: Loaded) -> tuple[System, str]:
     system = systems[0]
     mistakes = list(system.check())
     if not mistakes and system.offers() is not Need.GRADIENTS:
-        found = f"{system.record_name}, which gives {system.offers().value} and no gradients"
+        problem = f"{system.record_name}, which gives {system.offers().value} and no gradients"
         allowed = "a torch network: a generator is trained on gradients"
-        mistakes = [Mistake(where="command line", key="model", found=found, allowed=allowed)]
+        mistakes = [Mistake(where="command line", key="model", found=problem, allowed=allowed)]
     if mistakes:
         raise UserMistakes(mistakes)
     return system, system_digest(suite.systems[0], system, suite.task)
@@ -219,16 +219,16 @@ def _parts(loaded: Loaded, request: GapRequest, invocation: Invocation) -> Any:
     from medtest.runner.units.parts import Parts
     from medtest.training.generators.material import suite_on
 
-    _side(loaded.suite)  # said before anything is made
+    _side(loaded.suite)  # reports a mismatch before anything is made
     suite = suite_on(loaded.suite, phantoms=request.phantoms, dataset=request.dataset)
     return Parts(suite, invocation.data, invocation.batch_size)
 
 
 def _classes(parts: Any, system: System, settings: GeneratorSettings) -> Classes:
-    """Return the classes of what is trained on.
+    """Return the classes of the training images.
 
     Raises:
-        UserMistakes: The target is none of them, or several are named where one holds.
+        UserMistakes: A target is not among them, or several are named for exclusive classes.
         MedtestError: There is no image, or it has no classes.
     """
     from medtest.training.generators.material import classes_of
@@ -237,9 +237,9 @@ def _classes(parts: Any, system: System, settings: GeneratorSettings) -> Classes
     strangers = [label for label in settings.target if label not in classes.names]
     if strangers or (len(settings.target) > 1 and not classes.multi):
         allowed = f"{'any' if classes.multi else 'one'} of {', '.join(classes.names)}"
-        found = "|".join(settings.target)
+        target = "|".join(settings.target)
         near = nearest_name(strangers[0], classes.names) if strangers else None
-        raise Mistake(where="command line", key="target", found=found, allowed=allowed, nearest=near).as_error()
+        raise Mistake(where="command line", key="target", found=target, allowed=allowed, nearest=near).as_error()
     return classes
 
 
@@ -253,7 +253,7 @@ def attacking(
     device: str,
     threads: int,
 ) -> tuple[GeneratorObjective, LabelledSet]:
-    """Return a generator's arithmetic against a system, which is opened, and the cases, which are made in a folder."""
+    """Return the objective of a generator against a system, which is opened, and the cases, made in a folder."""
     from medtest.systems.pytorch.probe import probe_of
     from medtest.training.generators.material import prepare_cases
     from medtest.training.generators.task import GeneratorObjective
@@ -268,10 +268,10 @@ def attacking(
 def info_of(
     settings: GeneratorSettings, recipe: GeneratorRecipe, classes: Classes, side: int, system: System
 ) -> GeneratorInfo:
-    """Return what a generator's file will say of it.
+    """Return the description stored in a generator's file.
 
     Raises:
-        MedtestError: It is to do as the published code does, and how the network's pixels are normalised is not known.
+        MedtestError: The published code's variant is requested, and the network's pixel normalisation is unknown.
     """
     from medtest.relations.generators.files import GeneratorInfo
     from medtest.relations.generators.network import GeneratorShape
@@ -292,7 +292,7 @@ def info_of(
 def _logged(
     suite: Suite, invocation: Invocation, out: Path, system: System, request: GapRequest, recipe: GeneratorRecipe
 ) -> Iterator[TrainingLog | None]:
-    """Give the training's run in MLflow, None where nothing is tracked, and mark it as it ends."""
+    """Yield the training's MLflow run, or None without tracking, and close it at the end."""
     if not invocation.track:
         yield None
         return

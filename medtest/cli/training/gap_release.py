@@ -1,4 +1,4 @@
-"""``medtest train release-generator``: a trained generator goes into the package, measured, with its card."""
+"""``medtest train release-generator``: copy a trained generator into the package, with measurements and its card."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from medtest.relations.generators.files import FILE, training_folder
 
 
 def release_gap(tokens: Sequence[str], *, commands: Path, notes: Sequence[str], phantoms: int, threads: int) -> Path:
-    """Put the generator that ``medtest train gap`` wrote for the same tokens into the package.
+    """Copy the generator that ``medtest train gap`` wrote for the same tokens into the package.
 
     Args:
         tokens: As after ``medtest train gap``.
-        commands: Text file with the commands that made it.
+        commands: Text file with the commands that trained it.
         notes: Further paragraphs of the card.
-        phantoms: Number of unseen phantoms that it is measured on.
+        phantoms: Number of unseen phantoms for its measurement.
         threads: Threads of torch.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What a training says on the terminal."""
+"""Terminal output of a training."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from medtest.training.engine.trainer import TrainingStep
 
 OFTEN = 20
-"""Steps between the short lines of a terminal."""
+"""Steps between two progress lines on a terminal."""
 
 
 class TrainingReporter:
-    """Prints a line per evaluation, and a short one now and then in a terminal.
+    """Prints a line per evaluation, and progress lines on a terminal.
 
     Args:
-        console: Where to.
-        title: What is said before the figures of an evaluation.
-        prefix: How the names of those figures begin; others are not said.
+        console: Console for the lines.
+        title: Text before the figures of an evaluation.
+        prefix: Prefix of the names of the figures to print.
     """
 
     def __init__(self, console: Console, title: str, prefix: str = "") -> None:
@@ -28,12 +28,12 @@ class TrainingReporter:
         self._prefix = prefix
 
     def drawing(self, done: int, total: int) -> None:
-        """Tell how far making the perturbed images is."""
+        """Print the progress of making perturbed images."""
         if self._console.is_terminal and (done % OFTEN == 0 or done == total):
             self._say(f"perturbed images of {done}/{total} pictures")
 
     def __call__(self, point: TrainingStep) -> None:
-        """Tell where a training stands."""
+        """Print the state of a training."""
         head = f"step {point.step}/{point.steps}"
         if point.numbers:
             head += f"  loss {point.numbers['loss']:.3f}"

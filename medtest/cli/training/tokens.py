@@ -1,4 +1,4 @@
-"""What is typed after ``medtest train``, sorted: for a training from drawn weights, or for one of a network further."""
+"""Parsing of the tokens after ``medtest train``, for training from scratch and for further training."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from medtest.training.settings.options import TrainingOptions
 
 SCRATCH = "scratch"
-"""What ``from=`` calls weights drawn at random."""
+"""Value of ``from=`` for randomly initialised weights."""
 SCENES = "scenes"
-"""The network of the bundled reader of pictures: no system, and trained on scenes that it draws itself."""
+"""The network of the bundled picture reader, which is not a system and trains on generated scenes."""
 SCRATCH_KEYS = ("model", "out", "from", "fresh")
 Model = TypeVar("Model", bound=BaseModel)
 FURTHER_KEYS = ("model", "data", "phantoms", "test", "from", "recipe", "out", "store", "label_vectors", "compare")
@@ -42,18 +42,18 @@ TEST_NAMES = ("test", "testing", "testdataset", "testset")
 
 @dataclass(frozen=True, kw_only=True)
 class FurtherRequest:
-    """What was typed.
+    """The typed request.
 
     Attributes:
         suite: Name of the suite.
-        overrides: What a run of it takes (``relations.blur.severities=[3]``, ``device=cuda``).
+        overrides: Overrides of a run (``relations.blur.severities=[3]``, ``device=cuda``).
         model: Name of the network.
-        data: Folder of training images and masks; None where phantoms are trained on.
-        phantoms: Number of phantoms that a classifier is trained on; 0 for none.
-        test: Root that the suite tests on, or None.
+        data: Folder of training images and masks; None for phantoms.
+        phantoms: Number of phantoms to train a classifier on; 0 for none.
+        test: Root of the suite's test images, or None.
         start: ``compact`` or the path of weights.
         recipe: Name or path of a recipe.
-        changes: Keys of the recipe that were typed.
+        changes: Typed keys of the recipe.
         out: Folder of the training, or None for the usual one.
         store: Folder of the store of follow-ups, None for the usual one; "" for none.
         label_vectors: TGANet's word vectors, or None.
@@ -76,15 +76,15 @@ class FurtherRequest:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings of the system that the command line gives."""
+        """Settings of the system set on the command line."""
         return {"label_vectors": self.label_vectors} if self.label_vectors else {}
 
 
 def parse(tokens: Sequence[str]) -> FurtherRequest:
-    """Sort what was typed.
+    """Parse the tokens.
 
     Raises:
-        UserMistakes: Something is missing or cannot be.
+        UserMistakes: Something is missing or invalid.
     """
     from medtest.cli.typed import split_tokens
 
@@ -113,9 +113,9 @@ def parse(tokens: Sequence[str]) -> FurtherRequest:
         mistakes.append(Mistake(where="command line", key="phantoms", found=phantoms, allowed=allowed))
     if phantoms and own.get("data"):
         mistakes.append(Mistake(where="command line", key="phantoms", found="data= too", allowed="one of the two"))
-    for key, what in (("model", "a network (pranet, ssformer, …)"), ("data", "the folder of training pairs")):
+    for key, allowed_value in (("model", "a network (pranet, ssformer, …)"), ("data", "the folder of training pairs")):
         if not own.get(key) and not (key == "data" and phantoms):
-            mistakes.append(Mistake(where="command line", key=key, found="nothing", allowed=what))
+            mistakes.append(Mistake(where="command line", key=key, found="nothing", allowed=allowed_value))
     test = own.get("test")
     for key in ("data", "test"):
         if own.get(key) and not Path(own[key]).expanduser().is_dir():
@@ -143,7 +143,7 @@ def parse(tokens: Sequence[str]) -> FurtherRequest:
 
 
 def _parted(root: Path) -> tuple[Path, Path | None]:
-    """Return the training folder and the test folder of a root that holds both, else the root and None."""
+    """Return the training and test folders of a root that holds both, else the root and None."""
     inside = {path.name.lower().replace("_", "").replace("-", ""): path for path in root.iterdir() if path.is_dir()}
     train = next((inside[name] for name in TRAIN_NAMES if name in inside), None)
     test = next((inside[name] for name in TEST_NAMES if name in inside), None)
@@ -151,7 +151,7 @@ def _parted(root: Path) -> tuple[Path, Path | None]:
 
 
 def command_of(request: FurtherRequest) -> str:
-    """Return the command without paths of this machine."""
+    """Return the command without local paths."""
     words = ["medtest train further", f"model={request.model}", f"suite={Path(request.suite).stem}"]
     words.append(f"phantoms={request.phantoms}" if request.phantoms else "data=PATH")
     words += ["test=PATH"] if request.test else []
@@ -167,20 +167,20 @@ def command_of(request: FurtherRequest) -> str:
 
 
 def from_scratch(tokens: Sequence[str]) -> bool:
-    """Whether a training starts from drawn weights, or from others without a suite that perturbs its images."""
+    """Return True for a training from random weights, or from given ones without a suite that perturbs its images."""
     sources = [token.removeprefix("from=") for token in tokens if token.startswith("from=")]
     return SCRATCH in sources or not any(token.startswith("suite=") for token in tokens)
 
 
 def parse_scratch(tokens: Sequence[str], *, threads: int | None = None) -> tuple[TrainingOptions, Path, bool]:
-    """Return the options of a training, its folder, and whether an earlier training there is left aside.
+    """Return the options of a training, its folder, and whether to ignore an earlier training there.
 
     Args:
         tokens: ``KEY=VALUE`` words.
-        threads: Threads of torch, where they were typed apart.
+        threads: Threads of torch, if typed separately.
 
     Raises:
-        UserMistakes: Something is missing or cannot be.
+        UserMistakes: Something is missing or invalid.
     """
     from medtest.core.files.paths import home
     from medtest.training.further.networks import check_family
@@ -192,42 +192,42 @@ def parse_scratch(tokens: Sequence[str], *, threads: int | None = None) -> tuple
         raise Mistake(where="command line", key="model", found="nothing", allowed=allowed).as_error()
     check_family(own["model"], others=(SCENES,))
     kind = options_of(own["model"])
-    known = [name for name in kind.model_fields if name not in ("network", "start_from", "change")]
+    names = [name for name in kind.model_fields if name not in ("network", "start_from", "change")]
     changes = [token.removeprefix("recipe.") for token in tokens if token.startswith("recipe.")]
     mistakes: list[Mistake] = []
-    given: dict[str, Any] = {"network": own["model"]}
+    values: dict[str, Any] = {"network": own["model"]}
     if changes and "change" in kind.model_fields:
-        given["change"] = changes
+        values["change"] = changes
     elif changes:
-        found, fix = f"recipe.{changes[0]}", f"its own keys change this training: {', '.join(known)}"
-        mistakes.append(Mistake(where="command line", found=found, fix=fix))
+        problem, fix = f"recipe.{changes[0]}", f"its own keys change this training: {', '.join(names)}"
+        mistakes.append(Mistake(where="command line", found=problem, fix=fix))
     for token in tokens:
         key, equals, value = token.partition("=")
         if key in SCRATCH_KEYS or key.startswith("recipe."):
             continue
-        if not equals or key not in known:
-            allowed = f"KEY=VALUE; {', '.join((*SCRATCH_KEYS, *known))}"
-            near = nearest_name(key, (*SCRATCH_KEYS, *known))
+        if not equals or key not in names:
+            allowed = f"KEY=VALUE; {', '.join((*SCRATCH_KEYS, *names))}"
+            near = nearest_name(key, (*SCRATCH_KEYS, *names))
             mistakes.append(Mistake(where="command line", found=token, allowed=allowed, nearest=near))
         elif "list" in str(kind.model_fields[key].annotation):
             several = typed_value(value) if value.startswith("[") else [value]
-            given[key] = [*given.get(key, []), *(several if isinstance(several, list) else [several])]
+            values[key] = [*values.get(key, []), *(several if isinstance(several, list) else [several])]
         else:
-            given[key] = Path(value).expanduser() if key in ("data", "backbone_from") else value
+            values[key] = Path(value).expanduser() if key in ("data", "backbone_from") else value
     if mistakes:
         raise UserMistakes(mistakes)
     if own.get("from", SCRATCH) != SCRATCH:
-        given["start_from"] = Path(own["from"]).expanduser()
-    if "data" in given and isinstance(given["data"], list):
-        given["data"] = [Path(one).expanduser() for one in given["data"]]
+        values["start_from"] = Path(own["from"]).expanduser()
+    if "data" in values and isinstance(values["data"], list):
+        values["data"] = [Path(path).expanduser() for path in values["data"]]
     if threads is not None:
-        given["threads"] = threads
+        values["threads"] = threads
     out = Path(own["out"]).expanduser() if own.get("out") else home() / "outputs" / "training" / own["model"]
-    return checked(kind, given), out, own.get("fresh", "false").lower() == "true"
+    return checked(kind, values), out, own.get("fresh", "false").lower() == "true"
 
 
 def options_of(model: str) -> type[TrainingOptions]:
-    """Return what a training of a network may be told."""
+    """Return the class of options for training a network."""
     from medtest.training.classification.families import KINDS
     from medtest.training.classification.options import ClassificationOptions
     from medtest.training.scenes.options import SceneOptions
@@ -239,16 +239,16 @@ def options_of(model: str) -> type[TrainingOptions]:
 
 
 def train_anew(options: TrainingOptions, out: Path, *, resume: bool, progress: Progress) -> Trained:
-    """Train from drawn weights, or go on with such a training.
+    """Train from random weights, or continue such a training.
 
     Args:
-        options: What to train and how.
+        options: Options of the training.
         out: Folder of the training.
-        resume: Go on where an interrupted training stopped.
+        resume: Whether to continue an interrupted training.
         progress: Called after every step.
 
     Raises:
-        UserMistakes: The folder holds something else.
+        UserMistakes: The folder has other content.
     """
     from medtest.core.files.written import claim
     from medtest.runner.folder import output_problems
@@ -272,11 +272,11 @@ def train_anew(options: TrainingOptions, out: Path, *, resume: bool, progress: P
 
 
 def checked(kind: type[Model], given: dict[str, Any], *, dashes: bool = False) -> Model:
-    """Return the options that were typed.
+    """Return the validated options.
 
     Args:
-        kind: The options.
-        given: What was typed.
+        kind: Class of the options.
+        given: Typed values.
         dashes: Whether they were typed as ``--options``.
 
     Raises:
@@ -288,11 +288,11 @@ def checked(kind: type[Model], given: dict[str, Any], *, dashes: bool = False) -
         raise UserMistakes(
             Mistake(
                 where="command line",
-                key=_name(one["loc"], dashes=dashes),
-                found=repr(one["input"]),
-                allowed=one["msg"],
+                key=_name(detail["loc"], dashes=dashes),
+                found=repr(detail["input"]),
+                allowed=detail["msg"],
             )
-            for one in error.errors()
+            for detail in error.errors()
         ) from error
 
 

@@ -227,7 +227,7 @@ def make_lists(
         if progress is not None:
             progress(place.number + 1, total)
     order = {step: number for number, step in enumerate(surveyor.shape)}
-    lists.cases = [line for _, line in sorted(numbered_cases, key=lambda one: order[one[0]])]
+    lists.cases = [line for _, line in sorted(numbered_cases, key=lambda pair: order[pair[0]])]
     return lists
 
 

@@ -108,4 +108,4 @@ def other_versions(packed: Mapping[str, str], here: Mapping[str, str]) -> list[O
         )
         for name in names
     ]
-    return sorted(changed, key=lambda one: (one.touches == (NOTHING,), -len(one.touches), one.name))
+    return sorted(changed, key=lambda version: (version.touches == (NOTHING,), -len(version.touches), version.name))
