@@ -1,1 +1,1 @@
-"""One call of medtest: arguments, run and result."""
+"""Python interface of a run: arguments, execution and result."""

@@ -1,4 +1,4 @@
-"""What :func:`medtest.run` takes, as one types it: systems, objects of the program among them, relations, options."""
+"""Arguments of :func:`medtest.run`, converted to command-line tokens: systems, including Python objects, relations, options."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from medtest.systems.base import System
 
 WHERE = "medtest.run"
-"""Where mistakes of its arguments are."""
+"""Place of mistakes in its arguments."""
 _STAND_IN = "callable"
-"""The system that a suite is composed with where the program's own are all there are."""
+"""System in the composed suite if all given systems are Python objects."""
 _BARE = re.compile(r"[A-Za-z_][\w.-]*")
 
 
@@ -26,16 +26,16 @@ class Model:
     """A function or an object of this program as a system under test.
 
     Attributes:
-        given: Takes one uint8 RGB image, H×W×3, and gives what a system answers: for segmentation a map (bool, float
-            in [0, 1] or uint8), for labels a number for each class, for restoration an image. Or an instance of a
-            subclass of :class:`medtest.systems.base.System`.
-        name: What records, folders and tables call it; the function's own name by default.
-        fingerprint: What it is, in your words (a version, a hash of its weights). Under the same words finished cases
-            are not run again; without them no result is used again.
-        batch: It takes B×H×W×3 and gives B answers.
-        gives: Where labels are asked for: ``probability``, ``logits`` or ``classes``.
-        classes: Where labels are asked for: names of the classes in the order of its scores; None for the seeds' order.
-        multi: Where labels are asked for: several may be true at once.
+        given: Takes one uint8 RGB image, H×W×3, and returns the system's answer: for segmentation a map (bool, float in
+            [0, 1] or uint8), for labels a number per class, for restoration an image. Or an instance of a subclass of
+            :class:`medtest.systems.base.System`.
+        name: Name in records, folders and tables; the function's own name by default.
+        fingerprint: Identity of the model, in your words (a version, a hash of its weights). Finished cases with the
+            same fingerprint are not run again; without one, no result is reused.
+        batch: Whether it takes B×H×W×3 and returns B answers.
+        gives: Kind of its scores, for labels: ``probability``, ``logits`` or ``classes``.
+        classes: Class names in the order of its scores, for labels; None for the seeds' order.
+        multi: Whether several labels may be true at once, for labels.
     """
 
     given: Callable[..., Any] | System
@@ -81,7 +81,7 @@ class Model:
         return PartPlan(id=name, info=info, settings=settings, shown=name)
 
     def _instead(self) -> str:
-        """Return what to give in place of what is no system."""
+        """Return a suggestion for an object that is not a system."""
         if isinstance(self.given, type):
             return f"give an instance: {self.given.__name__}(…)"
         named = next((name for name in ("predict", "forward", "run") if callable(getattr(self.given, name, None))), "")
@@ -93,10 +93,10 @@ Systems: TypeAlias = "Given | Sequence[Given] | Mapping[str, Mapping[str, Any] |
 
 
 def typed_systems(systems: Systems | None, fingerprint: str) -> tuple[list[str], list[PartPlan]]:
-    """Return the systems as one types them, and those that are objects of this program.
+    """Return the names and settings of systems as tokens, and the systems that are objects of this program.
 
     Raises:
-        UserMistakes: An object is no system, or two have one name.
+        UserMistakes: An object is not a system, or two have the same name.
     """
     if systems is None:
         return [], []
@@ -104,12 +104,12 @@ def typed_systems(systems: Systems | None, fingerprint: str) -> tuple[list[str],
     settings: list[str] = []
     models: list[Model] = []
     if isinstance(systems, Mapping):
-        for name, what in systems.items():
-            if isinstance(what, Mapping):
+        for name, system in systems.items():
+            if isinstance(system, Mapping):
                 names.append(name)
-                settings += [typed_option(f"systems.{name}.{key}", value) for key, value in what.items()]
+                settings += [typed_option(f"systems.{name}.{key}", value) for key, value in system.items()]
             else:
-                models.append(replace(what if isinstance(what, Model) else Model(what), name=name))
+                models.append(replace(system if isinstance(system, Model) else Model(system), name=name))
     else:
         for given in systems if isinstance(systems, list | tuple) else (systems,):
             if isinstance(given, str):
@@ -131,19 +131,19 @@ def typed_systems(systems: Systems | None, fingerprint: str) -> tuple[list[str],
 
 
 def typed_relations(relations: Sequence[str] | Mapping[str, Mapping[str, Any]] | None) -> list[str]:
-    """Return relations, and settings of theirs, as one types them."""
+    """Return relations and their settings as tokens."""
     if relations is None:
         return []
     named = [relations] if isinstance(relations, str) else list(relations)
     settings = relations.items() if isinstance(relations, Mapping) else ()
     of_each = [
-        typed_option(f"relations.{name}.{key}", value) for name, given in settings for key, value in given.items()
+        typed_option(f"relations.{name}.{key}", value) for name, options in settings for key, value in options.items()
     ]
     return [f"relations=[{','.join(named)}]", *of_each]
 
 
 def typed_option(key: str, value: Any) -> str:
-    """Return a key and its value as one types them."""
+    """Return a key and its value as a token."""
     from medtest.suite.commandline.overrides import WHOLE_KEYS, holds_path
 
     if isinstance(value, Path) or holds_path(key):
@@ -159,9 +159,9 @@ def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}:{_literal(one)}" for key, one in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{_literal(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple | set | frozenset | range):
-        return "[" + ",".join(_literal(one) for one in value) + "]"
+        return "[" + ",".join(_literal(item) for item in value) + "]"
     if isinstance(value, str) and not _BARE.fullmatch(value):
         from medtest.suite.commandline.overrides import quote
 
@@ -170,5 +170,5 @@ def _literal(value: Any) -> str:
 
 
 def mistake(key: str, found: str, allowed: str, fix: str = "") -> UserMistakes:
-    """Return what is wrong with an argument of :func:`medtest.run`."""
+    """Return the error for an argument of :func:`medtest.run`."""
     return Mistake(where=WHERE, key=key, found=found, allowed=allowed, fix=fix).as_error()

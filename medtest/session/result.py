@@ -1,4 +1,4 @@
-"""What a run gives back to the Python program that started it."""
+"""Result of a run for the Python program that started it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from medtest.suite.model import Suite
 
 _WIDTH = 110
-"""Characters of a line of :meth:`Result.text`."""
+"""Characters per line of :meth:`Result.text`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What came out of a run; tables and records are read when they are asked for.
+    """Result of a run; tables and records are read on demand.
 
     Attributes:
         suite: The suite as it was run.
@@ -41,31 +41,33 @@ class Result:
 
     @property
     def code(self) -> ExitCode:
-        """The exit code that the command line would end with."""
+        """Exit code of the equivalent command line."""
         return self.finished.code
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong: gates are held, few cases are errors, results are tracked."""
+        """True if gates are held, errors are within the limit, and results are tracked."""
         return self.code is ExitCode.OK
 
     @property
     def folders(self) -> Mapping[str, Path]:
-        """The folder of each system by its name in records: ``outputs/<suite>/<system>/<digest>``."""
-        return {one.record_name: one.folder for one in self.outcome.systems}
+        """Folder of each system by its name in records: ``outputs/<suite>/<system>/<digest>``."""
+        return {system.record_name: system.folder for system in self.outcome.systems}
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Lines to be read: what was left out or used again, what the systems say of themselves, what went wrong.
+        """Notices: left-out or reused cases, notices of the systems, problems.
 
-        Among them what the sources' scores warn of, as "every unchanged image scores 0".
+        They include warnings about the sources' scores, such as "every unchanged image scores 0".
         """
-        warned = [f"{one.system}: {line}" for one in self.finished.materials for line in one.tables.notices]
+        warned = [
+            f"{material.system}: {line}" for material in self.finished.materials for line in material.tables.notices
+        ]
         return (*self.outcome.notices, *warned, *self.finished.problems)
 
     @cached_property
     def records(self) -> pd.DataFrame:
-        """One row for each case that was asked for, follow-ups and sources, of all systems.
+        """One row for each requested case, follow-ups and sources, of all systems.
 
         Columns are those of ``records.parquet``.
 
@@ -77,10 +79,10 @@ class Result:
         from medtest.results.records.records_io import read_table
 
         frames = []
-        for one in self.outcome.systems:
-            table = read_table(one.folder)
-            asked = self.outcome.asked
-            frames.append((table if asked is None else table.take(asked.rows(table))).to_pandas())
+        for system in self.outcome.systems:
+            table = read_table(system.folder)
+            cases = self.outcome.asked
+            frames.append((table if cases is None else table.take(cases.rows(table))).to_pandas())
         records: pd.DataFrame = pd.concat(frames, ignore_index=True)
         return records
 
@@ -91,18 +93,18 @@ class Result:
 
     @cached_property
     def tables(self) -> Mapping[str, pd.DataFrame]:
-        """Every table of all systems by its file's name without the ending, with a first column ``system``."""
+        """Every table of all systems by its file name without the suffix, with a first column ``system``."""
         import pandas as pd
 
-        found: dict[str, list[pd.DataFrame]] = {}
+        frames_by_name: dict[str, list[pd.DataFrame]] = {}
         for material in self.finished.materials:
             for name, frame in material.tables.frames().items():
-                found.setdefault(name.removesuffix(".csv"), []).append(_of_system(material, frame))
-        return {name: pd.concat(frames, ignore_index=True) for name, frames in found.items()}
+                frames_by_name.setdefault(name.removesuffix(".csv"), []).append(_of_system(material, frame))
+        return {name: pd.concat(frames, ignore_index=True) for name, frames in frames_by_name.items()}
 
     @property
     def gates(self) -> pd.DataFrame:
-        """What became of the suite's gates, a row each; without a row where none is set."""
+        """Results of the suite's gates, one row each; empty without gates."""
         import pandas as pd
 
         return self.tables.get("gates", pd.DataFrame({"system": [], "held": []}))
@@ -115,11 +117,11 @@ class Result:
 
     @property
     def report(self) -> Path:
-        """The page to open first: of several systems the one that sets them side by side."""
+        """The main page: the comparison page for several systems, else the report."""
         return self.finished.comparison or self.finished.reports[0]
 
     def text(self) -> str:
-        """Return what the command line prints at the end: rates, gates, notices, where the report lies."""
+        """Return the final output of the command line: rates, gates, notices, location of the report."""
         return self._shown().export_text()
 
     def _shown(self) -> Console:
@@ -129,17 +131,17 @@ class Result:
         for item in self.finished.renderables:
             console.print(item)
             console.print()
-        for line in (*self.outcome.notices, *self.finished.problems):  # the warnings stand among the tables
+        for line in (*self.outcome.notices, *self.finished.problems):  # the tables already include the warnings
             console.print(line, markup=False)
         console.print(f"Report:  {self.report}", markup=False, soft_wrap=True)
         return console
 
     def __repr__(self) -> str:
-        systems = ", ".join(one.record_name for one in self.outcome.systems)
+        systems = ", ".join(system.record_name for system in self.outcome.systems)
         return f"<medtest.Result {self.suite.name}: {self.finished.note or systems}; exit code {int(self.code)}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the rates, the gates, and a link to the report."""
+        """Return the notebook representation: rates, gates, and a link to the report."""
         shown = self._shown().export_html(inline_styles=True, code_format='<pre style="line-height:1.2">{code}</pre>')
         link = html.escape(self.report.resolve().as_uri(), quote=True)
         return f'<div>{shown}<p><a href="{link}">report.html</a></p></div>'

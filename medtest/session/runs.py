@@ -1,6 +1,6 @@
-"""The door: a checked suite is run, its folders are finished, and what came out is given back.
+"""Execution of a checked suite: run it, finish its folders, return the result.
 
-The command line (:mod:`medtest.cli.run.finish`) and :func:`medtest.run` both come through :func:`execute`.
+Both the command line (:mod:`medtest.cli.run.finish`) and :func:`medtest.run` call :func:`execute`.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from medtest.session.result import Result
 
 _TIMED_CASES = 50
-"""A run of fewer cases says more about loading than about a case."""
+"""With fewer cases, the timing is dominated by loading."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Completed:
-    """What became of a run.
+    """A completed run.
 
     Attributes:
-        outcome: What the runner gave.
-        finished: What was made of it: tables, reports, gates, the exit code.
+        outcome: Result of the runner.
+        finished: Its tables, reports, gates and exit code.
     """
 
     outcome: RunOutcome
@@ -66,32 +66,31 @@ def run(
     quiet: bool = True,
     **options: Any,
 ) -> Result:
-    """Run a suite and return what came out, as ``medtest run`` does.
+    """Run a suite and return its results, like ``medtest run``.
 
     Args:
         suite: A suite's name (``"polyp_seg"``), or the path of its YAML file.
-        systems: A name that ``model=`` takes; a function or an object of this program (:class:`Model` says more of
-            it); several of those in a list; or a mapping of names to settings, functions or objects. None takes the
-            suite's own.
-        relations: Names of the suite's relations that are run, or those with settings of theirs; None for all.
+        systems: A name as in ``model=``; a function or an object of this program (see :class:`Model`); a list of those;
+            or a mapping of names to settings, functions or objects. None uses the suite's own.
+        relations: Names of the relations to run, optionally with their settings; None for all.
         limit: First N seeds of each data set.
-        only: Part of the plan, as ``"relation:blur,severity:3"``.
-        data: The folder of your images, where the suite needs one.
-        fingerprint: What the only function or object is, as :attr:`Model.fingerprint`.
+        only: Part of the plan, such as ``"relation:blur,severity:3"``.
+        data: Folder of your images, if the suite needs one.
+        fingerprint: Identity of the only function or object, see :attr:`Model.fingerprint`.
         home: Folder that holds ``outputs/`` and ``mlruns/``; ``MEDTEST_HOME`` or the working directory by default.
-        overrides: Anything else as one types it, one or several: ``["oracles.primary.threshold=0.5",
+        overrides: One or several further command-line tokens: ``["oracles.primary.threshold=0.5",
             "prepare.size=256"]``.
-        quiet: Show no progress.
+        quiet: Whether to hide progress.
         options: Further options of a run by their names: ``device``, ``workers``, ``batch_size``, ``fresh``, ``track``.
 
     Returns:
-        Records, tables, report, gates. A gate that is not held and cases that are errors are no exceptions: see
+        Records, tables, report, gates. A gate that is not held or cases that are errors raise no exception: see
         :attr:`Result.code`.
 
     Raises:
-        UserMistakes: Everything that is wrong with the suite and the arguments, at once.
-        MedtestError: The run could not be made; what was finished before is kept.
-        KeyboardInterrupt: It was stopped; the same call goes on from there.
+        UserMistakes: All mistakes of the suite and the arguments, at once.
+        MedtestError: The run failed; finished cases are kept.
+        KeyboardInterrupt: It was stopped; the same call continues the run.
     """
     from medtest.session.result import Result
 
@@ -103,8 +102,10 @@ def run(
     try:
         loaded = load(suite, typed, objects=objects, for_run=True)
     except UserMistakes as error:
-        told = [replace(one, where=WHERE) if one.where == COMMAND_LINE.where else one for one in error.mistakes]
-        raise UserMistakes(told, error.heading) from None
+        mistakes = [
+            replace(entry, where=WHERE) if entry.where == COMMAND_LINE.where else entry for entry in error.mistakes
+        ]
+        raise UserMistakes(mistakes, error.heading) from None
     if loaded.options.plan:
         raise mistake("plan", "true", "a run; medtest.load_suite checks a suite without running it", "leave plan out")
     command = ""
@@ -114,8 +115,8 @@ def run(
         hide = loaded.suite.privacy.seed_ids == "hashed"
         command = typed_command("medtest run", [f"suite={suite}", *typed], hide_paths=hide)
     place = default_home() if home is None else Path(home).expanduser().resolve()
-    said: list[str] = []
-    completed = execute(loaded, invocation_of(loaded, command, home=place), announce=said.append)
+    announced: list[str] = []
+    completed = execute(loaded, invocation_of(loaded, command, home=place), announce=announced.append)
     if completed.outcome.interrupted:
         raise KeyboardInterrupt(completed.finished.note)
     return Result(suite=loaded.suite, outcome=completed.outcome, finished=completed.finished)
@@ -130,20 +131,20 @@ def execute(
     parents: Parents | None = None,
     sweep: bool = False,
 ) -> Completed:
-    """Run a suite, write tables, report and MLflow under the folders' locks.
+    """Run a suite, then write tables, report and MLflow under the folders' locks.
 
-    The folder's records follow the suite's own oracle; tables and report the one that was asked for.
+    The folder's records are judged by the suite's own oracle; tables and report by the requested one.
 
     Args:
         loaded: The checked suite.
-        invocation: How it is run.
-        progress: Who wants to know how far it is; chosen by ``invocation.quiet`` by default.
-        announce: Is told what the systems say of themselves before anything is run, and what is read for a view.
-        parents: MLflow's parent runs that an earlier job of the sweep made.
+        invocation: Options of the run.
+        progress: Receiver of progress; chosen by ``invocation.quiet`` by default.
+        announce: Called with notices of the systems before the run, and with notices on reading for a view.
+        parents: Parent runs in MLflow created by an earlier job of the sweep.
         sweep: Whether this is a job of a sweep.
 
     Raises:
-        MedtestError: The run could not be made; what was finished before is kept.
+        MedtestError: The run failed; finished cases are kept.
     """
     from medtest.report.finish import finish, finish_shard
     from medtest.results.records.reading import read_records
@@ -169,7 +170,7 @@ def execute(
             outcome = run_suite(
                 loaded.own, invocation, progress=shown, hold=locks, announce=announce, judged=loaded.view
             )
-            if not suite.crafts:  # crafting is no part of what a case takes
+            if not suite.crafts:  # crafting does not count towards the time of a case
                 _keep_timing(invocation, outcome)
             readings: dict[str, Readings] = {}
             if not outcome.interrupted and invocation.shard is None:
@@ -207,7 +208,7 @@ def execute(
 def invocation_of(
     loaded: Loaded, command: str = "", *, sweep_command: str = "", home: Path | None = None
 ) -> Invocation:
-    """Return how a call runs its suite.
+    """Return the invocation of a suite for the given options.
 
     Args:
         loaded: The suite and its options.
@@ -217,7 +218,7 @@ def invocation_of(
     """
     options = loaded.options
     place = default_home() if home is None else home
-    if loaded.suite.privacy.seed_ids == "hashed":  # the command stands in reports and in MLflow
+    if loaded.suite.privacy.seed_ids == "hashed":  # the command is shown in reports and in MLflow
         command, sweep_command = (re.sub(r"seed:[^,'\"\]]*", "seed:…", text) for text in (command, sweep_command))
     return Invocation(
         home=place,
@@ -257,7 +258,7 @@ def _cluster(options: RunBlock) -> ClusterSettings | None:
 
 
 def _data_folder(options: RunBlock, home: Path) -> Path | None:
-    """Return where the user's data lie on this machine; those behind a URL are fetched first."""
+    """Return the local folder of the user's data; a URL is downloaded first."""
     if options.data is None or not is_url(options.data):
         return None if options.data is None else typed_folder(options.data)
     name = hashlib.sha256(options.data.encode()).hexdigest()[:16]
@@ -275,10 +276,10 @@ def _kept(loaded: Loaded, home: Path) -> KeptFollowUps | None:
 
 
 def check_reference(suite: Suite, invocation: Invocation) -> None:
-    """Complain of a reference that does not exist before anything is run.
+    """Check that the reference system exists before the run.
 
     Raises:
-        UserMistakes: ``reference=`` names no system and no folder, or the suite is of another kind.
+        UserMistakes: ``reference=`` names no system and no folder, or the suite does not support it.
     """
     if invocation.reference is not None:
         from medtest.report.pages.reference_system import find_reference
@@ -288,10 +289,10 @@ def check_reference(suite: Suite, invocation: Invocation) -> None:
 
 
 def _check_items(suite: Suite, invocation: Invocation) -> None:
-    """Complain of questions that nobody asks where the command line judges otherwise; the run checks the suite's own.
+    """Check that a view's oracle names only questions that are asked; the run itself checks the suite's own oracle.
 
     Raises:
-        UserMistakes: The oracle of a view speaks of such a question.
+        UserMistakes: It names an unknown question.
     """
     items = {item for source in suite.build_seeds(invocation.data) for ref in source.places() for item in ref.items}
     mistakes = suite.build_oracle().unknown_items(items)
@@ -302,12 +303,12 @@ def _check_items(suite: Suite, invocation: Invocation) -> None:
 def _note_failure(
     suite: Suite, invocation: Invocation, error: MedtestError, *, parents: Parents | None, sweep: bool
 ) -> None:
-    """Mark the invocation FAILED in MLflow; the error itself is what the user reads."""
+    """Mark the invocation FAILED in MLflow; errors of MLflow are ignored in favour of the original one."""
     if not invocation.track:
         return
     from medtest.report.mlflow.tracked import track_failure
 
-    with contextlib.suppress(NotTracked):  # the first job of a sweep has no parents to leave open: it ends its own
+    with contextlib.suppress(NotTracked):  # the first job of a sweep has no parents to leave open, so it ends its own
         track_failure(suite, invocation, type(error).__name__, parents=parents, sweep=sweep and parents is not None)
 
 

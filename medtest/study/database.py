@@ -1,4 +1,4 @@
-"""The tables of ``study.db``, and rows turned into items and answers."""
+"""Tables of ``study.db``, and conversion of rows to items and answers."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ ANSWER_COLUMNS = tuple(SavedAnswer.__dataclass_fields__)
 
 @contextmanager
 def database_problems(folder: Path) -> Iterator[None]:
-    """Put what SQLite and the operating system refuse in words.
+    """Convert errors of SQLite and the operating system.
 
     Raises:
-        OutputProblem: They refused.
+        OutputProblem: They raised an error.
     """
     try:
         yield
@@ -61,12 +61,12 @@ def database_problems(folder: Path) -> Iterator[None]:
 
 
 def now() -> str:
-    """Return the time as ISO 8601 in UTC, to the millisecond."""
+    """Return the current time as ISO 8601 in UTC, to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def plain(value: Any) -> Any:
-    """Return a value of an item as SQLite keeps it: text, a whole number, else JSON."""
+    """Return a value of an item for SQLite: text, an integer, else JSON."""
     if isinstance(value, Role):
         return value.value
     return value if isinstance(value, str | int) else json.dumps(value)
@@ -76,12 +76,12 @@ def item_of(row: Sequence[Any]) -> Item:
     """Return the item of a row in the order of ``ITEM_COLUMNS``.
 
     Raises:
-        OutputProblem: Its images have names that medtest gives to none.
+        OutputProblem: Its image names are not valid names of a study.
     """
     values = dict(zip(ITEM_COLUMNS, row, strict=True))
     values["role"] = Role(values["role"])
     for name in (values["source_file"], values["followup_file"]):
-        # a folder from a stranger must not make us read, copy or serve other files
+        # An untrusted folder must not cause other files to be read, copied or served.
         if not IMAGE_NAME.fullmatch(name):
             raise OutputProblem(f"{name!r} is no image of a study")
     values["outlines"] = json.loads(values["outlines"])

@@ -1,4 +1,4 @@
-"""Pictures that medtest makes for a study: a lesion erased, colours that no clinic knows, outlines for the page."""
+"""Images made for a study: an erased lesion, unnatural colours, outlines for the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medtest.core.cases import Image, Mask
 Bytes: TypeAlias = NDArray[np.uint8]
 
 LARGEST_ERASED = 0.2
-"""A lesion that covers more of the field leaves too little tissue to put in its place."""
+"""Largest share of the field that a lesion may cover; beyond it too little tissue is left to replace it."""
 
 _MARGIN = 0.025
 _SHIFTS = 24
@@ -22,17 +22,17 @@ _EROSION = 3
 
 
 def erase_lesion(image: Image, lesion: Mask, frame: Mask, rng: np.random.Generator) -> Image | None:
-    """Return the image with the lesion replaced by tissue of the same image, or None where there is no room.
+    """Return the image with the lesion replaced by tissue of the same image, or None if there is no room.
 
-    A patch of the lesion's shape is taken from beside it, where brightness and colour along its rim are most alike, and
-    blended in by Poisson cloning (P. Pérez, M. Gangnet, A. Blake, 2003, as OpenCV's ``seamlessClone``). Where no patch
-    fits, the hole is filled by inpainting (A. Telea, 2004) with the tissue's grain.
+    A patch of the lesion's shape is taken from where brightness and colour along its rim match best, and blended in by
+    Poisson cloning (P. Pérez, M. Gangnet, A. Blake, 2003, as OpenCV's ``seamlessClone``). If no patch fits, the hole is
+    filled by inpainting (A. Telea, 2004) with the tissue's grain.
 
     Args:
         image: uint8 H×W×3 RGB.
         lesion: bool H×W.
-        frame: bool H×W, the black frame, which gives no tissue.
-        rng: Draws the grain and the places tried.
+        frame: bool H×W, the black frame, which provides no tissue.
+        rng: Random generator of the grain and the tried positions.
     """
     field = ~frame
     area = int(np.count_nonzero(lesion))
@@ -52,7 +52,7 @@ def _widened(mask: Mask, radius: int) -> Mask:
 
 
 def _best_patch(image: Image, hole: Mask, field: Mask, rng: np.random.Generator) -> tuple[int, int] | None:
-    """Return the shift (rows, columns) of the tissue that fits best, or None."""
+    """Return the shift (rows, columns) of the best matching tissue, or None."""
     rows, columns = np.nonzero(hole)
     height, width = hole.shape
     rim = _widened(hole, 3) & ~hole
@@ -60,7 +60,7 @@ def _best_patch(image: Image, hole: Mask, field: Mask, rng: np.random.Generator)
     if rim_rows.size == 0:
         return None
     allowed = field & ~_widened(hole, 4)
-    wanted = image[rim_rows, rim_columns].astype(np.float32)
+    rim_colours = image[rim_rows, rim_columns].astype(np.float32)
     extent = max(int(np.ptp(rows)), int(np.ptp(columns))) + 8
     best: tuple[float, tuple[int, int]] | None = None
     for angle in np.linspace(0, 2 * np.pi, _SHIFTS, endpoint=False) + rng.random():
@@ -70,7 +70,7 @@ def _best_patch(image: Image, hole: Mask, field: Mask, rng: np.random.Generator)
             if not inside.all() or not allowed[rows + down, columns + right].all():
                 continue
             r, c = np.clip(rim_rows + down, 0, height - 1), np.clip(rim_columns + right, 0, width - 1)
-            unlike = float(np.abs(image[r, c].astype(np.float32) - wanted).mean())
+            unlike = float(np.abs(image[r, c].astype(np.float32) - rim_colours).mean())
             if best is None or unlike < best[0]:
                 best = unlike, (down, right)
     return None if best is None else best[1]
@@ -79,7 +79,7 @@ def _best_patch(image: Image, hole: Mask, field: Mask, rng: np.random.Generator)
 def _cloned(image: Image, hole: Mask, shift: tuple[int, int]) -> Image:
     hole = _widened(hole, _EROSION + 1)  # seamlessClone shrinks its mask
     moved = np.roll(image, (-shift[0], -shift[1]), axis=(0, 1))
-    pad = 8  # … and wants a border around it
+    pad = 8  # and it needs a border around the mask
     big = cv2.copyMakeBorder(image, pad, pad, pad, pad, cv2.BORDER_REFLECT)
     source = cv2.copyMakeBorder(moved, pad, pad, pad, pad, cv2.BORDER_REFLECT)
     mask = cv2.copyMakeBorder(hole.astype(np.uint8) * 255, pad, pad, pad, pad, cv2.BORDER_CONSTANT)
@@ -101,7 +101,7 @@ def _inpainted(image: Image, hole: Mask, rng: np.random.Generator) -> Image:
 
 
 def unnatural(image: Image, frame: Mask) -> Image:
-    """Return the image with its hues turned by half the circle inside the field: tissue becomes blue and green."""
+    """Return the image with hues inside the field rotated by 180°, so that tissue becomes blue and green."""
     hsv = cv2.cvtColor(image, cv2.COLOR_RGB2HSV)
     hsv[..., 0] = (hsv[..., 0].astype(np.int64) + 90) % 180
     turned = cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB)
@@ -109,11 +109,11 @@ def unnatural(image: Image, frame: Mask) -> Image:
 
 
 def outlines(mask: Mask | None, tolerance: float = 0.75) -> list[list[list[int]]]:
-    """Return a mask's contours as lists of [x, y] in pixels, simplified, the longest first, 40 at most."""
+    """Return a mask's simplified contours as lists of [x, y] in pixels, longest first, at most 40."""
     if mask is None or not mask.any():
         return []
-    found: Any = cv2.findContours(mask.astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)[0]
-    simple = [cv2.approxPolyDP(contour, tolerance, True)[:, 0].tolist() for contour in found]
+    contours: Any = cv2.findContours(mask.astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)[0]
+    simple = [cv2.approxPolyDP(contour, tolerance, True)[:, 0].tolist() for contour in contours]
     return sorted((points for points in simple if len(points) > 2), key=len, reverse=True)[:40]
 
 

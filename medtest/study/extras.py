@@ -1,4 +1,4 @@
-"""Items whose right answer is known: the training round, and catch items hidden among the others."""
+"""Items with known answers: the training round, and hidden catch items."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _MARKED = "This frame was made to show: {name} ({looks}). Other artefacts may be
 
 @dataclass(frozen=True, kw_only=True)
 class Extras:
-    """What the makers below share.
+    """Shared state of the functions below.
 
     Attributes:
-        workshop: Makes images.
-        kind: What the study asks.
-        seed: The study's seed.
-        numbers: Gives every item its number.
+        workshop: Provides the images.
+        kind: Kind of the study.
+        seed: Seed of the study.
+        numbers: Yields item numbers.
         trained: Seeds of the training round.
     """
 
@@ -51,7 +51,7 @@ class Extras:
 
 
 def training_items(extras: Extras, count: int) -> list[Item]:
-    """Return up to ``count`` training items; their seeds are kept out of the study where it has enough others."""
+    """Return up to ``count`` training items; their seeds are left out of the study if enough others remain."""
     items = _training_pairs(extras, count) if extras.kind.compares else _marked(extras, count, "training")
     if len(extras.workshop.sources) > 4 * len(extras.trained):
         extras.workshop.leave_out(extras.trained)
@@ -63,7 +63,7 @@ def _drawn(extras: Extras, name: str, count: int) -> Iterator[Address]:
 
 
 def _training_pairs(extras: Extras, count: int) -> list[Item]:
-    """Return in turn: a mild change, an erased lesion, impossible colours, another mild change, and so on."""
+    """Return in turn a mild change, an erased lesion, impossible colours, another mild change, and so on."""
     items: list[Item] = []
     makers = (_mild, _erased, _unnatural, _mild)
     for turn, source in enumerate(_drawn(extras, "training", count)):
@@ -75,7 +75,7 @@ def _training_pairs(extras: Extras, count: int) -> list[Item]:
 
 
 def _mild(extras: Extras, source: Address, turn: int) -> Item | None:
-    """Return a follow-up of the lowest severity, one relation after the other."""
+    """Return a follow-up of the lowest severity, cycling through the relations."""
     shop = extras.workshop
     names = list(shop.addresses)
     for step in range(len(names)):
@@ -85,8 +85,8 @@ def _mild(extras: Extras, source: Address, turn: int) -> Item | None:
         shown = None if address is None else shop.picture(address)
         if address is not None and shown is not None:
             words = _MILD.format(name=ARTEFACTS.get(shop.parts[name], (name,))[0].lower())
-            known = {"diagnosis": _YES, "words": words}
-            return shop.item(next(extras.numbers), address, shown, phase="training", expected=known)
+            expected = {"diagnosis": _YES, "words": words}
+            return shop.item(next(extras.numbers), address, shown, phase="training", expected=expected)
     return None
 
 
@@ -121,16 +121,16 @@ def _unnatural(extras: Extras, source: Address, _: int) -> Item | None:
 
 
 def _marked(extras: Extras, count: int, name: str) -> list[Item]:
-    """Return follow-ups of the highest severity, one artefact after the other: it has to be marked."""
+    """Return follow-ups of the highest severity, cycling through the artefacts, which have to be marked."""
     shop = extras.workshop
     names = [r for r in shop.addresses if shop.parts[r] in ARTEFACTS]
     rng = generator(extras.seed, "extras", name)
     items: list[Item] = []
     order = [names[i] for i in rng.permutation(len(names))]
-    left = {relation: _severest(shop.addresses[relation], rng) for relation in order}
+    candidates = {relation: _severest(shop.addresses[relation], rng) for relation in order}
     for turn in range(count if order else 0):
         relation = order[turn % len(order)]
-        for address in islice(left[relation], _TRIES):
+        for address in islice(candidates[relation], _TRIES):
             shown = shop.picture(address)
             if shown is not None:
                 part = shop.parts[relation]
@@ -153,13 +153,13 @@ def _marked(extras: Extras, count: int, name: str) -> list[Item]:
 
 
 def _severest(cases: Sequence[Address], rng: np.random.Generator) -> Iterator[Address]:
-    """Yield a relation's follow-ups of its highest severity, none twice."""
+    """Yield a relation's follow-ups of its highest severity, each once."""
     top = max((a.severity for a in cases), default=0)
     return preferred([a for a in cases if a.severity == top], rng)
 
 
 def catch_items(extras: Extras, count: int, notices: list[str]) -> list[Item]:
-    """Return ``count`` catch items; half are identical pairs, half follow-ups whose lesion was erased."""
+    """Return ``count`` catch items: half identical pairs, half follow-ups with an erased lesion."""
     if count == 0:
         return []
     if not extras.kind.compares:

@@ -1,4 +1,4 @@
-"""Makes a study's folder: draws follow-ups, adds training, repeated and catch items, and writes everyone's list."""
+"""Creation of a study's folder: follow-ups, training, repeated and catch items, and the annotators' lists."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ FRAMES = "frames"
 
 @dataclass(frozen=True, kw_only=True)
 class MadeStudy:
-    """What was made.
+    """A created study.
 
     Attributes:
-        folder: The study's folder.
-        kind: What it asks.
-        items: Items to judge by relation, catch and training items left out.
-        catches: Catch items.
-        training: Training items.
-        annotators: How many people take part.
-        longest: Places in the longest list, repeated and catch items among them.
-        notices: What the maker should know.
+        folder: Folder of the study.
+        kind: Kind of the study.
+        items: Number of items to judge by relation, without catch and training items.
+        catches: Number of catch items.
+        training: Number of training items.
+        annotators: Number of annotators.
+        longest: Length of the longest list, including repeated and catch items.
+        notices: Notices for the study's owner.
     """
 
     folder: Path
@@ -63,7 +63,7 @@ class _Draft:
     wanted: int = 0
 
     def add(self, name: str, item: Item) -> None:
-        """Add an item to judge, and tell how far the drawing is."""
+        """Add an item to judge, and report progress."""
         self.items[name].append(item)
         if self.progress is not None:
             self.progress(sum(map(len, self.items.values())), self.wanted)
@@ -72,17 +72,17 @@ class _Draft:
 def make_study(
     suite: Suite, invocation: Invocation, options: StudyOptions, to: Path, progress: Progress | None = None
 ) -> MadeStudy:
-    """Write a study into a new folder; an interrupted call leaves nothing behind under its name.
+    """Write a study into a new folder; an interrupted call leaves no folder of that name.
 
     Args:
-        suite: Whose seeds and relations are shown; its systems do not matter.
-        invocation: ``data``, ``limit`` and ``only`` count.
-        options: How many of what.
-        to: The folder; it must not exist, or be empty.
-        progress: Called with items drawn and items asked for.
+        suite: Suite with the seeds and relations; its systems are not used.
+        invocation: Only ``data``, ``limit`` and ``only`` are used.
+        options: Numbers of items and annotators.
+        to: Target folder, which must not exist or be empty.
+        progress: Called with the numbers of drawn and requested items.
 
     Raises:
-        UserMistakes: The suite keeps its images to itself, there is nothing to draw, or the folder is taken.
+        UserMistakes: The suite forbids showing images, there is nothing to draw, or the folder is not empty.
         OutputProblem: The folder cannot be written.
     """
     check_privacy(
@@ -131,7 +131,7 @@ def write_study(
     options: StudyOptions,
     seed: int,
 ) -> int:
-    """Write the database: items, and everyone's list. Returns the length of the longest list."""
+    """Write the database of items and lists; return the length of the longest list."""
     items = [item for members in groups.values() for item in members]
     sources = {item.id: item.source for item in (*items, *catches)}
     own = assign(
@@ -143,10 +143,10 @@ def write_study(
     longest = 0
     with StudyStore.create(folder, meta, options.annotators) as store:
         store.add_items([*items, *catches, *training])
-        for number, mine in enumerate(own, start=1):
-            count = sum(len(members) for members in mine.values())
+        for number, of_annotator in enumerate(own, start=1):
+            count = sum(len(members) for members in of_annotator.values())
             slots = arrange(
-                mine,
+                of_annotator,
                 catches=[item.id for item in catches],
                 repeats=share(count, options.repeat, least=1),
                 sources=sources,
@@ -186,15 +186,15 @@ def _draw_frames(workshop: Workshop, options: StudyOptions, seed: int, draft: _D
         shown = workshop.picture(address)
         if shown is not None:
             draft.add(FRAMES, workshop.item(next(numbers), address, shown))
-    found = len(draft.items[FRAMES])
-    if found < options.frames:
-        draft.notices.append(f"{found} frames: the suite has no more than these ({options.frames} were asked for).")
+    available = len(draft.items[FRAMES])
+    if available < options.frames:
+        draft.notices.append(f"{available} frames: the suite has no more than these ({options.frames} were asked for).")
 
 
 def _draw_followups(
     workshop: Workshop, options: StudyOptions, seed: int, draft: _Draft, numbers: Iterator[int]
 ) -> None:
-    """Draw wave by wave: what does not apply to its seed is replaced by the relation's next candidate."""
+    """Draw in waves: an address whose relation does not apply is replaced by the relation's next candidate."""
     names = [name for name in workshop.addresses if options.kind.compares or workshop.parts[name] in ARTEFACTS]
     orders = {name: preferred(workshop.addresses[name], generator(seed, "draw", name)) for name in names}
     while True:
@@ -205,29 +205,31 @@ def _draw_followups(
         ]
         if not wave:
             break
-        # each seed is prepared once a wave
+        # prepares each seed once per wave
         for name, address in sorted(wave, key=lambda pair: (pair[1].dataset, pair[1].seed_id)):
             shown = workshop.picture(address)
             if shown is not None:
                 draft.add(name, workshop.item(next(numbers), address, shown))
     for name in names:
-        found = len(draft.items.get(name, ()))
-        if found < options.drawn:
-            draft.notices.append(f"{name}: {found} follow-ups; the suite has no more ({options.drawn} were asked for).")
+        available = len(draft.items.get(name, ()))
+        if available < options.drawn:
+            draft.notices.append(
+                f"{name}: {available} follow-ups; the suite has no more ({options.drawn} were asked for)."
+            )
 
 
 # --- the folder -----------------------------------------------------------------------------------------------------
 
 
 class new_folder:
-    """A folder that appears under its name when :meth:`keep` was called, and not at all otherwise.
+    """A folder that appears under its name only after :meth:`keep` was called.
 
     Args:
-        to: Its name.
+        to: Path of the folder.
 
     Raises:
-        UserMistakes: There is something of that name.
-        OutputProblem: It cannot be made.
+        UserMistakes: The path exists.
+        OutputProblem: It cannot be created.
     """
 
     def __init__(self, to: Path) -> None:
@@ -248,7 +250,7 @@ class new_folder:
         return self
 
     def keep(self) -> None:
-        """Give the folder its name."""
+        """Move the folder to its final name."""
         try:
             if self._to.exists():
                 self._to.rmdir()

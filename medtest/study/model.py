@@ -1,4 +1,4 @@
-"""What a study consists of, as data: items, the places of everyone's list, and answers."""
+"""Data model of a study: items, places in the annotators' lists, answers."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from medtest.study.questions import Role
 Phase: TypeAlias = Literal["training", "main"]
 PHASES: tuple[Phase, ...] = ("training", "main")
 MAX_COMMENT = 2000
-"""Characters of a comment."""
+"""Maximum length of a comment, in characters."""
 MAX_ELAPSED_MS = 3_600_000
-"""An item that was in view for longer counts as an hour."""
+"""Maximum time recorded for an item, in milliseconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One thing to judge.
+    """An item to judge.
 
     Attributes:
-        id: Its number in the study.
+        id: Number of the item in the study.
         phase: training or main.
-        role: What it is there for; annotators never see it.
+        role: Purpose of the item, hidden from annotators.
         dataset: Data set of the seed.
-        seed_id: The seed (hashed where the suite wants it).
-        relation: The relation's id in the suite; "source" for a frame as it is.
-        severity: Its severity.
-        frame: Its frame.
-        repeat: Its draw.
+        seed_id: The seed (hashed if the suite requires it).
+        relation: Relation id in the suite; "source" for an unchanged frame.
+        severity: Severity.
+        frame: Frame.
+        repeat: Repeat.
         part: Name of the relation's part (``blur`` for a relation called ``mild_blur``).
-        source_sha256: Of the source image's pixels.
-        followup_sha256: Of the shown follow-up's pixels.
+        source_sha256: SHA-256 of the source image's pixels.
+        followup_sha256: SHA-256 of the shown follow-up's pixels.
         source_file: File of the source below ``images/``.
         followup_file: File of the follow-up (or of the single frame).
-        width: Pixels.
-        height: Pixels.
+        width: Width in pixels.
+        height: Height in pixels.
         outlines: Contours of the lesion on source and follow-up: ``{"source": [[[x, y] …] …], "followup": …}``.
-        expected: What a right answer looks like and what training says of it: ``{"diagnosis": [4, 5], "words": …}``.
+        expected: Expected answer and the explanation in training: ``{"diagnosis": [4, 5], "words": …}``.
     """
 
     id: int
@@ -63,25 +63,25 @@ class Item:
 
     @property
     def address(self) -> str:
-        """The case's address, as records and reports write it."""
+        """Address of the case, as in records and reports."""
         return address_text(self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat)
 
     @property
     def source(self) -> str:
-        """The source case's address."""
+        """Address of the source case."""
         return f"{self.dataset}/{self.seed_id}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """One place in an annotator's list.
+    """A place in an annotator's list.
 
     Attributes:
-        annotator: Whose.
+        annotator: Number of the annotator.
         phase: training or main.
-        position: From 1.
+        position: Position, from 1.
         item: The item's number.
-        showing: 1, or 2 where the item comes back.
+        showing: 1, or 2 if the item is repeated.
         source_key: Opaque id of the source image at this place.
         followup_key: Opaque id of the follow-up at this place.
     """
@@ -97,15 +97,15 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """What an annotator answers; checked by who makes it.
+    """An annotator's answer, checked by its creator.
 
     Attributes:
         diagnosis: 1–5, None in a study of artefacts.
         realism: 1–5, None in a study of artefacts.
-        marks: Ids of the artefacts marked, None in a study of pairs.
+        marks: Ids of the marked artefacts, None in a study of pairs.
         comment: Free text.
-        elapsed_ms: Time that the item was in view.
-        request: The browser's own id of this request: sent twice, it is saved once.
+        elapsed_ms: Time for which the item was in view.
+        request: Request id from the browser; a repeated request is saved once.
     """
 
     diagnosis: int | None = None

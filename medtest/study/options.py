@@ -1,4 +1,4 @@
-"""What can be chosen when a study is made, checked at once."""
+"""Options for creating a study, all checked at once."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Share = Annotated[float, Field(ge=0, le=0.5)]
 
 
 class StudyOptions(BaseModel):
-    """Choices of ``medtest study make``, typed as ``key=value``.
+    """Options of ``medtest study make``, typed as ``key=value``.
 
     Attributes:
         kind: pairs (source and follow-up, two questions) or artefacts (one frame, nine boxes).
-        per_relation: Follow-ups drawn of each relation: 100 for pairs, none for artefacts unless asked for.
+        per_relation: Follow-ups drawn of each relation; by default 100 for pairs and none for artefacts.
         frames: Source frames drawn in a study of artefacts.
-        annotators: How many people take part; each gets a link.
-        raters: How many of them see each item; all, unless it is said.
-        repeat: Share of an annotator's items that come back, for agreement with himself.
+        annotators: Number of annotators, each with a link.
+        raters: Number of annotators who see each item; all by default.
+        repeat: Share of an annotator's items that are repeated, to measure self-agreement.
         catch: Share of hidden catch items.
         training: Items of the training round; 0 leaves it out.
-        draw: Number that fixes the draw and the orders; the suite's own seed, unless it is said.
+        draw: Seed of the draw and the orders; the suite's own by default.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,27 +42,27 @@ class StudyOptions(BaseModel):
 
     @property
     def drawn(self) -> int:
-        """Follow-ups of each relation."""
+        """Number of follow-ups of each relation."""
         if self.per_relation is not None:
             return self.per_relation
         return 100 if self.kind.compares else 0
 
     @property
     def seen_by(self) -> int:
-        """Annotators that see an item."""
+        """Number of annotators who see an item."""
         return self.annotators if self.raters is None else min(self.raters, self.annotators)
 
 
 KEYS: tuple[str, ...] = tuple(StudyOptions.model_fields)
 REVIEW_KEYS: tuple[str, ...] = ("annotators", "raters", "repeat", "draw")
-"""What counts for a second look, which draws no follow-ups and has neither training nor catch items."""
+"""Options of a second look, which draws no follow-ups and has neither training nor catch items."""
 
 
 def study_options(given: Mapping[str, str]) -> StudyOptions:
-    """Return the options that were typed.
+    """Return the typed options.
 
     Raises:
-        UserMistakes: A value cannot be used; all are told at once.
+        UserMistakes: Values are invalid; all are reported at once.
     """
     try:
         options = StudyOptions.model_validate(dict(given))
@@ -83,28 +83,28 @@ def study_options(given: Mapping[str, str]) -> StudyOptions:
 
 
 def review_options(tokens: Sequence[str]) -> tuple[StudyOptions, str]:
-    """Return what was typed for a second look: the options, and the folder or "".
+    """Return the typed options of a second look, and the target folder or "".
 
     Args:
         tokens: ``key=value``.
 
     Raises:
-        UserMistakes: A key does not belong to it, or a value cannot be used.
+        UserMistakes: A key is not allowed, or a value is invalid.
     """
     allowed = (*REVIEW_KEYS, "to")
-    given = dict(token.partition("=")[::2] for token in tokens)
+    values = dict(token.partition("=")[::2] for token in tokens)
     wrong = [
         Mistake(
             where="command line",
             key=key,
-            found=given[key],
+            found=values[key],
             allowed=f"with --review: {', '.join(allowed)}",
             nearest=nearest_name(key, allowed),
         )
-        for key in given
+        for key in values
         if key not in allowed
     ]
     if wrong:
         raise UserMistakes(wrong)
-    to = given.pop("to", "")
-    return study_options({"annotators": "1", "repeat": "0", "training": "0", "catch": "0", **given}), to
+    to = values.pop("to", "")
+    return study_options({"annotators": "1", "repeat": "0", "training": "0", "catch": "0", **values}), to

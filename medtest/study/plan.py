@@ -1,7 +1,7 @@
-"""Which follow-ups are drawn, who sees them, and in which order. Pure functions of a generator; no image is made.
+"""Selection of follow-ups, their assignment to annotators, and their order. Pure functions of a random generator.
 
-Every annotator gets the same number of items of each relation (one more or less where it cannot be divided), evenly
-spread over his list in a random order, so that neither fatigue nor practice falls on one relation.
+Every annotator gets the same number of items of each relation (plus or minus one), evenly spread over the list in
+random order, so that neither fatigue nor practice affects one relation more than others.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 from medtest.core.cases import Address
 
 REPEAT_GAP = 0.3
-"""A repeated item comes back at least this share of the list after its first showing."""
+"""Least distance between the two showings of a repeated item, as a share of the list."""
 
 _LOOK_AHEAD = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """One place in an annotator's list.
+    """A place in an annotator's list.
 
     Attributes:
-        item: The item's number.
-        showing: 1, or 2 where the item comes back.
+        item: Number of the item.
+        showing: 1, or 2 if the item is repeated.
     """
 
     item: int
@@ -35,15 +35,15 @@ class Slot:
 
 
 def generator(seed: int, *names: object) -> np.random.Generator:
-    """Return a generator fixed by the study's seed and names."""
+    """Return a random generator determined by the study's seed and names."""
     key = "\x1f".join(["medtest.study", str(seed), *(str(name) for name in names)])
     return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big")))
 
 
 def preferred(candidates: Sequence[Address], rng: np.random.Generator) -> Iterator[Address]:
-    """Yield a relation's candidates in the order in which they are to be taken.
+    """Yield a relation's candidates in order of preference.
 
-    Data sets, severities and repeats take turns; within a turn seeds that were taken least come first.
+    Data sets, severities and repeats take turns; within a turn, seeds that were used least come first.
 
     Args:
         candidates: Addresses of one relation.
@@ -55,13 +55,13 @@ def preferred(candidates: Sequence[Address], rng: np.random.Generator) -> Iterat
     for members in strata.values():
         rng.shuffle(members)
     keys = list(strata)
-    taken: dict[tuple[str, str], int] = {}
+    uses: dict[tuple[str, str], int] = {}
     while keys:
         for place in rng.permutation(len(keys)):
             members = strata[keys[place]]
-            index = min(range(len(members)), key=lambda i: taken.get(_seed(members[i]), 0))
+            index = min(range(len(members)), key=lambda i: uses.get(_seed(members[i]), 0))
             address = members.pop(index)
-            taken[_seed(address)] = taken.get(_seed(address), 0) + 1
+            uses[_seed(address)] = uses.get(_seed(address), 0) + 1
             yield address
         keys = [key for key in keys if strata[key]]
 
@@ -73,16 +73,16 @@ def _seed(address: Address) -> tuple[str, str]:
 def assign(
     groups: Mapping[str, Sequence[int]], *, annotators: int, raters: int, rng: np.random.Generator
 ) -> list[dict[str, list[int]]]:
-    """Say who sees which items.
+    """Assign items to annotators.
 
     Args:
         groups: Items by relation.
-        annotators: How many people there are.
-        raters: How many of them see each item, at most ``annotators``.
+        annotators: Number of annotators.
+        raters: Number of annotators who see each item, at most ``annotators``.
         rng: The study's generator.
 
     Returns:
-        For each annotator his items by relation. Loads differ by one item at most, within each relation too.
+        The items of each annotator by relation. Loads differ by at most one item, also within each relation.
     """
     lists: list[dict[str, list[int]]] = [{name: [] for name in groups} for _ in range(annotators)]
     people = rng.permutation(annotators)
@@ -103,13 +103,13 @@ def arrange(
     sources: Mapping[int, str],
     rng: np.random.Generator,
 ) -> list[Slot]:
-    """Put one annotator's items in order.
+    """Order one annotator's items.
 
     Args:
-        own: His items by relation.
+        own: The annotator's items by relation.
         catches: Catch items, spread among them.
-        repeats: How many of his items come back.
-        sources: Each item's source image; two items of one source do not follow one another where it can be helped.
+        repeats: Number of repeated items.
+        sources: Source image of each item; items of the same source are kept apart if possible.
         rng: The annotator's generator.
     """
     placed: list[tuple[float, Slot]] = []
@@ -125,21 +125,21 @@ def arrange(
 def _come_back(
     placed: Sequence[tuple[float, Slot]], own: Mapping[str, Sequence[int]], repeats: int, rng: np.random.Generator
 ) -> list[tuple[float, Slot]]:
-    """Choose items of the first part of the list, relation by relation in turn, and a later place for each."""
+    """Choose items from the first part of the list, cycling through the relations, and a later place for each."""
     early = {slot.item: place for place, slot in placed if place < 1 - REPEAT_GAP}
     turns = [
         [item for item in rng.permutation(np.asarray(items, dtype=np.int64)) if item in early] for items in own.values()
     ]
     order = [items[turn] for turn in range(max(map(len, turns), default=0)) for items in turns if turn < len(items)]
-    found: list[tuple[float, Slot]] = []
+    repeated: list[tuple[float, Slot]] = []
     for item in order[:repeats]:
         low = early[int(item)] + REPEAT_GAP
-        found.append((low + (1 - low) * rng.random(), Slot(item=int(item), showing=2)))
-    return found
+        repeated.append((low + (1 - low) * rng.random(), Slot(item=int(item), showing=2)))
+    return repeated
 
 
 def _apart(order: list[Slot], sources: Mapping[int, str]) -> list[Slot]:
-    """Exchange neighbours of one source with a slot further on; slots of repeated items stay where they are."""
+    """Separate neighbours of the same source by swapping with a nearby slot; repeated items stay in place."""
     repeated = {slot.item for slot in order if slot.showing == 2}
     slots = list(order)
 
@@ -152,20 +152,20 @@ def _apart(order: list[Slot], sources: Mapping[int, str]) -> list[Slot]:
     for place in range(1, len(slots)):
         if not clashes(place):
             continue
-        here = place if slots[place].item not in repeated else place - 1
-        if slots[here].item in repeated:
+        movable = place if slots[place].item not in repeated else place - 1
+        if slots[movable].item in repeated:
             continue
         around = [*range(place + 1, min(place + _LOOK_AHEAD, len(slots))), *range(place - 2, -1, -1)]
         for other in around:
             if slots[other].item in repeated:
                 continue
-            slots[here], slots[other] = slots[other], slots[here]
-            if not any(clashes(p) for p in (here, here + 1, other, other + 1)):
+            slots[movable], slots[other] = slots[other], slots[movable]
+            if not any(clashes(p) for p in (movable, movable + 1, other, other + 1)):
                 break
-            slots[here], slots[other] = slots[other], slots[here]
+            slots[movable], slots[other] = slots[other], slots[movable]
     return slots
 
 
 def share(count: int, fraction: float, least: int = 0) -> int:
-    """Return how many a fraction of ``count`` is, rounded up; at least ``least`` unless the fraction is zero."""
+    """Return a fraction of ``count``, rounded up; at least ``least`` unless the fraction is zero."""
     return 0 if fraction <= 0 else max(least, math.ceil(round(count * fraction, 9)))

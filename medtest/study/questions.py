@@ -1,4 +1,4 @@
-"""What annotators are asked, in our words, and the figures of the published study beside which answers are shown."""
+"""Questions and guidelines for annotators, with figures of the published study for comparison."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 LEVELS = 5
-"""Answers run from 1 (strongly disagree) to 5 (strongly agree): MedTest report, RQ1."""
+"""Answers range from 1 (strongly disagree) to 5 (strongly agree): MedTest report, RQ1."""
 
 AGREE = 4
-"""From this level on an answer counts as agreement."""
+"""Lowest level that counts as agreement."""
 
 REJECT = 2
-"""Up to this level an answer counts as disagreement that calls for a second look."""
+"""Highest level that counts as a disagreement needing a second look."""
 
 LEVEL_WORDS = ("strongly disagree", "disagree", "undecided", "agree", "strongly agree")
 
 
 class StudyKind(StrEnum):
-    """What a study asks."""
+    """Kind of a study."""
 
     PAIRS = "pairs"
     ARTEFACTS = "artefacts"
 
     @property
     def compares(self) -> bool:
-        """Whether a source and its follow-up stand side by side; else single frames are marked."""
+        """True if a source and its follow-up are shown side by side; else single frames are marked."""
         return self.value == "pairs"
 
 
 class Role(StrEnum):
-    """What an item is there for; annotators never see it."""
+    """Purpose of an item, hidden from annotators."""
 
     ITEM = "item"
     IDENTICAL = "identical"
@@ -41,7 +41,7 @@ class Role(StrEnum):
 
 
 CATCHES: tuple[Role, ...] = (Role.IDENTICAL, Role.ERASED, Role.MARKED)
-"""Roles whose right answer is known: hidden among the items."""
+"""Roles with a known answer, hidden among the items."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,8 @@ class PairQuestion:
 
     Attributes:
         name: Column of the answer.
-        text: What the annotator reads.
-        hint: One line more.
+        text: Text of the question.
+        hint: Additional line of explanation.
         published: Mean of the published study (MedTest report, RQ1: 900 pairs, three annotators).
     """
 
@@ -77,10 +77,10 @@ QUESTIONS: tuple[PairQuestion, ...] = (
 )
 
 PUBLISHED_FRAMES = 2553
-"""Frames of the published pilot (MedTest report, 3.1), judged by ten annotators."""
+"""Number of frames in the published pilot (MedTest report, 3.1), judged by ten annotators."""
 
 PUBLISHED_WITH_ARTEFACT = 1199
-"""Of them, frames with any artefact by consensus."""
+"""Number of those frames with any artefact by consensus."""
 
 ARTEFACTS: Mapping[str, tuple[str, str]] = {
     "saturation": ("Saturation", "too much light: bright, washed-out or glaring colours"),
@@ -93,7 +93,7 @@ ARTEFACTS: Mapping[str, tuple[str, str]] = {
     "blood": ("Blood", "bleeding, pools or streaks of blood"),
     "text": ("Text", "letters or numbers written on the frame"),
 }
-"""The nine artefacts of the report's table 1: name and what it looks like, by the id of the relation that makes it."""
+"""The nine artefacts of the report's table 1, by id of the relation that produces them: name and appearance."""
 
 GUIDELINES: Mapping[StudyKind, tuple[str, ...]] = {
     StudyKind.PAIRS: (

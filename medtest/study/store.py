@@ -1,8 +1,8 @@
-"""A study's folder: ``study.db`` (SQLite) and ``images/`` under names that say nothing.
+"""A study's folder: ``study.db`` (SQLite) and ``images/`` under opaque names.
 
-An answer is an appended row, committed with ``synchronous=FULL`` in WAL mode before anybody is told that it is saved:
-it then survives the death of the process and, with a disk that keeps its word, of the machine. The newest row of a
-place counts; earlier ones stay, so that every change of mind can be seen.
+An answer is an appended row, committed with ``synchronous=FULL`` in WAL mode before it is confirmed, so that it
+survives a crash of the process and, with a reliable disk, of the machine. The latest row of a place counts; earlier
+ones are kept as a history.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from medtest.study.questions import StudyKind
 DATABASE = "study.db"
 IMAGES = "images"
 FORMAT = 1
-"""Raised when a newer medtest writes what an older one cannot read."""
+"""Incremented when older versions of medtest cannot read what newer ones write."""
 
 
 class StudyStore:
-    """One study's database; safe to share between threads.
+    """Database of one study; thread-safe.
 
     Args:
         folder: The study's folder.
 
     Raises:
-        UserMistakes: The folder holds no study, or one that a newer medtest wrote.
+        UserMistakes: The folder holds no study, or one written by a newer medtest.
         OutputProblem: The database cannot be opened.
     """
 
@@ -64,12 +64,12 @@ class StudyStore:
             self.meta: dict[str, Any] = {k: json.loads(v) for k, v in self._rows("SELECT key, value FROM meta")}
         if self.meta.get("format") != FORMAT:
             self.close()
-            found = f"a study of format {self.meta.get('format')}"
-            raise Mistake(where=folder.name, found=found, allowed=f"format {FORMAT}").as_error()
+            problem = f"a study of format {self.meta.get('format')}"
+            raise Mistake(where=folder.name, found=problem, allowed=f"format {FORMAT}").as_error()
 
     @classmethod
     def create(cls, folder: Path, meta: Mapping[str, Any], annotators: int) -> StudyStore:
-        """Write an empty study into a folder that exists; only its owner may read it."""
+        """Write an empty study into an existing folder, readable only by its owner."""
         with database_problems(folder):
             connection = sqlite.connect(folder / DATABASE, durable=True, implicit=True)
             with connection:
@@ -94,7 +94,7 @@ class StudyStore:
 
     @property
     def kind(self) -> StudyKind:
-        """What the study asks."""
+        """Kind of the study."""
         return StudyKind(self.meta["kind"])
 
     # --- writing a study ---------------------------------------------------------------------------------------------
@@ -104,12 +104,12 @@ class StudyStore:
         marks = ", ".join("?" for _ in ITEM_COLUMNS)
         with self._problems(), self._lock, self._connection:
             self._connection.executemany(
-                f"INSERT INTO items({', '.join(ITEM_COLUMNS)}) VALUES ({marks})",  # noqa: S608 - our own names
+                f"INSERT INTO items({', '.join(ITEM_COLUMNS)}) VALUES ({marks})",  # noqa: S608 - constant names
                 [tuple(plain(getattr(item, name)) for name in ITEM_COLUMNS) for item in items],
             )
 
     def add_places(self, annotator: int, phase: Phase, slots: Sequence[tuple[int, int]]) -> None:
-        """Write one annotator's list: (item, showing) in order. Every place gets image ids of its own."""
+        """Write one annotator's list: (item, showing) in order. Every place gets its own image ids."""
         rows = [
             (annotator, phase, number, item, showing, secrets.token_hex(16), secrets.token_hex(16))
             for number, (item, showing) in enumerate(slots, start=1)
@@ -120,15 +120,15 @@ class StudyStore:
     # --- who -----------------------------------------------------------------------------------------------------
 
     def annotators(self) -> list[tuple[int, bool]]:
-        """Return every annotator's number and whether he has a link."""
+        """Return every annotator's number and whether they have a link."""
         with self._problems():
             return [(i, bool(t)) for i, t in self._rows("SELECT id, token_sha256 FROM annotators ORDER BY id")]
 
     def new_tokens(self, annotators: Sequence[int]) -> list[str]:
-        """Give annotators new links, which end their old ones, all or none; the tokens themselves are kept nowhere.
+        """Create new links for annotators, which invalidate the old ones; all or none. The tokens are not stored.
 
         Raises:
-            UserMistakes: There is no annotator of such a number; every link is as it was.
+            UserMistakes: There is no annotator with such a number; all links are unchanged.
         """
         self.check_annotators("--for", annotators)
         tokens = [secrets.token_urlsafe(32) for _ in annotators]
@@ -138,36 +138,36 @@ class StudyStore:
         return tokens
 
     def new_token(self, annotator: int) -> str:
-        """Give one annotator a new link; see :meth:`new_tokens`."""
+        """Create a new link for one annotator; see :meth:`new_tokens`."""
         return self.new_tokens([annotator])[0]
 
     def check_annotators(self, key: str, numbers: Sequence[int]) -> None:
-        """Check the numbers of annotators that were typed.
+        """Check typed annotator numbers.
 
         Raises:
-            UserMistakes: There is none of such a number.
+            UserMistakes: There is no annotator with such a number.
         """
-        known = [number for number, _ in self.annotators()]
+        existing = [number for number, _ in self.annotators()]
         mistakes = [
-            Mistake(where="command line", key=key, found=str(number), allowed=f"1 to {len(known)}")
+            Mistake(where="command line", key=key, found=str(number), allowed=f"1 to {len(existing)}")
             for number in dict.fromkeys(numbers)
-            if number not in known
+            if number not in existing
         ]
         if mistakes:
             raise UserMistakes(mistakes)
 
     def annotator_of(self, token: str) -> int | None:
-        """Return whose token this is, or None; every annotator's hash is compared, each in constant time."""
-        given = _hash(token)
-        found: int | None = None
+        """Return the annotator of a token, or None; all hashes are compared, each in constant time."""
+        hashed = _hash(token)
+        annotator: int | None = None
         with self._problems():
-            for number, known in self._rows("SELECT id, token_sha256 FROM annotators"):
-                if hmac.compare_digest(given, known or "-" * 64):
-                    found = number
-        return found
+            for number, stored in self._rows("SELECT id, token_sha256 FROM annotators"):
+                if hmac.compare_digest(hashed, stored or "-" * 64):
+                    annotator = number
+        return annotator
 
     def seal(self, annotator: int, token: str) -> str:
-        """Return the CSRF token of an annotator's pages: only this study and his own link give it."""
+        """Return the CSRF token of an annotator's pages, derived from the study's secret and their link."""
         key = bytes.fromhex(self.meta["secret"])
         return hmac.new(key, f"csrf\0{annotator}\0{_hash(token)}".encode(), sha256).hexdigest()
 
@@ -177,8 +177,8 @@ class StudyStore:
         """Return all items, or those of one phase."""
         with self._problems():
             rows = self._rows(f"SELECT {', '.join(ITEM_COLUMNS)} FROM items ORDER BY id")  # noqa: S608
-            found = [item_of(row) for row in rows]
-        return [item for item in found if phase is None or item.phase == phase]
+            all_items = [item_of(row) for row in rows]
+        return [item for item in all_items if phase is None or item.phase == phase]
 
     def item(self, number: int) -> Item:
         """Return one item."""
@@ -195,14 +195,14 @@ class StudyStore:
             return [Place(**dict(zip(PLACE_COLUMNS, row, strict=True))) for row in rows]
 
     def place(self, annotator: int, phase: Phase, position: int) -> Place | None:
-        """Return one place, or None where the list has none."""
+        """Return one place, or None if the list has no such place."""
         query = f"SELECT {', '.join(PLACE_COLUMNS)} FROM slots WHERE annotator=? AND phase=? AND position=?"  # noqa: S608
         with self._problems():
             rows = self._rows(query, (annotator, phase, position))
         return Place(**dict(zip(PLACE_COLUMNS, rows[0], strict=True))) if rows else None
 
     def picture(self, annotator: int, key: str) -> Path | None:
-        """Return the file behind an opaque image id of this annotator, or None."""
+        """Return the file of an opaque image id of this annotator, or None."""
         query = (
             "SELECT CASE WHEN s.source_key = ?2 THEN i.source_file ELSE i.followup_file END FROM slots s "
             "JOIN items i ON i.id = s.item WHERE s.annotator = ?1 AND (s.source_key = ?2 OR s.followup_key = ?2)"
@@ -212,7 +212,7 @@ class StudyStore:
         return self.folder / IMAGES / rows[0][0] if rows and IMAGE_NAME.fullmatch(rows[0][0]) else None
 
     def answers(self, annotator: int | None = None, *, history: bool = False) -> list[SavedAnswer]:
-        """Return answers in the order in which they were saved; of each place the newest alone, unless ``history``."""
+        """Return answers in the order in which they were saved; only the latest of each place unless ``history``."""
         newest = "" if history else "AND id IN (SELECT MAX(id) FROM answers GROUP BY annotator, phase, position)"
         query = (
             f"SELECT {', '.join(ANSWER_COLUMNS)} FROM answers WHERE (?1 IS NULL OR annotator = ?1) {newest} "  # noqa: S608
@@ -222,7 +222,7 @@ class StudyStore:
             return [answer_of(row) for row in self._rows(query, (annotator,))]
 
     def answer(self, annotator: int, phase: Phase, position: int) -> SavedAnswer | None:
-        """Return the newest answer of one place, or None."""
+        """Return the latest answer of one place, or None."""
         query = (
             f"SELECT {', '.join(ANSWER_COLUMNS)} FROM answers WHERE annotator=? AND phase=? AND position=? "  # noqa: S608
             "ORDER BY id DESC LIMIT 1"
@@ -232,7 +232,7 @@ class StudyStore:
         return answer_of(rows[0]) if rows else None
 
     def progress(self, annotator: int, phase: Phase) -> tuple[int, list[int]]:
-        """Return how many places a list has, and the positions that are answered."""
+        """Return the length of a list, and the answered positions."""
         with self._problems():
             total = self._rows("SELECT COUNT(*) FROM slots WHERE annotator=? AND phase=?", (annotator, phase))[0]
             query = "SELECT DISTINCT position FROM answers WHERE annotator=? AND phase=? ORDER BY position"
@@ -241,7 +241,7 @@ class StudyStore:
     # --- answering -----------------------------------------------------------------------------------------------
 
     def save(self, annotator: int, phase: Phase, position: int, given: Given) -> SavedAnswer:
-        """Save an answer; when this returns it is on disk. The same request saved twice gives the same row.
+        """Save an answer durably. The same request saved twice gives the same row.
 
         Raises:
             OutputProblem: The disk is full, or the database cannot be written.
@@ -281,5 +281,5 @@ class StudyStore:
 
 
 def _hash(token: str) -> str:
-    # 256 random bits need no salt and no slow hash
+    # 256 random bits need neither salt nor a slow hash.
     return sha256(token.encode("utf-8", "replace")).hexdigest()

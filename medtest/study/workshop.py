@@ -1,7 +1,7 @@
-"""Brings the images of a study together and writes them under names that say nothing.
+"""Images of a study: collected, and written under opaque names.
 
-Follow-ups come from the store of follow-ups (:mod:`medtest.runner.followups`); what it lacks is made and kept there, so
-that people judge the very images that systems were tested with. What is crafted on a system is read from a run of it.
+Follow-ups come from the store of follow-ups (:mod:`medtest.runner.followups`). Missing ones are made and stored there,
+so that people judge the same images that systems were tested with. Crafted ones are read from a run of their system.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _KEPT_SEEDS = 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LesionImage:
-    """An image with the lesion that is known on it.
+    """An image with the known lesion on it.
 
     Attributes:
         image: uint8 H×W×3 RGB.
-        mask: bool H×W, or None where nothing is known.
-        sha256: Of the image, as in records.
+        mask: bool H×W, or None if unknown.
+        sha256: SHA-256 of the image, as in records.
     """
 
     image: Image
@@ -48,17 +48,17 @@ class LesionImage:
 
 
 class Workshop:
-    """The suite's seeds and relations, and the folder into which a study is written.
+    """Seeds and relations of a suite, and the folder a study is written to.
 
     Args:
         suite: The suite.
-        invocation: ``data``, ``limit`` and ``only`` count.
-        folder: The study's folder; its ``images/`` is made.
+        invocation: Only ``data``, ``limit`` and ``only`` are used.
+        folder: Folder of the study, in which ``images/`` is created.
 
     Attributes:
-        addresses: Every follow-up that may be drawn, by relation; the floor relation is left out.
-        sources: The seeds they come from.
-        parts: Name of each relation's part by the relation's id.
+        addresses: Candidate follow-ups by relation, without the floor relation.
+        sources: Their source cases.
+        parts: Name of each relation's part by relation id.
     """
 
     def __init__(self, suite: Suite, invocation: Invocation, folder: Path) -> None:
@@ -93,7 +93,7 @@ class Workshop:
         self.addresses = {name: cases for name, cases in self.addresses.items() if cases and (not only or name in only)}
 
     def leave_out(self, seeds: Iterable[Address]) -> None:
-        """Keep these seeds out of what is drawn from now on."""
+        """Exclude seeds from further draws."""
         out = {(address.dataset, address.seed_id) for address in seeds}
         self.sources = [case for case in self.sources if (case.dataset, case.seed_id) not in out]
         self.addresses = {
@@ -106,7 +106,7 @@ class Workshop:
         self._store.close()
 
     def seed(self, address: Address) -> PreparedSeed:
-        """Return a seed, prepared; the last few are kept."""
+        """Return a prepared seed; the last few are cached."""
         return self._loaded(address).seed
 
     def _loaded(self, address: Address) -> LoadedSeed:
@@ -119,7 +119,7 @@ class Workshop:
         return self._prepared[key]
 
     def picture(self, address: Address) -> LesionImage | None:
-        """Return the image of a case, or None where the relation does not apply."""
+        """Return the image of a case, or None if the relation does not apply."""
         loaded = self._loaded(address)
         seed = loaded.seed
         if address.is_source:
@@ -129,27 +129,27 @@ class Workshop:
         if entry is not None:
             if entry.skipped:
                 return None
-            with suppress(DamagedFile):  # made again below, and put in its place
+            with suppress(DamagedFile):  # made again below, replacing the damaged file
                 mask = self._store.mask(entry.mask_sha256) if entry.mask_sha256 else None
                 return LesionImage(
                     image=self._store.image(entry.followup_sha256), mask=mask, sha256=entry.followup_sha256
                 )
-        made = self._making.make(seed, address)
-        if made.follow is None:
+        case = self._making.make(seed, address)
+        if case.follow is None:
             return None
-        mask = expected_mask(seed, made.follow)
-        self._keep(loaded, key, made, mask)
-        return LesionImage(image=made.follow.image, mask=mask, sha256=made.sha256)
+        mask = expected_mask(seed, case.follow)
+        self._keep(loaded, key, case, mask)
+        return LesionImage(image=case.follow.image, mask=mask, sha256=case.sha256)
 
-    def _keep(self, loaded: LoadedSeed, key: str, made: MadeCase, mask: Mask | None) -> None:
-        """Put a follow-up that was made into the store."""
-        seed, follow, store = loaded.seed, made.follow, self._store
-        if follow is None or self._making.relations[made.address.relation].needs is not Need.NOTHING:
+    def _keep(self, loaded: LoadedSeed, key: str, case: MadeCase, mask: Mask | None) -> None:
+        """Add a new follow-up to the store."""
+        seed, follow, store = loaded.seed, case.follow, self._store
+        if follow is None or self._making.relations[case.address.relation].needs is not Need.NOTHING:
             return
         for image in (seed.image, follow.image):
             store.put_image(image)
         masks = ["" if each is None else store.put_mask(each) for each in (seed.mask, mask)]
-        store.put(loaded.key, [self._maker.entry(loaded, key, made, source_mask=masks[0], mask=masks[1])])
+        store.put(loaded.key, [self._maker.entry(loaded, key, case, source_mask=masks[0], mask=masks[1])])
 
     def item(
         self,
@@ -161,7 +161,7 @@ class Workshop:
         phase: Phase = "main",
         expected: Mapping[str, object] | None = None,
     ) -> Item:
-        """Write the images of an item and return it; ``shown`` stands beside the address's source."""
+        """Write the images of an item and return it; ``shown`` is compared with the address's source."""
         seed = self.seed(address)
         height, width = shown.image.shape[:2]
         return Item(
@@ -197,5 +197,5 @@ class Workshop:
 
 
 def picture_of(image: Image, mask: Mask | None) -> LesionImage:
-    """Return an image that medtest made for the study alone."""
+    """Return an image made only for the study."""
     return LesionImage(image=image, mask=mask, sha256=image_sha256(image))

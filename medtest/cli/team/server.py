@@ -125,7 +125,7 @@ def _mlflow(folder: Path, port: int, environment: dict[str, str], store: str) ->
     command += ["--port", str(port), "--workers", "1", "--serve-artifacts"]
     command += ["--backend-store-uri", store, "--artifacts-destination", f"{folder}/artifacts"]
     command += ["--uvicorn-opts", "--log-level warning"]
-    return subprocess.Popen(command, env=environment, cwd=folder, preexec_fn=stop_with_parent)  # noqa: S603 - medtest's own command
+    return subprocess.Popen(command, env=environment, cwd=folder, preexec_fn=stop_with_parent)  # noqa: S603 - own command
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

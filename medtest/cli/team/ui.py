@@ -46,10 +46,7 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
     say(console, "MLflow's server starts …")
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
     command += ["--artifacts-destination", str(home() / "mlruns"), "--host", host, "--port", str(port)]
-    command += [
-        "--uvicorn-opts",
-        "--log-level warning",
-    ]  # otherwise its log precedes the links, with a line per request
+    command += ["--uvicorn-opts", "--log-level warning"]  # otherwise its log precedes the links
     if host in ("127.0.0.1", "localhost"):
         command += ["--workers", "1"]
     process = subprocess.Popen(command, env={**os.environ, **VIEWER})  # noqa: S603 - the same interpreter

@@ -22,21 +22,21 @@ from medtest.results.cube.resampling import Resampler, group_numbers
 Counts = NDArray[np.int64]
 
 _SAME = 1e-6
-"""Draws that lie within this are one value, summed in another order."""
+"""Tolerance within which draws count as one value, summed in different orders."""
 _WORDS = ((0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kappa:
-    """A kappa.
+    """A kappa with its interval.
 
     Attributes:
-        value: κ; NaN where there is no item with two raters.
-        low: Lower end of the 95 % interval; NaN where there is nothing to resample.
+        value: κ; NaN if no item has two raters.
+        low: Lower end of the 95 % interval; NaN if there is nothing to resample.
         high: Upper end.
-        items: Items with the full number of ratings, which it rests on.
-        left_out: Items with fewer.
-        raters: Ratings of each.
+        items: Number of items with all ratings, on which it is based.
+        left_out: Number of items with fewer ratings.
+        raters: Number of ratings per item.
     """
 
     value: float
@@ -48,7 +48,7 @@ class Kappa:
 
     @property
     def words(self) -> str:
-        """How J. R. Landis and G. G. Koch (1977) name its strength."""
+        """Strength in the terms of J. R. Landis and G. G. Koch (1977)."""
         if self.value != self.value:
             return ""
         if self.value < 0:
@@ -69,12 +69,12 @@ def item_agreement(counts: Counts) -> NDArray[np.float64]:
 
 
 def randolph(counts: Counts, name: str = "", seeds: Sequence[str] | None = None) -> Kappa:
-    """Return Randolph's κ of the items that all raters judged, with its bootstrap interval.
+    """Return Randolph's κ of the items judged by all raters, with its bootstrap interval.
 
     Args:
-        counts: int64 items × categories, every category a column even where nobody chose it.
-        name: Fixes the bootstrap's random numbers.
-        seeds: The seed of each item; each item is one of its own without.
+        counts: int64 items × categories, with a column for every category.
+        name: Seed of the bootstrap's random numbers.
+        seeds: Seed of each item; by default each item is its own.
     """
     raters = counts.sum(1)
     full = int(raters.max()) if raters.size else 0
@@ -103,13 +103,13 @@ def randolph(counts: Counts, name: str = "", seeds: Sequence[str] | None = None)
 def resampled_means(
     sums: NDArray[np.float64], weights: NDArray[np.float64], name: str, seeds: Sequence[str] | None = None
 ) -> NDArray[np.float64]:
-    """Return means over resampled seeds: ``Σ sums / Σ weights``, one for each replicate.
+    """Return means over resampled seeds: ``Σ sums / Σ weights``, one per replicate.
 
     Args:
-        sums: float64 N, one sum for each item.
-        weights: float64 N, how many values each sum holds.
-        name: Fixes the random numbers.
-        seeds: The seed of each item, resampled with all its items; each item is one of its own without.
+        sums: float64 N, sum of each item.
+        weights: float64 N, number of values in each sum.
+        name: Seed of the random numbers.
+        seeds: Seed of each item, resampled with all its items; by default each item is its own.
     """
     numbers, count = (np.arange(len(sums)), len(sums)) if seeds is None else group_numbers(list(seeds))
     rows = np.stack([np.bincount(numbers, part, count) for part in (sums, weights)], axis=1)
@@ -119,12 +119,12 @@ def resampled_means(
 
 
 def mean_interval(counts: Counts, name: str, seeds: Sequence[str] | None = None) -> tuple[float, float, float]:
-    """Return the mean level over all ratings and its 95 % bootstrap interval; no ends (NaN) of one seed or one answer.
+    """Return the mean level over all ratings and its 95 % bootstrap interval (NaN for a single seed or answer).
 
     Args:
         counts: int64 items × 5.
-        name: Fixes the random numbers.
-        seeds: The seed of each item; each item is one of its own without.
+        name: Seed of the random numbers.
+        seeds: Seed of each item; by default each item is its own.
     """
     levels = np.arange(1, counts.shape[1] + 1)
     sums, weights = (counts * levels).sum(1).astype(np.float64), counts.sum(1).astype(np.float64)
@@ -135,11 +135,11 @@ def mean_interval(counts: Counts, name: str, seeds: Sequence[str] | None = None)
 
 
 def _ends(drawn: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the ends of an interval; NaN where every draw is the same (one seed, or one answer to all items).
+    """Return the ends of an interval; NaN if all draws are equal (one seed, or one answer to all items).
 
-    Resampling says nothing there, and a point that calls itself an interval would say that all is known.
+    Resampling is uninformative in that case, and an interval of zero width would suggest certainty.
     """
-    known = drawn[~np.isnan(drawn)]
-    if not known.size or np.ptp(known) < _SAME:
+    finite = drawn[~np.isnan(drawn)]
+    if not finite.size or np.ptp(finite) < _SAME:
         return float("nan"), float("nan")
     return percentile_ends(drawn)

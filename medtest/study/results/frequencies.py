@@ -1,4 +1,4 @@
-"""The tables of a study of artefacts: consensus labels and how often each artefact occurs (MedTest report, 3.1)."""
+"""Tables of a study of artefacts: consensus labels and frequency of each artefact (MedTest report, 3.1)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ ANY = "any artefact"
 
 
 def _votes(group: Sequence[Rating]) -> dict[str, int]:
-    """Return how many annotators marked each artefact on one frame."""
+    """Return the number of annotators who marked each artefact on one frame."""
     return {name: sum(name in (r.answer.marks or ()) for r in group) for name in ARTEFACTS}
 
 
 def _consensus(votes: int, raters: int) -> bool | None:
-    """Return what more than half say; None where the halves are equal."""
+    """Return the majority vote; None for a tie."""
     return None if 2 * votes == raters else 2 * votes > raters
 
 
 def consensus_table(ratings: Ratings) -> pd.DataFrame:
-    """Return one row a frame: how many marked each artefact, and what they agree on."""
+    """Return one row per frame: votes for each artefact, and the consensus."""
     rows = []
     for group in ratings.by_item().values():
         item, votes = group[0].item, _votes(group)
@@ -53,20 +53,20 @@ def consensus_table(ratings: Ratings) -> pd.DataFrame:
 
 
 def frequency_table(ratings: Ratings) -> pd.DataFrame:
-    """Return how many frames show each artefact by consensus, with Wilson's interval and κ of marked or not.
+    """Return the number of frames with each artefact by consensus, with Wilson's interval and κ of marked or not.
 
-    Follow-ups that were mixed in are left out: their artefacts were put there. Frames on which the annotators are split
-    in equal halves count as not showing it and stand under ``open``.
+    Follow-ups are left out, since their artefacts were added. Frames with a tie count as not showing the artefact and
+    are counted under ``open``.
     """
     groups = [g for g in ratings.by_item().values() if g[0].item.relation == SOURCE]
     rows = []
     for name in (*ARTEFACTS, ANY):
         votes = [_marked(group, name) for group in groups]
         labels = [_consensus(count, len(group)) for count, group in zip(votes, groups, strict=True)]
-        if name == ANY:  # a frame shows an artefact when the annotators agree on one of the nine
+        if name == ANY:  # a frame shows an artefact if the annotators agree on one of the nine
             labels = [_any(group) for group in groups]
-        found = sum(label is True for label in labels)
-        low, high = _interval(found, len(groups))
+        positive = sum(label is True for label in labels)
+        low, high = _interval(positive, len(groups))
         counts = np.array([[len(g) - v, v] for v, g in zip(votes, groups, strict=True)], dtype=np.int64).reshape(-1, 2)
         kappa = randolph(counts, f"marked {name}")
         published = name == ANY
@@ -74,8 +74,8 @@ def frequency_table(ratings: Ratings) -> pd.DataFrame:
             {
                 "artefact": name,
                 "frames": len(groups),
-                "found": found,
-                "percent": round(100 * found / len(groups), 2) if groups else None,
+                "found": positive,
+                "percent": round(100 * positive / len(groups), 2) if groups else None,
                 "ci_low": low,
                 "ci_high": high,
                 "open": sum(label is None for label in labels),
@@ -88,11 +88,11 @@ def frequency_table(ratings: Ratings) -> pd.DataFrame:
     return table_of(rows)
 
 
-def _interval(found: int, frames: int) -> tuple[float | None, float | None]:
-    """Return Wilson's interval in percent; none of fewer than two frames, which hold no more than one answer."""
+def _interval(positive: int, frames: int) -> tuple[float | None, float | None]:
+    """Return Wilson's interval in percent; None for fewer than two frames."""
     if frames < 2:
         return None, None
-    low, high = wilson_ends(found, frames)
+    low, high = wilson_ends(positive, frames)
     return round(100 * low, 2), round(100 * high, 2)
 
 
@@ -113,19 +113,19 @@ def recognised_table(ratings: Ratings) -> pd.DataFrame:
     for group in ratings.by_item().values():
         item = group[0].item
         if item.relation != SOURCE and item.part in ARTEFACTS:
-            found = _consensus(_votes(group)[item.part], len(group)) is True
+            recognised = _consensus(_votes(group)[item.part], len(group)) is True
             for severity in (item.severity, -1):
-                cells.setdefault((item.relation, severity), []).append(found)
+                cells.setdefault((item.relation, severity), []).append(recognised)
     rows = []
-    for (relation, severity), seen in sorted(cells.items()):
-        low, high = _interval(sum(seen), len(seen))
+    for (relation, severity), results in sorted(cells.items()):
+        low, high = _interval(sum(results), len(results))
         rows.append(
             {
                 "relation": relation,
                 "severity": "all" if severity < 0 else str(severity),
-                "followups": len(seen),
-                "recognised": sum(seen),
-                "percent": round(100 * sum(seen) / len(seen), 2),
+                "followups": len(results),
+                "recognised": sum(results),
+                "percent": round(100 * sum(results) / len(results), 2),
                 "ci_low": low,
                 "ci_high": high,
             }
@@ -135,7 +135,7 @@ def recognised_table(ratings: Ratings) -> pd.DataFrame:
 
 
 def self_table(ratings: Ratings) -> pd.DataFrame:
-    """Return how often each annotator marks a frame that came back in the same way."""
+    """Return how often each annotator marks a repeated frame in the same way."""
     rows: list[dict[str, Any]] = []
     for annotator in [*ratings.annotators, None]:
         pairs = returned(ratings, annotator)

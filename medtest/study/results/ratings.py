@@ -1,4 +1,4 @@
-"""Answers as the report reads them: one row for each place that was answered, and counts by item."""
+"""Answers prepared for the report: one row per answered place, and counts by item."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from medtest.study.store import StudyStore
 
 @dataclass(frozen=True, kw_only=True)
 class Rating:
-    """One annotator's last word on one showing of an item.
+    """An annotator's final answer to one showing of an item.
 
     Attributes:
-        annotator: His number.
-        position: Its place in his list.
-        item: What was shown.
-        showing: 1, or 2 where the item came back.
-        answer: The newest answer.
-        first: The first one, whose time counts: later ones are corrections.
-        changes: How often it was changed.
+        annotator: Number of the annotator.
+        position: Position in the annotator's list.
+        item: The shown item.
+        showing: 1, or 2 if the item is repeated.
+        answer: The latest answer.
+        first: The first answer, whose time counts; later ones are corrections.
+        changes: Number of changes.
     """
 
     annotator: int
@@ -37,19 +37,19 @@ class Rating:
 
     def level(self, question: str) -> int | None:
         """Return the answer to a question, 1–5."""
-        found: int | None = getattr(self.answer, question)
-        return found
+        level: int | None = getattr(self.answer, question)
+        return level
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ratings:
-    """All of a study.
+    """All ratings of a study.
 
     Attributes:
-        main: Answers that count, catch items and second showings among them.
+        main: Answers of the main round, including catch items and second showings.
         training: Answers of the training round.
-        planned: Places of everyone's list.
-        left_out: Annotators whose answers are not read.
+        planned: Length of each annotator's list.
+        left_out: Annotators whose answers are ignored.
         items: Items to judge, relation by relation in the order of the suite.
     """
 
@@ -61,7 +61,7 @@ class Ratings:
 
     @property
     def judged(self) -> list[Rating]:
-        """First showings of the items themselves: what means and agreement are made of."""
+        """First showings of the items themselves, the basis of means and agreement."""
         return [r for r in self.main if r.showing == 1 and r.item.role is Role.ITEM]
 
     @property
@@ -71,15 +71,15 @@ class Ratings:
 
     @property
     def annotators(self) -> list[int]:
-        """Whose answers are read."""
+        """Annotators whose answers are read."""
         return sorted(self.planned)
 
     def by_item(self) -> dict[int, list[Rating]]:
         """Return the first showings by item, in the order of the items."""
-        found: dict[int, list[Rating]] = {item.id: [] for item in self.items}
+        by_number: dict[int, list[Rating]] = {item.id: [] for item in self.items}
         for rating in self.judged:
-            found[rating.item.id].append(rating)
-        return {number: ratings for number, ratings in found.items() if ratings}
+            by_number[rating.item.id].append(rating)
+        return {number: ratings for number, ratings in by_number.items() if ratings}
 
 
 def read_ratings(store: StudyStore, leave_out: Sequence[int] = ()) -> Ratings:
@@ -87,30 +87,30 @@ def read_ratings(store: StudyStore, leave_out: Sequence[int] = ()) -> Ratings:
 
     Args:
         store: The open study.
-        leave_out: Annotators whose answers are not read.
+        leave_out: Annotators whose answers are ignored.
     """
     items = {item.id: item for item in store.items()}
     places = {(p.annotator, p.phase, p.position): p for p in store.places() if p.annotator not in leave_out}
     history: dict[tuple[int, str, int], list[SavedAnswer]] = {}
     for answer in store.answers(history=True):
         history.setdefault((answer.annotator, answer.phase, answer.position), []).append(answer)
-    found: dict[str, list[Rating]] = {"main": [], "training": []}
+    by_phase: dict[str, list[Rating]] = {"main": [], "training": []}
     planned: dict[int, int] = {}
     for key, place in places.items():
         if place.phase == "main":
             planned[place.annotator] = planned.get(place.annotator, 0) + 1
-        said = history.get(key)
-        if said:
+        versions = history.get(key)
+        if versions:
             rating = Rating(
                 annotator=place.annotator,
                 position=place.position,
                 item=items[place.item],
                 showing=place.showing,
-                answer=said[-1],
-                first=said[0],
-                changes=len(said) - 1,
+                answer=versions[-1],
+                first=versions[0],
+                changes=len(versions) - 1,
             )
-            found[place.phase].append(rating)
+            by_phase[place.phase].append(rating)
     order = {name: place for place, name in enumerate(store.meta.get("relations", ()))}
     judged = tuple(
         sorted(
@@ -119,8 +119,8 @@ def read_ratings(store: StudyStore, leave_out: Sequence[int] = ()) -> Ratings:
         )
     )
     return Ratings(
-        main=tuple(found["main"]),
-        training=tuple(found["training"]),
+        main=tuple(by_phase["main"]),
+        training=tuple(by_phase["training"]),
         planned=planned,
         left_out=tuple(sorted(set(leave_out))),
         items=judged,
@@ -128,19 +128,19 @@ def read_ratings(store: StudyStore, leave_out: Sequence[int] = ()) -> Ratings:
 
 
 def level_counts(groups: Iterable[Sequence[int]]) -> NDArray[np.int64]:
-    """Return items × 5: how often each level was given."""
+    """Return counts of shape items × 5: how often each level was given."""
     return np.array([np.bincount(levels, minlength=LEVELS + 1)[1:] for levels in groups], dtype=np.int64).reshape(
         -1, LEVELS
     )
 
 
 def agree_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return items × 2 from items × 5: how many do not agree, and how many do."""
+    """Return counts of shape items × 2 (disagree, agree) from items × 5."""
     return np.stack([counts[:, : AGREE - 1].sum(1), counts[:, AGREE - 1 :].sum(1)], axis=1)
 
 
 def is_expected(item: Item, answer: SavedAnswer) -> bool:
-    """Say whether an answer is what is known of an item: each level inside its range, each artefact marked."""
+    """Return True if an answer is as expected: each level within its range, each artefact marked."""
     for name in ("diagnosis", "realism"):
         bounds = item.expected.get(name)
         level = getattr(answer, name)

@@ -1,4 +1,4 @@
-"""A study's report: tables as CSV, one HTML page without a network, and a run in MLflow."""
+"""A study's report: CSV tables, an HTML page without network access, and a run in MLflow."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _THUMBNAIL_SIDE = 220
 
 @dataclass(frozen=True, kw_only=True)
 class StudyReport:
-    """What was written.
+    """A written report.
 
     Attributes:
         page: The HTML page.
         tables: Every table by file name.
-        flagged: ``flagged.csv``, where any follow-up is flagged.
-        code: ``NOT_TRACKED`` when MLflow could not take it, else OK.
-        renderables: What the terminal shows.
-        problems: What went wrong without harm to the files.
+        flagged: Path of ``flagged.csv``, if any follow-up is flagged.
+        code: ``NOT_TRACKED`` if MLflow did not accept it, else OK.
+        renderables: Terminal output.
+        problems: Problems that leave the files intact.
     """
 
     page: Path
@@ -52,13 +52,13 @@ class StudyReport:
 
 
 def report_study(folder: Path, *, home: Path, leave_out: Sequence[int] = (), track: bool = True) -> StudyReport:
-    """Write ``report/`` of a study's folder; it may still be served meanwhile.
+    """Write ``report/`` of a study's folder, which may still be served.
 
     Args:
         folder: The study.
         home: Folder that holds ``mlruns/``.
-        leave_out: Annotators whose answers are left out.
-        track: Whether MLflow is told.
+        leave_out: Annotators whose answers are ignored.
+        track: Whether to log to MLflow.
 
     Raises:
         UserMistakes: The folder holds no study, or there is no such annotator.
@@ -96,9 +96,9 @@ def report_study(folder: Path, *, home: Path, leave_out: Sequence[int] = (), tra
 
 
 def _without_formulas(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose comments no spreadsheet takes for formulas: an apostrophe stands before what looks like one.
+    """Return a table with an apostrophe before comments that a spreadsheet would take for a formula.
 
-    Annotators write what they like, and whoever opens ``answers.csv`` did not (OWASP, CSV Injection).
+    Comments are untrusted input for whoever opens ``answers.csv`` (OWASP, CSV Injection).
     """
     if "comment" not in table:
         return table
@@ -112,7 +112,7 @@ def _without_formulas(table: pd.DataFrame) -> pd.DataFrame:
 def report_html(
     folder: Path, meta: Mapping[str, Any], kind: StudyKind, ratings: Ratings, tables: Mapping[str, pd.DataFrame]
 ) -> str:
-    """Return the page; every text of it is escaped."""
+    """Return the HTML page with all text escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -160,13 +160,13 @@ def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _pictures(folder: Path, ratings: Ratings, tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, str]]:
-    """Return small pictures (source, follow-up) of flagged and disputed items by address, as ``data:`` addresses."""
-    wanted: list[str] = []
+    """Return thumbnails (source, follow-up) of flagged and disputed items by address, as ``data:`` addresses."""
+    addresses: list[str] = []
     for name in ("flagged.csv", "disagreements.csv"):
         if name in tables:
-            wanted += [str(address) for address in tables[name]["address"]]
+            addresses += [str(address) for address in tables[name]["address"]]
     items = {item.address: item for item in ratings.items}
-    chosen = list(dict.fromkeys(wanted))[:_THUMBNAILS]
+    chosen = list(dict.fromkeys(addresses))[:_THUMBNAILS]
     return {address: _thumbnails(folder, items[address]) for address in chosen if address in items}
 
 
@@ -175,7 +175,7 @@ def _thumbnails(folder: Path, item: Item) -> tuple[str, str]:
 
     from medtest.core.files.images import BadFileError, read_rgb
 
-    found = []
+    thumbnails = []
     for name in (item.source_file, item.followup_file):
         try:
             image = read_rgb(folder / IMAGES / name)
@@ -184,8 +184,8 @@ def _thumbnails(folder: Path, item: Item) -> tuple[str, str]:
         scale = _THUMBNAIL_SIDE / max(image.shape[:2])
         small = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
         data = cv2.imencode(".jpg", cv2.cvtColor(small, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 82])[1]
-        found.append("data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode())
-    return found[0], found[1]
+        thumbnails.append("data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode())
+    return thumbnails[0], thumbnails[1]
 
 
 # --- the terminal ---------------------------------------------------------------------------------------------------
@@ -209,15 +209,15 @@ def _terminal(kind: StudyKind, tables: Mapping[str, pd.DataFrame]) -> list[Rende
             ("Means, 1 to 5", tables["means.csv"], means),
             ("Randolph's kappa over all", agreement.loc[(agreement["relation"] == OVERALL).to_numpy(bool)], kappas),
         ]
-    found: list[RenderableType] = []
+    views: list[RenderableType] = []
     for title, table, columns in shown:
         view = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
         for name in columns:
             view.add_column(name)
         for row in _rows(table):
             view.add_row(*(_number(row[name]) if row[name] is not None else _EMPTY.get(name, "") for name in columns))
-        found.append(view)
-    return found
+        views.append(view)
+    return views
 
 
 def _number(value: object) -> str:
@@ -228,26 +228,26 @@ def _number(value: object) -> str:
 
 
 def study_metrics(kind: StudyKind, tables: Mapping[str, pd.DataFrame]) -> dict[str, float]:
-    """Return what MLflow compares studies by: ``mean/<question>/<relation>``, ``kappa/<question>/<scale>/…``."""
-    found: dict[str, float] = {}
+    """Return the metrics for MLflow: ``mean/<question>/<relation>``, ``kappa/<question>/<scale>/…``."""
+    metrics: dict[str, float] = {}
     if not kind.compares:
         for row in _rows(tables["frequencies.csv"]):
             if row["percent"] is not None:
-                found[f"percent/{row['artefact']}"] = float(row["percent"])
+                metrics[f"percent/{row['artefact']}"] = float(row["percent"])
     else:
         for row in _rows(tables["means.csv"]):
             if row["mean"] is not None:
-                found[f"mean/{row['question']}/{row['relation']}"] = float(row["mean"])
+                metrics[f"mean/{row['question']}/{row['relation']}"] = float(row["mean"])
         for row in _rows(tables["agreement.csv"]):
             if row["kappa"] is not None:
                 scale = "levels" if row["scale"] == "5 levels" else "agree"
-                found[f"kappa/{row['question']}/{scale}/{row['relation']}"] = float(row["kappa"])
-        found["count/flagged"] = float(len(tables["flagged.csv"]))
-        found["count/disagreements"] = float(len(tables["disagreements.csv"]))
+                metrics[f"kappa/{row['question']}/{scale}/{row['relation']}"] = float(row["kappa"])
+        metrics["count/flagged"] = float(len(tables["flagged.csv"]))
+        metrics["count/disagreements"] = float(len(tables["disagreements.csv"]))
     catches = tables["catches.csv"]
     if not catches.empty:
-        found["catches_passed_percent"] = 100 * float(catches["passed"].sum()) / float(catches["shown"].sum())
-    return found
+        metrics["catches_passed_percent"] = 100 * float(catches["passed"].sum()) / float(catches["shown"].sum())
+    return metrics
 
 
 def _track(
@@ -293,7 +293,7 @@ def _track(
 
 def _earlier(target: Path) -> str | None:
     try:
-        found = json.loads((target / RUN).read_text(encoding="utf-8")).get("mlflow_run_id")
+        run_id = json.loads((target / RUN).read_text(encoding="utf-8")).get("mlflow_run_id")
     except (OSError, ValueError, AttributeError):
         return None
-    return str(found) if found else None
+    return str(run_id) if run_id else None

@@ -1,4 +1,4 @@
-"""A second look: a study of the follow-ups that another one flagged, or on which its annotators disagreed."""
+"""A second look: a study of follow-ups that were flagged or disputed in another study."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from medtest.study.store import IMAGES, StudyStore
 
 
 def make_review(folder: Path, options: StudyOptions, to: Path) -> MadeStudy:
-    """Write a study of another one's doubtful items; it needs neither suite nor data.
+    """Write a study of another one's doubtful items, which needs neither suite nor data.
 
-    Its annotators see the images as the first ones did, without their answers, so that they judge for themselves.
+    Its annotators see the same images without the first answers, so that they judge independently.
 
     Args:
         folder: The first study.
-        options: ``annotators``, ``raters``, ``repeat`` and ``draw`` count.
+        options: Only ``annotators``, ``raters``, ``repeat`` and ``draw`` are used.
         to: The new folder.
 
     Raises:
-        UserMistakes: The first study is one of artefacts, or has nothing to look at again.
+        UserMistakes: The first study is one of artefacts, or has no doubtful items.
         OutputProblem: The folder cannot be written.
     """
     with StudyStore(folder) as store:
@@ -37,17 +37,17 @@ def make_review(folder: Path, options: StudyOptions, to: Path) -> MadeStudy:
         chosen = second_look(read_ratings(store))
         meta = dict(store.meta)
     if not chosen:
-        found = "nothing flagged and no disagreement"
-        raise Mistake(where=folder.name, found=found, allowed="a study with items for a second look").as_error()
+        problem = "nothing flagged and no disagreement"
+        raise Mistake(where=folder.name, found=problem, allowed="a study with items for a second look").as_error()
     groups: dict[str, list[Item]] = {}
     for number, item in enumerate(chosen, start=1):
         groups.setdefault(item.relation, []).append(replace(item, id=number))
     seed = int(meta["seed"]) if options.draw is None else options.draw
-    kept = {key: value for key, value in meta.items() if key not in {"format", "secret"}}
-    kept |= {"created": now(), "options": options.model_dump(mode="json"), "review_of": folder.name, "seed": seed}
+    copied = {key: value for key, value in meta.items() if key not in {"format", "secret"}}
+    copied |= {"created": now(), "options": options.model_dump(mode="json"), "review_of": folder.name, "seed": seed}
     with new_folder(to) as draft:
         _copy_images(folder, draft.path, chosen)
-        longest = write_study(draft.path, kept, groups, [], [], options, seed)
+        longest = write_study(draft.path, copied, groups, [], [], options, seed)
         draft.keep()
     return MadeStudy(
         folder=to,

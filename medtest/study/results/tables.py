@@ -1,4 +1,4 @@
-"""The tables of a study of pairs, and those that both kinds share: pure functions of ratings."""
+"""Tables of a study of pairs, and those shared by both kinds: pure functions of ratings."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ FLAGGED_COLUMNS = (
     "realism_mean",
     "comments",
 )
-"""Columns of ``flagged.csv``; ``relation`` and ``followup_sha256`` are what ``exclude:`` reads."""
+"""Columns of ``flagged.csv``; ``exclude:`` reads ``relation`` and ``followup_sha256``."""
 
 
 def table_of(rows: Iterable[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return a table of rows, with these columns even where there is no row."""
+    """Return a table of rows, with the given columns even if it is empty."""
     import pandas as pd
 
     return pd.DataFrame(list(rows), columns=None if columns is None else list(columns))
@@ -49,7 +49,7 @@ def _pools(ratings: Ratings) -> list[tuple[str, list[list[Rating]]]]:
     """Return the items' ratings by relation, then over all."""
     groups = list(ratings.by_item().values())
     pools = [(name, [g for g in groups if g[0].item.relation == name]) for name in ratings.relations]
-    return [*((name, found) for name, found in pools if found), *([(OVERALL, groups)] if groups else [])]
+    return [*((name, group_list) for name, group_list in pools if group_list), *([(OVERALL, groups)] if groups else [])]
 
 
 def _levels(groups: Iterable[Sequence[Rating]], question: str) -> list[list[int]]:
@@ -84,7 +84,7 @@ def means_table(ratings: Ratings) -> pd.DataFrame:
 
 
 def agreement_table(ratings: Ratings) -> pd.DataFrame:
-    """Return Randolph's κ between annotators: by relation and over all, per question, on 5 levels and on agree/not."""
+    """Return Randolph's κ by relation and over all, per question, on 5 levels and on agree/not."""
     rows = []
     for name, groups in _pools(ratings):
         seeds = [group[0].item.source for group in groups]
@@ -111,15 +111,15 @@ def agreement_table(ratings: Ratings) -> pd.DataFrame:
 
 
 def returned(ratings: Ratings, annotator: int | None = None) -> list[tuple[Rating, Rating]]:
-    """Return first and second showing of the items that came back, of one annotator or of all."""
-    mine = [r for r in ratings.main if annotator is None or r.annotator == annotator]
-    first = {(r.annotator, r.item.id): r for r in mine if r.showing == 1}
-    pairs = [(first.get((r.annotator, r.item.id)), r) for r in mine if r.showing == 2]
+    """Return first and second showing of the repeated items, of one annotator or of all."""
+    ratings_of = [r for r in ratings.main if annotator is None or r.annotator == annotator]
+    first = {(r.annotator, r.item.id): r for r in ratings_of if r.showing == 1}
+    pairs = [(first.get((r.annotator, r.item.id)), r) for r in ratings_of if r.showing == 2]
     return [(before, after) for before, after in pairs if before is not None]
 
 
 def self_agreement_table(ratings: Ratings) -> pd.DataFrame:
-    """Return how well each annotator agrees with himself on the items that came back; the last rows are all of them."""
+    """Return each annotator's self-agreement on the repeated items; the last rows pool all annotators."""
     rows = []
     for annotator in [*ratings.annotators, None]:
         pairs = returned(ratings, annotator)
@@ -131,15 +131,15 @@ def self_agreement_table(ratings: Ratings) -> pd.DataFrame:
             ]
             counts = level_counts([[a, b] for a, b in both])
             apart = np.array([abs(a - b) for a, b in both])
-            known = bool(both)
+            any_pairs = bool(both)
             rows.append(
                 {
                     "annotator": "all" if annotator is None else annotator,
                     "question": question.name,
                     "items": len(both),
-                    "same_percent": _round(100 * float((apart == 0).mean()), 2) if known else None,
-                    "within_one_percent": _round(100 * float((apart <= 1).mean()), 2) if known else None,
-                    "mean_distance": _round(float(apart.mean())) if known else None,
+                    "same_percent": _round(100 * float((apart == 0).mean()), 2) if any_pairs else None,
+                    "within_one_percent": _round(100 * float((apart <= 1).mean()), 2) if any_pairs else None,
+                    "mean_distance": _round(float(apart.mean())) if any_pairs else None,
                     "kappa_levels": _round(randolph(counts).value),
                     "kappa_agree": _round(randolph(agree_counts(counts)).value),
                 }
@@ -149,7 +149,7 @@ def self_agreement_table(ratings: Ratings) -> pd.DataFrame:
 
 
 def catches_table(ratings: Ratings) -> pd.DataFrame:
-    """Return how many hidden catch items each annotator passed."""
+    """Return the number of hidden catch items each annotator passed."""
     rows = []
     for annotator in ratings.annotators:
         for role in CATCHES:
@@ -169,7 +169,7 @@ def catches_table(ratings: Ratings) -> pd.DataFrame:
 
 
 def training_table(ratings: Ratings) -> pd.DataFrame:
-    """Return how many training items each annotator answered as expected at his first try, and in the end."""
+    """Return the number of training items each annotator answered as expected at the first try, and in the end."""
     rows = []
     for annotator in ratings.annotators:
         own = [r for r in ratings.training if r.annotator == annotator]
@@ -186,7 +186,7 @@ def training_table(ratings: Ratings) -> pd.DataFrame:
 
 
 def times_table(ratings: Ratings) -> pd.DataFrame:
-    """Return the time an item was in view before its first answer: by annotator, by relation, and of all."""
+    """Return the time an item was in view before its first answer: by annotator, by relation, and in total."""
     groups: list[tuple[str, str, list[Rating], int | None]] = []
     for annotator in ratings.annotators:
         own = [r for r in ratings.main if r.annotator == annotator]
@@ -195,16 +195,16 @@ def times_table(ratings: Ratings) -> pd.DataFrame:
         groups.append(("relation", name, [r for r in ratings.judged if r.item.relation == name], None))
     groups.append(("all", OVERALL, list(ratings.main), sum(ratings.planned.values())))
     rows = []
-    for kind, name, found, planned in groups:
-        seconds = np.array([r.first.elapsed_ms for r in found], dtype=np.float64) / 1000
+    for kind, name, group, planned in groups:
+        seconds = np.array([r.first.elapsed_ms for r in group], dtype=np.float64) / 1000
         low, middle, high = np.quantile(seconds, [0.25, 0.5, 0.75]) if seconds.size else (np.nan,) * 3
         rows.append(
             {
                 "by": kind,
                 "name": name,
-                "answered": len(found),
+                "answered": len(group),
                 "planned": planned,
-                "changed": sum(r.changes > 0 for r in found),
+                "changed": sum(r.changes > 0 for r in group),
                 "median_seconds": _round(float(middle), 2),
                 "q25_seconds": _round(float(low), 2),
                 "q75_seconds": _round(float(high), 2),
@@ -213,22 +213,22 @@ def times_table(ratings: Ratings) -> pd.DataFrame:
         )
     columns = ("by", "name", "answered", "planned", "changed", "median_seconds", "q25_seconds", "q75_seconds")
     table = table_of(rows, [*columns, "total_minutes"])
-    table["planned"] = table["planned"].astype("Int64")  # whole numbers, empty for relations
+    table["planned"] = table["planned"].astype("Int64")  # integers, empty for relations
     return table
 
 
 def disagreements_table(ratings: Ratings) -> pd.DataFrame:
-    """Return the items on which annotators disagree, the widest first.
+    """Return the items on which annotators disagree, widest spread first.
 
-    That is: two levels or more lie between two answers to a question, and they lie on both sides of agreement.
+    Two answers to a question disagree if they differ by two levels or more and lie on both sides of agreement.
     """
     rows = []
     for group in ratings.by_item().values():
-        levels = {q.name: sorted(found) for q in QUESTIONS if (found := _levels([group], q.name)[0])}
+        levels = {q.name: sorted(sorted_levels) for q in QUESTIONS if (sorted_levels := _levels([group], q.name)[0])}
         split = {
-            name: found[-1] - found[0]
-            for name, found in levels.items()
-            if found[-1] - found[0] >= 2 and found[0] < AGREE <= found[-1]
+            name: sorted_levels[-1] - sorted_levels[0]
+            for name, sorted_levels in levels.items()
+            if sorted_levels[-1] - sorted_levels[0] >= 2 and sorted_levels[0] < AGREE <= sorted_levels[-1]
         }
         if split:
             item = group[0].item
@@ -239,7 +239,7 @@ def disagreements_table(ratings: Ratings) -> pd.DataFrame:
                     "severity": item.severity,
                     "on": " ".join(split),
                     "spread": max(split.values()),
-                    **{name: " ".join(map(str, found)) for name, found in levels.items()},
+                    **{name: " ".join(map(str, sorted_levels)) for name, sorted_levels in levels.items()},
                     "comments": _comments(group),
                 }
             )
@@ -249,9 +249,10 @@ def disagreements_table(ratings: Ratings) -> pd.DataFrame:
 
 
 def flagged_table(ratings: Ratings) -> pd.DataFrame:
-    """Return the follow-ups that half of their raters or more reject (1 or 2), with the reason.
+    """Return the follow-ups rejected (1 or 2) by at least half of their raters, with the reason.
 
-    ``unrealistic``: they could not occur; ``diagnosis``: they do not keep it, so that the expected answer is wrong.
+    ``unrealistic``: they could not occur; ``diagnosis``: the diagnosis is not kept, so that the expected answer is
+    wrong.
     """
     rows = []
     for group in ratings.by_item().values():
@@ -283,7 +284,7 @@ def _comments(group: Sequence[Rating]) -> str:
 
 
 def answers_table(ratings: Ratings) -> pd.DataFrame:
-    """Return every answer that counts, one row each, with what the item was there for."""
+    """Return every valid answer, one row each, with the role of the item."""
     rows = [
         {
             "annotator": r.annotator,
@@ -311,9 +312,9 @@ def answers_table(ratings: Ratings) -> pd.DataFrame:
 
 
 def second_look(ratings: Ratings) -> list[Item]:
-    """Return the items for a review: flagged, or annotators disagree; in the order of the study."""
-    wanted = {*flagged_table(ratings)["address"], *disagreements_table(ratings)["address"]}
-    return [item for item in ratings.items if item.address in wanted and item.role is Role.ITEM]
+    """Return the flagged or disputed items for a review, in the order of the study."""
+    addresses = {*flagged_table(ratings)["address"], *disagreements_table(ratings)["address"]}
+    return [item for item in ratings.items if item.address in addresses and item.role is Role.ITEM]
 
 
 def pair_tables(ratings: Ratings) -> dict[str, pd.DataFrame]:
@@ -329,7 +330,7 @@ def pair_tables(ratings: Ratings) -> dict[str, pd.DataFrame]:
 
 
 def shared_tables(ratings: Ratings) -> dict[str, pd.DataFrame]:
-    """Return the tables that studies of both kinds have."""
+    """Return the tables of both kinds of studies."""
     return {
         "catches.csv": catches_table(ratings),
         "training.csv": training_table(ratings),

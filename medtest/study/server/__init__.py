@@ -1,1 +1,1 @@
-"""The study's web server."""
+"""Web server of a study."""

@@ -1,7 +1,7 @@
-"""What stands before every page of a study: hosts, sizes and headers.
+"""Request checks for the study server: hosts, sizes and headers.
 
-No page of ours needs inline script or style, other origins, frames or any device: the policy says so, and a browser
-then refuses whatever a comment or a file name might smuggle in.
+The pages need no inline script or style, other origins, frames or devices. The content security policy says so, and
+browsers then block anything that a comment or a file name might inject.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY = 16 * 1024
-"""An answer with the longest comment stays far below; anything larger is refused unread."""
+"""Maximum size of a request body, well above an answer with the longest comment."""
 
 MAX_PATH = 512
 
@@ -45,13 +45,13 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Where a study is reached.
+    """Address of a study.
 
     Attributes:
-        url: What links begin with, without a slash at the end.
-        hosts: ``Host`` headers that are answered: a page of a stranger's name that points here is not.
-        origins: Origins from which answers are taken.
-        secure: Whether the cookie travels over TLS alone.
+        url: Start of the links, without a trailing slash.
+        hosts: Accepted ``Host`` headers, which excludes pages of other names that point here.
+        origins: Origins from which answers are accepted.
+        secure: Whether the cookie is sent over TLS only.
     """
 
     url: str
@@ -94,16 +94,16 @@ def site_of(host: str, port: int, url: str = "") -> Site:
 
 
 def _typed(url: str) -> tuple[str, str]:
-    """Return scheme and host of what annotators type, as browsers send them: in small letters, without the usual port.
+    """Return scheme and host of a typed URL as sent by browsers: in lower case, without the default port.
 
     Raises:
-        UserMistakes: It is no address of a host.
+        UserMistakes: It is not a host address.
     """
     try:
         parts = urlsplit(url.strip())
         good = parts.scheme in _PORTS and bool(parts.hostname) and _HOST.fullmatch(parts.netloc) is not None
         port = parts.port
-    except ValueError:  # "https://[", a port that is no number
+    except ValueError:  # "https://[", or a port that is not a number
         good, port = False, None
     if not good or parts.path.strip("/") or parts.query or parts.fragment:
         allowed = "https://host or https://host:port, without a path"
@@ -113,11 +113,11 @@ def _typed(url: str) -> tuple[str, str]:
 
 
 class Guard:
-    """ASGI middleware: refuses strange hosts and large requests, puts the headers on every answer.
+    """ASGI middleware that refuses unknown hosts and large requests, and adds the headers to every response.
 
     Args:
         app: The application behind it.
-        site: Where the study is reached.
+        site: Address of the study.
     """
 
     def __init__(self, app: ASGIApp, site: Site) -> None:
@@ -125,7 +125,7 @@ class Guard:
         self._site = site
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         if scope["type"] != "http":
             return
 

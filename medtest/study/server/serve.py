@@ -1,4 +1,4 @@
-"""Serves a study with uvicorn until it is stopped."""
+"""Serving of a study with uvicorn."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _BACKLOG = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """An annotator's link; this is the only time that it can be told.
+    """An annotator's link, which cannot be shown again.
 
     Attributes:
-        annotator: His number.
+        annotator: Number of the annotator.
         url: The whole link.
     """
 
@@ -31,12 +31,12 @@ class Link:
 
 
 def make_links(store: StudyStore, site: Site, annotators: Sequence[int] | None = None) -> list[Link]:
-    """Give links to annotators; an earlier link of theirs ends.
+    """Create links for annotators, replacing their earlier ones.
 
     Args:
         store: The open study.
-        site: Where it is reached.
-        annotators: Whose; None for all that never had one.
+        site: Address of the study.
+        annotators: Numbers of the annotators; None for all without a link.
     """
     chosen = [n for n, has_link in store.annotators() if not has_link] if annotators is None else annotators
     tokens = store.new_tokens(chosen)
@@ -45,17 +45,17 @@ def make_links(store: StudyStore, site: Site, annotators: Sequence[int] | None =
 
 @contextmanager
 def listening(host: str, port: int) -> Iterator[socket]:
-    """Give a socket that listens, before anything is promised to annotators.
+    """Yield a listening socket, opened before links are printed.
 
     Args:
         host: Address to listen on.
         port: Port to listen on.
 
     Raises:
-        UserMistakes: The port is taken, may not be listened on, or the address is none of this machine.
+        UserMistakes: The port is in use or not permitted, or the address does not belong to this machine.
     """
     try:
-        found = create_server((host, port), family=AF_INET6 if ":" in host else AF_INET, backlog=_BACKLOG)
+        listener = create_server((host, port), family=AF_INET6 if ":" in host else AF_INET, backlog=_BACKLOG)
     except OSError as error:
         reason = (error.strerror or str(error)).partition(" (while")[0].lower()
         wrong = f"{host}:{port} ({reason})"
@@ -63,8 +63,8 @@ def listening(host: str, port: int) -> Iterator[socket]:
         raise Mistake(
             where="command line", key="--port", found=wrong, allowed="a free port of this machine", fix=fix
         ).as_error() from error
-    with found:
-        yield found
+    with listener:
+        yield listener
 
 
 def serve(store: StudyStore, site: Site, listener: socket) -> None:
@@ -72,7 +72,7 @@ def serve(store: StudyStore, site: Site, listener: socket) -> None:
 
     Args:
         store: The open study.
-        site: Where it is reached.
+        site: Address of the study.
         listener: From :func:`listening`.
     """
     import uvicorn

@@ -1,4 +1,4 @@
-"""The study's web application: links, pages, images and answers."""
+"""Web application of a study: links, pages, images and answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATIC = {
     "study.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-"""The only files of ours that are served, and as what."""
+"""The only static files that are served, with their media types."""
 
 SEAL = "x-study-seal"
 MAX_POSITION = 10_000_000
@@ -41,7 +41,7 @@ Level = Annotated[int, Field(ge=1, le=5)]
 
 
 class PostedAnswer(BaseModel):
-    """What a page sends; anything else is refused."""
+    """Body of a posted answer; extra fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -51,12 +51,14 @@ class PostedAnswer(BaseModel):
     realism: Level | None = None
     marks: Annotated[list[str], Field(max_length=len(ARTEFACTS))] | None = None
     comment: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
-    elapsed_ms: Annotated[int, Field(ge=0, le=2**53)] = 0  # a page may stay open overnight; the store keeps an hour
+    elapsed_ms: Annotated[int, Field(ge=0, le=2**53)] = (
+        0  # a page may stay open overnight; the store caps the value at an hour
+    )
     request: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 
 
 class Refused(Exception):
-    """What a request is answered with instead of what it asked for."""
+    """Error response to a request."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -69,7 +71,7 @@ def build_app(store: StudyStore, site: Site) -> ASGIApp:
 
     Args:
         store: The open study.
-        site: Where it is reached.
+        site: Address of the study.
     """
     from starlette.applications import Starlette
     from starlette.routing import Route
@@ -104,18 +106,18 @@ def _template(name: str) -> Any:
 
 
 class Pages:
-    """The handlers. Those that touch the database are plain functions: Starlette gives them threads of their own.
+    """Request handlers. Those that use the database are plain functions, which Starlette runs in threads.
 
     Args:
         store: The open study.
-        site: Where it is reached.
+        site: Address of the study.
     """
 
     def __init__(self, store: StudyStore, site: Site) -> None:
         self._store = store
         self._site = site
         self._items: dict[int, Item] = {item.id: item for item in store.items()}
-        self._cookie = f"study_{store.meta['secret'][:8]}"  # two studies on one machine keep apart
+        self._cookie = f"study_{store.meta['secret'][:8]}"  # separates two studies on one machine
 
     # --- who ------------------------------------------------------------------------------------------------------
 
@@ -127,7 +129,7 @@ class Pages:
         return annotator, token
 
     def _check_same_site(self, request: Request, seal: str) -> None:
-        """Take an answer from our own page alone: its origin, and a token that only that page was told."""
+        """Check that an answer comes from the study's own page, by its origin and a token known only to that page."""
         import hmac
 
         origin = request.headers.get("origin")
@@ -138,7 +140,7 @@ class Pages:
             raise Refused(403, "Another link was opened in this browser meanwhile; open your own link again.")
 
     def enter(self, request: Request) -> Response:
-        """Let an annotator in by his link: the token moves into a cookie and out of the address bar."""
+        """Sign an annotator in by a link: the token moves from the address bar into a cookie."""
         from starlette.responses import RedirectResponse
 
         token = request.path_params["token"]
@@ -151,7 +153,7 @@ class Pages:
         return answer
 
     def leave(self, request: Request) -> Response:
-        """Sign out on this device; the link itself stays good."""
+        """Sign out on this device; the link stays valid."""
         from starlette.responses import JSONResponse
 
         annotator, token = self._who(request)
@@ -163,7 +165,7 @@ class Pages:
     # --- pages and files ------------------------------------------------------------------------------------------
 
     def page(self, request: Request) -> Response:
-        """Return the one page; its script fetches the rest."""
+        """Return the page, whose script fetches everything else."""
         from starlette.responses import HTMLResponse
 
         self._who(request)
@@ -181,7 +183,7 @@ class Pages:
         )
 
     def static(self, request: Request) -> Response:
-        """Return one of our own files, by name."""
+        """Return a static file by name."""
         from starlette.responses import Response
 
         name = request.path_params["name"]
@@ -204,7 +206,7 @@ class Pages:
             raise OutputProblem(f"an image of the study cannot be read: {error.strerror}") from error
 
     def health(self, _: Request) -> Response:
-        """Say that the server lives."""
+        """Return a health response."""
         from starlette.responses import PlainTextResponse
 
         return PlainTextResponse("ok")
@@ -212,7 +214,7 @@ class Pages:
     # --- the study ------------------------------------------------------------------------------------------------
 
     def study(self, request: Request) -> Response:
-        """Return where an annotator stands, and what his page may send answers with."""
+        """Return an annotator's progress, and the token for sending answers."""
         from starlette.responses import JSONResponse
 
         annotator, token = self._who(request)
@@ -232,7 +234,7 @@ class Pages:
         return {"total": total, "answered": len(done), "next": first_open}
 
     def _reachable(self, annotator: int, phase: Phase, position: int) -> Place:
-        """Return a place that was reached: one goes back at will, but not ahead."""
+        """Return a place already reached; going back is allowed, skipping ahead is not."""
         place = self._store.place(annotator, phase, position)
         if place is None:
             raise Refused(404, "There is no such item.")
@@ -245,7 +247,7 @@ class Pages:
         return place
 
     def item(self, request: Request) -> Response:
-        """Return one item: its images' ids, the outline, and what was answered; never what it is there for."""
+        """Return one item: its images' ids, the outline and the saved answer, but not its role."""
         from starlette.responses import JSONResponse
 
         annotator, _ = self._who(request)
@@ -276,7 +278,7 @@ class Pages:
         return JSONResponse(content)
 
     async def answer(self, request: Request) -> Response:
-        """Save an answer; "saved" is said after it is on disk."""
+        """Save an answer and confirm it once it is on disk."""
         from starlette.concurrency import run_in_threadpool
 
         body = bytearray()
@@ -295,7 +297,7 @@ class Pages:
             raise Refused(415, "Answers are JSON.")
         posted = _posted(body, self._store.kind)
         place = self._reachable(annotator, posted.phase, posted.position)
-        given = Given(
+        checked = Given(
             diagnosis=posted.diagnosis,
             realism=posted.realism,
             marks=None if posted.marks is None else tuple(sorted(set(posted.marks))),
@@ -303,7 +305,7 @@ class Pages:
             elapsed_ms=posted.elapsed_ms,
             request=posted.request,
         )
-        saved = self._store.save(annotator, posted.phase, posted.position, given)
+        saved = self._store.save(annotator, posted.phase, posted.position, checked)
         if (saved.phase, saved.position) != (posted.phase, posted.position):
             raise Refused(409, "That request was used for another item.")
         content: dict[str, Any] = {
@@ -318,7 +320,7 @@ class Pages:
     # --- what goes wrong ------------------------------------------------------------------------------------------
 
     def refused(self, request: Request, error: Exception) -> Response:
-        """Answer what is not given, as JSON to our script and as a page to people."""
+        """Return an error response, as JSON for the script and as a page for people."""
         from starlette.responses import HTMLResponse, JSONResponse
 
         status = error.status if isinstance(error, Refused) else 500
@@ -328,11 +330,11 @@ class Pages:
         return HTMLResponse(_template("refused.html.j2").render(status=status, words=words), status_code=status)
 
     def broken(self, request: Request, _: Exception) -> Response:
-        """Answer that the disk or the database failed; nothing was shown as saved."""
+        """Return the response to a failure of the disk or the database; nothing was confirmed as saved."""
         return self.refused(request, Refused(503, "The server could not save or read just now; try again."))
 
     def unknown(self, request: Request, _: Exception) -> Response:
-        """Answer an address that leads nowhere."""
+        """Return the response to an unknown address."""
         return self.refused(request, Refused(404, "There is no such page."))
 
 
@@ -361,5 +363,5 @@ def _posted(body: bytes, kind: StudyKind) -> PostedAnswer:
 
 
 def feedback(item: Item, answer: SavedAnswer) -> dict[str, Any]:
-    """Return what training says to an answer: whether it was as expected, and why."""
+    """Return the training feedback on an answer: whether it was as expected, and why."""
     return {"right": is_expected(item, answer), "words": str(item.expected.get("words", ""))}
