@@ -1,4 +1,4 @@
-"""What happens inside a network under follow-ups: features, saliency, attention, and how they move.
+"""Features, saliency and attention inside a network, and how they change under follow-ups.
 
 Works on any relation and any system whose network is an ``nn.Module``; nothing here changes either.
 """

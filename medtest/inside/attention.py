@@ -1,8 +1,8 @@
-"""Where a network looks: the two attention maps of AttnMel, and attention rollout of any vision transformer.
+"""Attention maps: the two of AttnMel, and attention rollout of any vision transformer. Imports torch.
 
-Rollout is that of Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020, section 3: the mean over
-heads of each layer's weights, half of it the residual connection, multiplied through the layers; shown is what the
-class token draws on, or the mean over tokens where there is none. Imports torch.
+Rollout follows Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020, section 3: each layer's
+weights, averaged over heads and with half of them for the residual connection, are multiplied through the layers. Shown
+is the row of the class token, or the mean over tokens without one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from medtest.inside.hooks import token_grid
 
 
 class AttentionReader:
-    """Reads attention in forward passes within ``with reader.attached():``; leaves nothing in the network.
+    """Reads attention in forward passes within ``with reader.attached():``, leaving the network unchanged.
 
     Args:
         network: The network.
@@ -29,13 +29,13 @@ class AttentionReader:
         from medtest.systems.classification.networks.attnmel import AttentionModule
 
         self._network = network
-        self._own = {name: one for name, one in network.named_modules() if isinstance(one, AttentionModule)}
+        self._own = {name: module for name, module in network.named_modules() if isinstance(module, AttentionModule)}
         self._maps: dict[str, Tensor] = {}
         self._weights: list[Tensor] = []
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Read what passes within; hooks and functions are as before afterwards, whatever happens."""
+        """Read the passes within the block; hooks and functions are always restored afterwards."""
         handles: list[Any] = []
         plain = functional.scaled_dot_product_attention
         fast = torch.backends.mha.get_fastpath_enabled()
@@ -66,11 +66,11 @@ class AttentionReader:
         return keep
 
     def _find(self, module: nn.Module, inputs: Any, output: Any) -> None:
-        """See weights that a layer computes by itself: what a dropout of weights is given, or what it returns."""
-        given = [*inputs, *(output if isinstance(output, tuple) else (output,))]
+        """Record weights computed by a layer itself, from the input of a dropout of weights or the layer's output."""
+        values = [*inputs, *(output if isinstance(output, tuple) else (output,))]
         if not isinstance(module, nn.Softmax | nn.Dropout | nn.Identity) and not isinstance(output, tuple):
             return
-        for value in given:
+        for value in values:
             of_heads = value[:, None] if isinstance(module, nn.MultiheadAttention) and _is_square(value) else value
             if isinstance(of_heads, Tensor) and _are_weights(of_heads):
                 self._see(of_heads)
@@ -78,32 +78,34 @@ class AttentionReader:
 
     def _see(self, weights: Tensor) -> None:
         mean = weights.detach().float().mean(dim=1)
-        # One layer's weights may pass several hooks: as they are, through a dropout, and in what the block returns.
+        # The same weights may pass several hooks: directly, through a dropout, and in the block's output.
         if not (self._weights and self._weights[-1].shape == mean.shape and torch.equal(self._weights[-1], mean)):
             self._weights.append(mean)
 
     def take(self, images: int, shape: tuple[int, int]) -> dict[str, Tensor]:
-        """Return the maps of the pass since the last call, by name: float32 B×h×w, ≥ 0; none where there are none.
+        """Return the maps since the last call by name, float32 B×h×w, ≥ 0; empty if there are none.
 
         Args:
-            images: B.
-            shape: Height and width of what the network was given.
+            images: Number of images B.
+            shape: Height and width of the network's input.
         """
         maps, weights = self._maps, self._weights
         self._maps, self._weights = {}, []
         if maps:
-            return {name: found for name, found in maps.items() if len(found) == images}
-        if not weights or any(one.shape != weights[0].shape or len(one) != images for one in weights):
-            return {}  # windows and reduced keys: no two layers look at the same tokens
-        found = rollout(weights, shape)
-        return {} if found is None else {"attention rollout": found}
+            return {name: attention_map for name, attention_map in maps.items() if len(attention_map) == images}
+        if not weights or any(
+            layer_weights.shape != weights[0].shape or len(layer_weights) != images for layer_weights in weights
+        ):
+            return {}  # windows or reduced keys: layers refer to different tokens
+        attention_map = rollout(weights, shape)
+        return {} if attention_map is None else {"attention rollout": attention_map}
 
 
 def rollout(weights: Sequence[Tensor], shape: tuple[int, int]) -> Tensor | None:
-    """Return the attention rollout, float32 B×h×w; None where tokens lie on no grid.
+    """Return the attention rollout, float32 B×h×w; None if the tokens form no grid.
 
     Args:
-        weights: Of each layer B×T×T, rows that sum to 1, averaged over heads.
+        weights: Weights of each layer, B×T×T, with rows that sum to 1, averaged over heads.
         shape: Height and width of the image in pixels.
     """
     grid = token_grid(int(weights[0].shape[-1]), shape)
@@ -132,7 +134,7 @@ def _dot_product_weights(
     scale: float | None = None,
     **_more: Any,
 ) -> Tensor:
-    """Return the weights of a scaled dot product, which its fused kernels do not give: B×heads×T×T'."""
+    """Return the weights of a scaled dot product, B×heads×T×T', which fused kernels do not return."""
     scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
         later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
@@ -147,7 +149,7 @@ def _is_square(value: Any) -> bool:
 
 
 def _are_weights(value: Tensor) -> bool:
-    """Whether a tensor is B×heads×T×T with rows of weights that sum to 1."""
+    """Return True if a tensor is B×heads×T×T with rows of weights that sum to 1."""
     if value.ndim != 4 or value.shape[-1] != value.shape[-2] or not value.is_floating_point():
         return False
     rows = value.detach().float().sum(dim=-1)

@@ -1,4 +1,4 @@
-"""The cases that are looked at: chosen from a suite as in a run, made once, crafted ones as the run keeps them."""
+"""Inspected cases: selected from a suite as in a run and made once; crafted ones are taken from the run."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from medtest.systems.base import System
 
 KEPT, CRAFTED, MADE = "the run's", "crafted anew", "made"
-"""Where a follow-up's pixels come from."""
+"""Origins of a follow-up's pixels."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LookedAt:
-    """A follow-up that is looked at.
+    """An inspected follow-up.
 
     Attributes:
         made: The case with its image.
-        pixels: Where its pixels come from.
+        pixels: Origin of its pixels.
     """
 
     made: MadeCase
@@ -42,18 +42,18 @@ class LookedAt:
 
     @property
     def case(self) -> Address:
-        """Its address."""
+        """Address of the case."""
         return self.made.address
 
     @property
     def image(self) -> Image:
         """The follow-up, uint8 H×W×3."""
-        assert self.made.follow is not None  # noqa: S101 - only cases with an image are looked at
+        assert self.made.follow is not None  # noqa: S101 - only cases with an image are inspected
         return self.made.follow.image
 
     @property
     def name(self) -> str:
-        """The follow-up in short: relation, severity, and frame and repeat where there are several."""
+        """Short name of the follow-up: relation, severity, and frame and repeat if not 0."""
         parts = [self.case.relation.replace("_", " ")]
         parts += [f"s{self.case.severity}"] if self.case.severity else []
         parts += [f"frame {self.case.frame}"] if self.case.frame else []
@@ -62,17 +62,17 @@ class LookedAt:
 
 
 class InspectedCases:
-    """InspectedCases of one system of a suite.
+    """Cases of one system of a suite.
 
     Args:
-        prepared: The suite with its plan and what is chosen of it.
-        invocation: How it is called.
-        number: The system's place in the suite.
-        system: It, opened.
-        device: Where it runs.
+        prepared: The suite with its plan and selected cases.
+        invocation: Options of the run.
+        number: Index of the system in the suite.
+        system: The opened system.
+        device: Device of the system.
 
     Attributes:
-        left_out: How many follow-ups there are not, by reason.
+        left_out: Number of missing follow-ups, by reason.
     """
 
     def __init__(self, prepared: PreparedRun, invocation: Invocation, number: int, system: System, device: str) -> None:
@@ -86,10 +86,10 @@ class InspectedCases:
         self.left_out: dict[str, int] = {}
 
     def units(self, most: int) -> list[Unit]:
-        """Return the seeds that are looked at: those chosen, at equal distances where that were more cases than most.
+        """Return the inspected seeds: the selected ones, evenly thinned to at most ``most`` cases.
 
         Args:
-            most: InspectedCases, sources included.
+            most: Maximum number of cases, sources included.
         """
         plan, chosen = self.prepared.plan, self.prepared.chosen.reshape(len(self.prepared.plan.refs), -1)
         with_cases = np.flatnonzero(chosen.any(axis=1))
@@ -99,7 +99,7 @@ class InspectedCases:
         return [plan.unit(int(with_cases[place]), 0) for place in places]
 
     def others(self, most: int, units: Sequence[Unit]) -> Iterator[PreparedSeed]:
-        """Yield sources of the suite that are not among those looked at, nor of their clusters, at equal distances."""
+        """Yield evenly spaced sources of the suite outside the inspected seeds and their clusters."""
         clusters = {(unit.ref.dataset, unit.ref.cluster) for unit in units}
         refs = [n for n, ref in enumerate(self.prepared.plan.refs) if (ref.dataset, ref.cluster) not in clusters]
         if refs and most:
@@ -113,39 +113,41 @@ class InspectedCases:
         return self.parts.prepared(int(self.prepared.owners[unit.index]), unit.ref)
 
     def followups(self, unit: Unit, seed: PreparedSeed) -> list[LookedAt]:
-        """Return the chosen follow-ups of a seed that can be made; of the others it is counted why not."""
+        """Return the selected follow-ups of a seed that can be made, and count the reasons for the others."""
         chosen = self.prepared.chosen.reshape(len(self.prepared.plan.refs), -1)[unit.index]
-        found: list[LookedAt] = []
+        inspected: list[LookedAt] = []
         crafted: dict[int, MadeCase] = {}
         for index, case in enumerate(unit.cases[: unit.row]):
             if case.is_source or not chosen[index]:
                 continue
-            made, pixels = self.parts.make(seed, case, self._number), MADE
+            made_case, pixels = self.parts.make(seed, case, self._number), MADE
             if isinstance(self.parts.relations.get(case.relation), CraftedRelation):
                 pixels = KEPT
-                if made.follow is None and not self._recorded(seed, case):
+                if made_case.follow is None and not self._recorded(seed, case):
                     if index not in crafted:
                         crafted |= self._craft(unit, seed, index)
-                    made, pixels = crafted[index], CRAFTED
-            if made.follow is None:
-                reason = made.reason or str(made.verdict)
+                    made_case, pixels = crafted[index], CRAFTED
+            if made_case.follow is None:
+                reason = made_case.reason or str(made_case.verdict)
                 self.left_out[reason] = self.left_out.get(reason, 0) + 1
                 continue
-            found.append(LookedAt(made=made, pixels=pixels))
-        return found
+            inspected.append(LookedAt(made=made_case, pixels=pixels))
+        return inspected
 
     def _recorded(self, seed: PreparedSeed, case: Address) -> bool:
-        """Whether the run says why there are no pixels."""
+        """Return True if the run recorded that there are no pixels."""
         assert self.parts.crafted is not None  # noqa: S101 - set above
-        known = self.parts.crafted.look(self._number, seed, case)
-        return known is not None and not known.record["followup_sha256"]
+        look = self.parts.crafted.look(self._number, seed, case)
+        return look is not None and not look.record["followup_sha256"]
 
     def _craft(self, unit: Unit, seed: PreparedSeed, index: int) -> dict[int, MadeCase]:
         """Craft the whole batch of a case, as a run would.
 
-        Of a relation that gathers, what the others made of the image is made first.
+        For a gathering relation, the cases of the other relations are made first.
         """
-        crafts = {name for name, one in self.parts.relations.items() if isinstance(one, CraftedRelation)}
+        crafts = {
+            name for name, relation_part in self.parts.relations.items() if isinstance(relation_part, CraftedRelation)
+        }
         batch = craft_batches(unit, crafts, self.parts.batch_size)[index]
         relation = self.parts.relations[batch.relation]
         assert isinstance(relation, CraftedRelation)  # noqa: S101 - craft_batches takes no others
@@ -153,21 +155,21 @@ class InspectedCases:
         system = crafter.named.get(batch.relation) or self._system
         addresses, others = {at: unit.cases[at] for at in batch.cases}, {}
         if relation.gathers:
-            known: dict[int, MadeCase] = {}
-            make = partial(self._other, unit, seed, known)
+            made_beside: dict[int, MadeCase] = {}
+            make = partial(self._other, unit, seed, made_beside)
             others = {at: beside(self.parts.relations, unit.cases, at, make) for at in batch.cases}
         return crafter.batch(relation, system, seed, addresses, lambda: None, others)
 
-    def _other(self, unit: Unit, seed: PreparedSeed, known: dict[int, MadeCase], index: int) -> MadeCase:
-        """Return a case that a relation which gathers is handed; ``known`` takes what its batch made beside."""
+    def _other(self, unit: Unit, seed: PreparedSeed, made_beside: dict[int, MadeCase], index: int) -> MadeCase:
+        """Return a case for a gathering relation; cases crafted in its batch are added to ``made_beside``."""
         if not isinstance(self.parts.relations[unit.cases[index].relation], CraftedRelation):
             return self.parts.make(seed, unit.cases[index], self._number)
-        if index not in known:
-            known |= self._craft(unit, seed, index)
-        return known[index]
+        if index not in made_beside:
+            made_beside |= self._craft(unit, seed, index)
+        return made_beside[index]
 
     def _own_crafter(self) -> Crafter:
-        """Return what crafts, once the systems are opened on which that is done."""
+        """Return the crafter, opening the systems it needs on first use."""
         if self._crafter is not None:
             return self._crafter
         suite = self.prepared.suite
@@ -194,6 +196,6 @@ class InspectedCases:
         return self._crafter
 
     def close(self) -> None:
-        """Let go of systems that only crafted."""
+        """Close systems that were opened for crafting only."""
         for system in self._others:
             system.close()

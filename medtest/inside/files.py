@@ -1,4 +1,4 @@
-"""What a look inside a system writes beside its run: tables, pictures with their words, chords of labels, an index."""
+"""Files of an inspection beside its run: tables, captioned pictures, chord diagrams of labels, an index."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Inspected:
-    """What became of the look into one system.
+    """Result of inspecting one system.
 
     Attributes:
-        system: Its name in records.
-        folder: Its run's folder.
-        files: What was written, in ``inside/``.
-        layers: The layers that were looked at.
-        cases: How many follow-ups were looked at.
+        system: Name of the system in records.
+        folder: Folder of its run.
+        files: Written files, in ``inside/``.
+        layers: The inspected layers.
+        cases: Number of inspected follow-ups.
         notices: Lines for the user.
     """
 
@@ -40,10 +40,10 @@ class Inspected:
 
 
 class InsideFiles:
-    """Writes what was seen of one system.
+    """Writes the files of one inspected system.
 
     Args:
-        found: What became of the look; files and notices are added to it.
+        found: Result of the inspection; files and notices are added to it.
     """
 
     def __init__(self, found: Inspected) -> None:
@@ -52,14 +52,14 @@ class InsideFiles:
 
     @property
     def target(self) -> Path:
-        """The folder."""
+        """Folder of the files."""
         return self.found.folder / INSIDE
 
     def clear(self, *patterns: str) -> None:
-        """Remove what an earlier look wrote under such names; a user's files stay.
+        """Remove files of an earlier inspection that match the patterns; users' files stay.
 
         Raises:
-            OutputProblem: One cannot be removed.
+            OutputProblem: A file cannot be removed.
         """
         with output_problems(self.target / patterns[0]):
             self.target.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ class InsideFiles:
             written.remove(path.name for pattern in patterns for path in self.target.glob(pattern))
 
     def add(self, file: Path, words: str) -> None:
-        """Note a picture that was drawn, and what it shows."""
+        """Register a drawn picture with its caption."""
         self._note(file)
         self.found.files.append(file)
         self._pictures.append({"file": file.name, "words": words})
@@ -86,18 +86,18 @@ class InsideFiles:
         self.found.files.append(file)
 
     def chords(self, classes: Sequence[Classes], threshold: float | None) -> None:
-        """Write the pairs of labels of the run's records, where several may be true and there are records."""
+        """Write the pairs of labels in the run's records, if there are records and several labels may be true."""
         from medtest.report.inside.chords import draw_chords
         from medtest.results.rates.cooccurrence import PUBLISHED_SHARE, cooccurrence_table, cooccurrences
         from medtest.results.records.records_io import Records
 
-        several = [known for known in classes if known.multi]
+        several = [labels for labels in classes if labels.multi]
         if not several:
             return
         if not (self.found.folder / "records.parquet").is_file():
             self.found.notices.append("Chords of labels are drawn from a run's records; there is no finished run yet.")
             return
-        names = list(dict.fromkeys(name for known in several for name in known.names))
+        names = list(dict.fromkeys(name for labels in several for name in labels.names))
         records = Records.read(self.found.folder, ["label", "relation", "severity"])
         table = cooccurrence_table(records, names)
         self.table("cooccurrence", table)
@@ -116,7 +116,7 @@ class InsideFiles:
         )
 
     def index(self) -> None:
-        """Write which pictures there are."""
+        """Write the index of pictures."""
         file = self.target / "index.json"
         with writing_text(file) as opened:
             opened.write(json.dumps(self._pictures, indent=2, ensure_ascii=False) + "\n")

@@ -1,4 +1,4 @@
-"""The look inside the systems of a suite: cases made, shown, compared, drawn, and written beside their run."""
+"""Inspection of the systems of a suite: make, show, compare and draw cases, and write the results beside their run."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def inspect_suite(
     training: tuple[Suite, Invocation] | None = None,
     progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> list[Inspected]:
-    """Look into every system of a suite and write figures and tables into ``inside/`` of their runs' folders.
+    """Inspect every system of a suite and write figures and tables into ``inside/`` of their runs' folders.
 
     Args:
         suite: The suite.
-        invocation: How it is called; ``limit`` and ``only`` choose cases as in a run.
-        options: What is looked at.
-        training: The suite whose seeds are training images, and how it is called.
-        progress: Is told how many seeds are done.
+        invocation: Options of the run; ``limit`` and ``only`` select cases as in a run.
+        options: Settings of the inspection.
+        training: Suite whose seeds are training images, with its invocation.
+        progress: Called with the number of finished seeds and their total.
 
     Raises:
-        UserMistakes: Suite or options have mistakes, an extra is not installed, a system cannot be looked into.
+        UserMistakes: Suite or options have mistakes, an extra is not installed, a system cannot be inspected.
         OutputProblem: A folder cannot be written.
     """
     from medtest.inside.saliency import need
@@ -58,25 +58,25 @@ def inspect_suite(
     if options.embedding == "umap":
         need("umap", "umap", "embedding=umap")
     prepared = prepare_run(suite, invocation)
-    known = None if training is None else prepare_run(*training)
+    prepared_training = None if training is None else prepare_run(*training)
     return [
-        _System(prepared, invocation, options, number, known, training).inspect(progress)
+        _System(prepared, invocation, options, number, prepared_training, training).inspect(progress)
         for number in range(len(prepared.systems))
     ]
 
 
 def looked_into(prepared: PreparedRun, number: int) -> System:
-    """Return a system of a suite as it is looked into: norms stay layers of their own, and nothing is compiled."""
+    """Return a system of a suite for inspection, with separate norm layers and without compilation."""
     plan = prepared.suite.systems[number]
-    wanted = {"fuse_norms": False, "compile": False}
-    changed = {name: value for name, value in wanted.items() if name in type(plan.settings).model_fields}
+    settings = {"fuse_norms": False, "compile": False}
+    changed = {name: value for name, value in settings.items() if name in type(plan.settings).model_fields}
     plans = list(prepared.suite.systems)
     plans[number] = replace(plan, settings=plan.settings.model_copy(update=changed))
     return list(replace(prepared.suite, systems=tuple(plans)).build_systems().values())[number]
 
 
 class _System:
-    """The look into one system."""
+    """Inspection of one system."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class _System:
         self._images = prepared.suite.privacy.images != "none"
 
     def inspect(self, progress: Callable[[int, int], None]) -> Inspected:
-        """Look, and write what was seen."""
+        """Inspect the system and write the results."""
         from medtest.inside.look import network_of
 
         system = looked_into(self._prepared, self._number)
@@ -139,8 +139,8 @@ class _System:
         if looker is None:
             return
         for seed in self._training_seeds(cases, units):
-            seen = looker.see([seed.image])
-            vectors = {layer: found[0] for layer, found in seen.vectors.items()}
+            look = looker.see([seed.image])
+            vectors = {layer: rows[0] for layer, rows in look.vectors.items()}
             self._features.add(vectors, role=space.TRAINING, label=_label(seed), name=self._name(seed))
         self.found.layers = looker.layers
         self.found.notices += looker.notices
@@ -165,73 +165,73 @@ class _System:
     ) -> None:
         from medtest.runner.units.parts import answers
 
-        images = [seed.image, *(one.image for one in followups)]
+        images = [seed.image, *(followup.image for followup in followups)]
         noises: dict[int, int] = {}
         shown = list(images)
-        for at, one in enumerate(followups, 1):
-            if isinstance(cases.parts.relations[one.case.relation], UniformNoise):
+        for at, followup in enumerate(followups, 1):
+            if isinstance(cases.parts.relations[followup.case.relation], UniformNoise):
                 continue  # it is that noise
-            rng = replace(one.case, relation="uniform_noise").generator(self._prepared.suite.seed)
-            noise = space.noise_of(seed, one.image, int(rng.integers(2**32)))
+            rng = replace(followup.case, relation="uniform_noise").generator(self._prepared.suite.seed)
+            noise = space.noise_of(seed, followup.image, int(rng.integers(2**32)))
             if noise is not None:
                 noises[at] = len(shown)
                 shown.append(noise)
-        seen = looker.see(shown)
+        look = looker.see(shown)
         method = self._options.saliency
         saliency, score = (None, "") if method == "none" else looker.saliency(seed, images, method)  # type: ignore[arg-type]
         mask = looker.fitted_mask(seed.mask)
         self.found.cases += len(followups)
-        vectors = {layer: found[0] for layer, found in seen.vectors.items()}
+        vectors = {layer: rows[0] for layer, rows in look.vectors.items()}
         self._features.add(vectors, role=space.CLEAN, label=_label(seed), name=self._name(seed))
-        for at, one in enumerate(followups, 1):
+        for at, followup in enumerate(followups, 1):
             self._features.add(
-                {layer: found[at] for layer, found in seen.vectors.items()},
+                {layer: rows[at] for layer, rows in look.vectors.items()},
                 role=space.FOLLOW_UP,
                 label=_label(seed),
-                name=f"{self._name(seed)}/{_stem(one)}",
-                relation=one.case.relation,
-                severity=one.case.severity,
+                name=f"{self._name(seed)}/{_stem(followup)}",
+                relation=followup.case.relation,
+                severity=followup.case.severity,
             )
-            self._compare(seed, one, seen, at, noises.get(at), saliency, mask)
+            self._compare(seed, followup, look, at, noises.get(at), saliency, mask)
         if number < self._options.figures and self._images:
             rows = _rows(seed, followups)
             sources = [cases.parts.make(seed, seed.ref.source), *(followups[at - 1].made for at in rows[1:])]
-            said = answers(system, sources, lambda: None)
-            self._draw(seed, followups, rows, seen, saliency, score, mask, said, number)
+            case_answers = answers(system, sources, lambda: None)
+            self._draw(seed, followups, rows, look, saliency, score, mask, case_answers, number)
 
     def _compare(
         self,
         seed: PreparedSeed,
-        one: LookedAt,
-        seen: Seen,
+        followup: LookedAt,
+        look: Seen,
         at: int,
         noise: int | None,
         saliency: Any,
         mask: Any,
     ) -> None:
-        """Take the numbers of one follow-up."""
-        case = self._row(seed, one)
-        for layer, found in seen.flat.items():
+        """Compute the numbers of one follow-up."""
+        case = self._row(seed, followup)
+        for layer, rows in look.flat.items():
             self._layer_rows.append(
                 {
                     **case,
                     "layer": layer,
-                    "cosine": numbers.cosine(found[0], found[at]),
-                    "distance": numbers.relative_distance(found[0], found[at]),
-                    "noise_distance": None if noise is None else numbers.relative_distance(found[0], found[noise]),
+                    "cosine": numbers.cosine(rows[0], rows[at]),
+                    "distance": numbers.relative_distance(rows[0], rows[at]),
+                    "noise_distance": None if noise is None else numbers.relative_distance(rows[0], rows[noise]),
                 }
             )
         maps = [("saliency", saliency, seed.mask)] if saliency is not None else []
-        maps += [(name, found, mask) for name, found in seen.attention.items()]
-        for name, found, inside in maps:
+        maps += [(name, rows, mask) for name, rows in look.attention.items()]
+        for name, rows, inside in maps:
             self._map_rows.append(
                 {
                     **case,
                     "map": name,
-                    "rank_correlation": numbers.rank_correlation(found[0], found[at]),
-                    "cosine": numbers.cosine(found[0], found[at]),
-                    "lesion_before": numbers.share_inside(found[0], inside),
-                    "lesion_after": numbers.share_inside(found[at], inside),
+                    "rank_correlation": numbers.rank_correlation(rows[0], rows[at]),
+                    "cosine": numbers.cosine(rows[0], rows[at]),
+                    "lesion_before": numbers.share_inside(rows[0], inside),
+                    "lesion_after": numbers.share_inside(rows[at], inside),
                 }
             )
 
@@ -240,70 +240,70 @@ class _System:
         seed: PreparedSeed,
         followups: Sequence[LookedAt],
         places: Sequence[int],
-        seen: Seen,
+        look: Seen,
         saliency: Any,
         score: str,
         mask: Any,
-        said: Sequence[Any],
+        case_answers: Sequence[Any],
         number: int,
     ) -> None:
         from medtest.inside.pictures import Row, draw_rows
         from medtest.runner.pictures.panels import save
 
         task = task_of(seed.kind)
-        names = ["source", *(one.name for one in followups)]
-        images = [seed.image, *(one.image for one in followups)]
+        names = ["source", *(followup.name for followup in followups)]
+        images = [seed.image, *(followup.image for followup in followups)]
         rows = []
-        for at, answer in zip(places, said, strict=True):
-            maps = {layer: found[at] for layer, found in seen.maps.items()}
-            maps |= {f"attention {name}": found[at] for name, found in seen.attention.items()}
+        for at, answer in zip(places, case_answers, strict=True):
+            maps = {layer: rows[at] for layer, rows in look.maps.items()}
+            maps |= {f"attention {name}": rows[at] for name, rows in look.attention.items()}
             row = Row(
                 name=names[at],
                 words=task.answer_words(CaseAnswer(output=answer.output, reason=answer.reason)),
                 image=images[at],
-                shown=seen.fitted[at],
+                shown=look.fitted[at],
                 mask=seed.mask,
                 shown_mask=mask,
                 maps=maps,
                 saliency=None if saliency is None else saliency[at],
             )
-            row.notes = self._notes(seen, saliency, at, seed.mask, mask)
+            row.notes = self._notes(look, saliency, at, seed.mask, mask)
             rows.append(row)
         rows[0].words = "\n".join(part for part in (task.expected_words(seed), rows[0].words) if part)
         shown = f"{len(places) - 1} of {len(followups)} follow-ups" if len(places) <= len(followups) else ""
         detail = [f"saliency of {score}" if score else "", shown]
         file = self._files.target / f"case-{number + 1:02}.png"
         title = f"{self._name(seed)}  \N{MIDDLE DOT}  {self.found.system}"
-        last = list(seen.maps)[-1] if seen.maps else ""
+        last = list(look.maps)[-1] if look.maps else ""
         save(draw_rows(title, "; ".join(filter(None, detail)), rows, after=last), file)
         words = f"{self._name(seed)}: features, {'saliency, ' if saliency is not None else ''}attention"
-        if not seen.attention:
+        if not look.attention:
             words = words.removesuffix(", attention")
         self._files.add(file, words)
 
-    def _notes(self, seen: Seen, saliency: Any, at: int, whole: Any, mask: Any) -> dict[str, str]:
-        """Return what stands below the pictures of a row."""
+    def _notes(self, look: Seen, saliency: Any, at: int, whole: Any, mask: Any) -> dict[str, str]:
+        """Return the notes below the pictures of a row."""
         notes: dict[str, str] = {}
-        for layer, found in seen.flat.items():
+        for layer, rows in look.flat.items():
             if at:
-                notes[layer] = f"cosine {_shown(numbers.cosine(found[0], found[at]))}"
+                notes[layer] = f"cosine {_shown(numbers.cosine(rows[0], rows[at]))}"
         maps = [("saliency", saliency, whole)] if saliency is not None else []
-        maps += [(f"attention {name}", found, mask) for name, found in seen.attention.items()]
-        for name, found, inside in maps:
-            share = numbers.share_inside(found[at], inside)
+        maps += [(f"attention {name}", rows, mask) for name, rows in look.attention.items()]
+        for name, rows, inside in maps:
+            share = numbers.share_inside(rows[at], inside)
             lines = [] if share is None else [f"in the lesion {100 * share:.0f} %"]
-            lines += [f"rank corr. {_shown(numbers.rank_correlation(found[0], found[at]))}"] if at else []
+            lines += [f"rank corr. {_shown(numbers.rank_correlation(rows[0], rows[at]))}"] if at else []
             notes[name] = "\n".join(lines)
         return notes
 
-    # --- what is written ------------------------------------------------------------------------------------------
+    # --- output ---------------------------------------------------------------------------------------------------
 
     def _name(self, seed: PreparedSeed) -> str:
         shown = self._prepared.names.seed_id(seed.ref.dataset, seed.ref.seed_id)
         return f"{seed.ref.dataset}/{shown}"
 
-    def _row(self, seed: PreparedSeed, one: LookedAt) -> dict[str, Any]:
-        case = one.case
+    def _row(self, seed: PreparedSeed, followup: LookedAt) -> dict[str, Any]:
+        case = followup.case
         return {
             "dataset": case.dataset,
             "seed_id": self._prepared.names.seed_id(case.dataset, case.seed_id),
@@ -311,7 +311,7 @@ class _System:
             "severity": case.severity,
             "frame": case.frame,
             "repeat": case.repeat,
-            "pixels": one.pixels,
+            "pixels": followup.pixels,
         }
 
     def _write_tables(self) -> None:
@@ -337,26 +337,26 @@ class _System:
         if not points:
             return
         self._files.table("plane", plane_rows(features, points))
-        how = {"tsne": "t-SNE", "umap": "UMAP"}[self._options.embedding]
-        known = "training" if self._known is not None else "other clean images of the suite"
+        embedding = {"tsne": "t-SNE", "umap": "UMAP"}[self._options.embedding]
+        background = "training" if self._known is not None else "other clean images of the suite"
         file = self._files.target / f"plane_{self._options.embedding}.png"
-        draw_planes(features, points, groups, file, known=known, how=how)
-        self._files.add(file, f"{how} of pooled features, a panel a layer: {known}, clean and follow-ups")
+        draw_planes(features, points, groups, file, known=background, how=embedding)
+        self._files.add(file, f"{embedding} of pooled features, a panel a layer: {background}, clean and follow-ups")
 
 
 def _groups(features: space.Features) -> list[tuple[str, str, list[int]]]:
-    """Return the rows of the plane: clean images, and the last severity of up to three relations."""
-    found = [("clean", space.CLEAN, features.of(space.CLEAN))]
+    """Return the rows of the plane: clean images, and the highest severity of up to three relations."""
+    groups = [("clean", space.CLEAN, features.of(space.CLEAN))]
     for relation in list(dict.fromkeys(filter(None, features.relation)))[:3]:
         last = max(features.severity[at] for at in features.of(space.FOLLOW_UP, relation))
         name = relation.replace("_", " ") + (f", severity {last}" if last else "")
-        found.append((name, space.FOLLOW_UP, features.of(space.FOLLOW_UP, relation, last)))
-    return found
+        groups.append((name, space.FOLLOW_UP, features.of(space.FOLLOW_UP, relation, last)))
+    return groups
 
 
 def _rows(seed: PreparedSeed, followups: Sequence[LookedAt]) -> list[int]:
-    """Return which images a sheet shows: 0, the source, and follow-ups that differ from it, at equal distances."""
-    other = [at for at, one in enumerate(followups, 1) if not np.array_equal(one.image, seed.image)]
+    """Return the images of a sheet: 0, the source, and evenly spaced follow-ups that differ from it."""
+    other = [at for at, followup in enumerate(followups, 1) if not np.array_equal(followup.image, seed.image)]
     most = _MOST_ROWS - 1
     if len(other) > most:
         other = [other[int(at)] for at in np.round(np.linspace(0, len(other) - 1, most))]
@@ -367,8 +367,8 @@ def _label(seed: PreparedSeed) -> str:
     return "" if seed.labels is None else "|".join(seed.labels) or "none"
 
 
-def _stem(one: LookedAt) -> str:
-    return stem_text(one.case.relation, one.case.severity, one.case.frame, one.case.repeat)
+def _stem(followup: LookedAt) -> str:
+    return stem_text(followup.case.relation, followup.case.severity, followup.case.frame, followup.case.repeat)
 
 
 def _shown(value: float | None) -> str:

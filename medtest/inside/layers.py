@@ -1,7 +1,8 @@
-"""Which layers are looked at: published names, those that are sensible for a family, and any network's own.
+"""Selection of inspected layers: published names, defaults for known families, and any network's own.
 
-Robust-Benchmark (Xu et al., Medical Image Analysis 2021, figures 6 and 7) names AttnMel's layers by their place in
-VGG-16 with batch norms, ``feature(13) relu``; they are translated. Which layers a network has is seen in a pass.
+Robust-Benchmark (Xu et al., Medical Image Analysis 2021, figures 6 and 7) names AttnMel's layers by their position in
+VGG-16 with batch norms, ``feature(13) relu``; these names are translated. Layers of other networks are found in a
+forward pass.
 """
 
 from __future__ import annotations
@@ -27,22 +28,22 @@ _FAMILIES: tuple[tuple[str, ...], ...] = (
     *(tuple(f"{stem}{name}" for name in ("maxpool2", "Mixed_5d", "Mixed_6e", "Mixed_7c")) for stem in ("", "model.")),
     *(tuple(f"{stem}layer{n}" for n in (1, 2, 3, 4)) for stem in ("", "model.", "backbone.", "encoder.")),
 )
-"""Layers of known families; the first of which all are there is taken: AttnMel's are those of figures 6 and 7."""
+"""Layers of known families; the first entry found completely is used. AttnMel's are those of figures 6 and 7."""
 MOST = 4
 
 
 def translated(name: str, network: nn.Module) -> str:
-    """Return a layer's name in the network: of AttnMel also the published place in VGG-16 (``feature(13) relu``).
+    """Return a layer's name in the network; AttnMel also accepts positions in VGG-16 (``feature(13) relu``).
 
-    The pools of the published network are functions in ours; the place of a pool means the activation before it.
+    The pools of the published network are functions here; the position of a pool means the activation before it.
     """
-    given = name.strip()
-    known = {own for own, _ in network.named_modules()}
-    if given in known:
-        return given
-    match = _VGG.fullmatch(given.lower())
-    if match is None or "conv_block1" not in known:
-        return given
+    typed = name.strip()
+    names = {own for own, _ in network.named_modules()}
+    if typed in names:
+        return typed
+    match = _VGG.fullmatch(typed.lower())
+    if match is None or "conv_block1" not in names:
+        return typed
     place = int(match[1])
     for number, convolutions in enumerate(_BLOCKS, 1):
         if place < 3 * convolutions:
@@ -50,15 +51,15 @@ def translated(name: str, network: nn.Module) -> str:
         if place == 3 * convolutions:
             return f"conv_block{number}"
         place -= 3 * convolutions + 1
-    return given
+    return typed
 
 
 def chosen_layers(network: nn.Module, wanted: Sequence[str], run: Callable[[], Any]) -> list[str]:
-    """Return the layers to look at.
+    """Return the layers to inspect.
 
     Args:
         network: The network.
-        wanted: Names, published or the network's own; none for sensible ones.
+        wanted: Names, published or the network's own; empty for defaults.
         run: Runs a forward pass.
 
     Raises:
@@ -68,34 +69,36 @@ def chosen_layers(network: nn.Module, wanted: Sequence[str], run: Callable[[], A
         names = list(dict.fromkeys(translated(name, network) for name in wanted))
         found_layers(network, names)
         return names
-    known = dict(network.named_modules())
+    modules = dict(network.named_modules())
     for family in _FAMILIES:
-        if all(name in known for name in family):
+        if all(name in modules for name in family):
             return list(family)
     return _seen(network, run)
 
 
 def _seen(network: nn.Module, run: Callable[[], Any]) -> list[str]:
-    """Return the last layer at each of the deepest sizes, or blocks at equal distances among those of tokens."""
+    """Return the last layer at each of the deepest sizes, or evenly spaced blocks for tokens."""
     names = [name for name, module in network.named_modules() if name]
-    with captured(network, names) as kept:
+    with captured(network, names) as capture:
         run()
-        maps = {name: tuple(kept.outputs[name].shape[2:]) for name in kept.order if kept.outputs[name].ndim == 4}
+        maps = {
+            name: tuple(capture.outputs[name].shape[2:]) for name in capture.order if capture.outputs[name].ndim == 4
+        }
         maps = {name: size for name, size in maps.items() if min(size) > 1}
-        tokens = {name: kept.outputs[name].shape[1:] for name in kept.order if kept.outputs[name].ndim == 3}
-        order = list(dict.fromkeys(kept.order))
+        tokens = {name: capture.outputs[name].shape[1:] for name in capture.order if capture.outputs[name].ndim == 3}
+        order = list(dict.fromkeys(capture.order))
     if len(tokens) > len(maps):
         blocks = _blocks(list(tokens))
         return [blocks[round((n + 1) * len(blocks) / MOST) - 1] for n in range(min(MOST, len(blocks)))]
     last: dict[tuple[int, ...], str] = {}
-    for name in (one for one in order if one in maps):
+    for name in (layer for layer in order if layer in maps):
         last[maps[name]] = name
     return list(last.values())[-MOST:] if maps else order[-1:]
 
 
 def _blocks(names: Sequence[str]) -> list[str]:
-    """Return the repeated blocks of a transformer: the highest layers whose names end in a number."""
+    """Return the repeated blocks of a transformer: the outermost layers whose names end in a number."""
     ended = [name for name in names if name.rpartition(".")[2].isdigit()]
     depth = min((name.count(".") for name in ended), default=0)
-    found = [name for name in ended if name.count(".") == depth]
-    return found or list(names)
+    blocks = [name for name in ended if name.count(".") == depth]
+    return blocks or list(names)

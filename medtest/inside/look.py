@@ -1,7 +1,7 @@
-"""One look at a network: a source and its follow-ups go through it together, and what passed within is compared.
+"""Forward passes of a source with its follow-ups through a network, with the captured features.
 
-Images take the way of ``predict`` (fitted, inputs, forward), so that features and attention are those of the recorded
-answers; saliency takes the probe's way, which has gradients. Nothing of a seed is held once its numbers are taken.
+Images are processed as in ``predict`` (fitted, inputs, forward), so that features and attention belong to the recorded
+answers; saliency uses the probe, which has gradients. Nothing of a seed is kept once its numbers are computed.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _CHUNK = 8
 
 @dataclass(eq=False)
 class Seen:
-    """What a network made of images, one entry an image.
+    """Features of a network for some images, with one entry per image.
 
     Attributes:
-        fitted: What it was shown, uint8 h×w×3.
+        fitted: Input of the network, uint8 h×w×3.
         vectors: Pooled features by layer, float32 B×C.
-        flat: Whole features by layer, one an image, float32.
-        maps: Feature maps by layer, float32 B×h×w; without layers that have no places, or are asked of several crops.
+        flat: Complete features by layer, one float32 array per image.
+        maps: Feature maps by layer, float32 B×h×w, except layers without positions or with several crops.
         attention: Attention maps by name, float32 B×h×w, ≥ 0.
     """
 
@@ -56,7 +56,7 @@ def network_of(system: System) -> TorchSystem:
     """Return the system that runs a torch network, opened or not.
 
     Raises:
-        UserMistakes: It is none.
+        UserMistakes: The system is not a torch network.
     """
     inner = system.inner
     if not isinstance(inner, TorchSystem):
@@ -70,19 +70,19 @@ def network_of(system: System) -> TorchSystem:
 
 
 class Looker:
-    """Looks into one opened system.
+    """Inspects one opened system.
 
     Args:
         system: The system.
-        layers: Layers to look at, published names or the network's own; none for sensible ones.
-        example: An image of the suite, by which the layers are found.
+        layers: Layers to inspect, published names or the network's own; empty for defaults.
+        example: An image of the suite for a trial pass.
 
     Attributes:
         layers: The layers, in the order in which they were named or run.
-        notices: What could not be looked at, and why.
+        notices: Parts that could not be inspected, with the reason.
 
     Raises:
-        UserMistakes: The system is no network that can be looked into, or has no such layer.
+        UserMistakes: The system is not an inspectable network, or has no such layer.
     """
 
     def __init__(self, system: System, layers: Sequence[str], example: Image) -> None:
@@ -112,51 +112,51 @@ class Looker:
 
     @property
     def gives_gradients(self) -> bool:
-        """Whether saliency can be taken."""
+        """True if saliency can be computed."""
         return self._torch.offers() is Need.GRADIENTS
 
     def see(self, images: Sequence[Image]) -> Seen:
-        """Show images to the network and return what passed within; nothing stays in it.
+        """Show images to the network and return its features, leaving the network unchanged.
 
         Args:
-            images: uint8 H×W×3 of one size.
+            images: uint8 H×W×3 of equal size.
         """
-        seen = Seen(fitted=[self._torch.fitted(image) for image in images])
+        look = Seen(fitted=[self._torch.fitted(image) for image in images])
         if not self.layers and self._attention is None:
-            return seen
+            return look
         step = min(_CHUNK, self._torch.largest_batch or _CHUNK)
-        parts = [self._see(seen.fitted[at : at + step]) for at in range(0, len(images), step)]
+        parts = [self._see(look.fitted[at : at + step]) for at in range(0, len(images), step)]
         for name in parts[0][0]:
-            seen.vectors[name] = np.concatenate([part[0][name] for part in parts])
-            seen.flat[name] = [one for part in parts for one in part[1][name]]
+            look.vectors[name] = np.concatenate([part[0][name] for part in parts])
+            look.flat[name] = [vector for part in parts for vector in part[1][name]]
         for name in parts[0][2]:
-            seen.maps[name] = np.concatenate([part[2][name] for part in parts])
+            look.maps[name] = np.concatenate([part[2][name] for part in parts])
         for name in parts[0][3]:
-            seen.attention[name] = np.concatenate([part[3][name] for part in parts])
-        return seen
+            look.attention[name] = np.concatenate([part[3][name] for part in parts])
+        return look
 
     def _see(self, fitted: Sequence[Image]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
         count, shape = len(fitted), (int(fitted[0].shape[0]), int(fitted[0].shape[1]))
         with ExitStack() as stack:
             stack.enter_context(untouched(self._torch.network, self._torch.device))
             stack.enter_context(torch.no_grad())
-            kept = stack.enter_context(captured(self._torch.network, self.layers))
+            capture = stack.enter_context(captured(self._torch.network, self.layers))
             if self._attention is not None:
                 stack.enter_context(self._attention.attached())
             self._forward(fitted)
-            outputs = {name: kept.outputs[name] for name in self.layers if name in kept.outputs}
+            outputs = {name: capture.outputs[name] for name in self.layers if name in capture.outputs}
             looked = {} if self._attention is None else self._attention.take(count, shape)
-        vectors = {name: _array(pooled(one, count)) for name, one in outputs.items()}
-        flat = {name: list(_array(one).reshape(count, -1)) for name, one in outputs.items()}
+        vectors = {name: _array(pooled(output, count)) for name, output in outputs.items()}
+        flat = {name: list(_array(output).reshape(count, -1)) for name, output in outputs.items()}
         maps = {
-            name: _array(found)
-            for name, one in outputs.items()
-            if len(one) == count and (found := as_map(one, shape)) is not None
+            name: _array(feature_map)
+            for name, output in outputs.items()
+            if len(output) == count and (feature_map := as_map(output, shape)) is not None
         }
-        return vectors, flat, maps, {name: _array(one) for name, one in looked.items()}
+        return vectors, flat, maps, {name: _array(attention_map) for name, attention_map in looked.items()}
 
     def fitted_mask(self, mask: Mask | None) -> Mask | None:
-        """Return a mask as the network is shown it: cropped and resized as images are."""
+        """Return a mask cropped and resized like the network's input."""
         if mask is None:
             return None
         shown = self._torch.fitted(np.repeat((mask.astype(np.uint8) * 255)[..., None], 3, axis=2))
@@ -164,7 +164,7 @@ class Looker:
 
     @contextmanager
     def probing(self, seed: PreparedSeed) -> Iterator[Any]:
-        """Ready the network for saliency of a seed's images; yields its probe, None where it gives no gradients."""
+        """Prepare the network for saliency of a seed's images; yield its probe, or None without gradients."""
         from medtest.systems.pytorch.probe import probe_of
 
         if not self.gives_gradients:
@@ -175,7 +175,7 @@ class Looker:
             yield probe
 
     def saliency(self, seed: PreparedSeed, images: Sequence[Image], method: Method) -> tuple[Any, str]:
-        """Return the saliency of a seed's images, float32 B×H×W, and the score's name; None where there is none."""
+        """Return the saliency of a seed's images, float32 B×H×W, and the score's name; None and "" if there is none."""
         try:
             with self.probing(seed) as probe:
                 if probe is None:
@@ -183,14 +183,14 @@ class Looker:
                     return None, ""
                 score, name = score_of(probe, images[0])
                 step = min(_CHUNK, self._torch.largest_batch or _CHUNK)
-                found = [
+                maps = [
                     saliency_of(score, images[at : at + step], method=method, device=probe.device)
                     for at in range(0, len(images), step)
                 ]
-                return np.concatenate(found), name
+                return np.concatenate(maps), name
         except MedtestError:
             raise
-        except Exception as error:  # noqa: BLE001 - the network may be anybody's; features stand without its gradients
+        except Exception as error:  # noqa: BLE001 - third-party networks may fail here; features do not need gradients
             self._note(f"There is no saliency: {type(error).__name__}: {error}"[:300])
             return None, ""
 
@@ -200,5 +200,5 @@ class Looker:
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:
-    found = first_tensor(tensor)
-    return np.asarray((tensor if found is None else found).detach().float().cpu().numpy(), np.float32)
+    first = first_tensor(tensor)
+    return np.asarray((tensor if first is None else first).detach().float().cpu().numpy(), np.float32)

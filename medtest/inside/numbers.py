@@ -1,4 +1,4 @@
-"""What features, saliency and attention are compared by: plain arithmetic on arrays."""
+"""Comparison of features, saliency and attention: plain arithmetic on arrays."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ Values = NDArray[Any]
 
 
 def cosine(one: Values, other: Values) -> float | None:
-    """Return the cosine of two arrays of one shape, in [-1, 1]; None where either is zero everywhere."""
+    """Return the cosine of two arrays of equal shape, in [-1, 1]; None if either is zero everywhere."""
     first, second = (np.asarray(values, np.float64).ravel() for values in (one, other))
     norms = float(np.linalg.norm(first) * np.linalg.norm(second))
     return float(np.clip(first @ second / norms, -1.0, 1.0)) if norms > 0 else None
 
 
 def relative_distance(one: Values, other: Values) -> float | None:
-    """Return ‖other - one‖ / ‖one‖ (L2), 0 for equal arrays; None where the first is zero everywhere."""
+    """Return ‖other - one‖ / ‖one‖ (L2), 0 for equal arrays; None if the first is zero everywhere."""
     first, second = (np.asarray(values, np.float64).ravel() for values in (one, other))
     norm = float(np.linalg.norm(first))
     return float(np.linalg.norm(second - first)) / norm if norm > 0 else None
 
 
 def rank_correlation(one: Values, other: Values) -> float | None:
-    """Return Spearman's rank correlation of two arrays of one shape, ties by their mean rank; None of a constant."""
+    """Return Spearman's rank correlation of two arrays, ties by their mean rank; None if either is constant."""
     from scipy.stats import rankdata
 
     ranks: list[Values] = [rankdata(np.asarray(each).ravel()) for each in (one, other)]
@@ -37,11 +37,11 @@ def rank_correlation(one: Values, other: Values) -> float | None:
 
 
 def share_inside(values: Values, mask: Mask | None) -> float | None:
-    """Return how much of a map of numbers ≥ 0 lies inside a mask, in [0, 1]; None without either.
+    """Return the share of a non-negative map that is inside a mask, in [0, 1]; None if either is missing or empty.
 
     Args:
         values: h×w.
-        mask: bool H×W of any size; a place of the map counts by the part of it that the mask covers.
+        mask: bool H×W of any size; each cell of the map is weighted by the share of it that the mask covers.
     """
     if mask is None or not mask.any():
         return None

@@ -1,4 +1,4 @@
-"""What one may say of a look inside."""
+"""Options of an inspection."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class InspectOptions:
     """Settings of ``medtest inspect``.
 
     Attributes:
-        layers: Layers, published names or the network's own; none for sensible ones.
+        layers: Layers, published names or the network's own; empty for defaults.
         saliency: ``gradient``, ``integrated`` or ``none``.
         embedding: ``tsne``, ``umap`` or ``none``.
-        cases: Most cases that are looked at, sources included; seeds at equal distances are taken.
-        figures: Seeds of which a sheet is drawn.
-        training: A suite whose seeds are training images; "" for other clean images of the suite itself.
-        training_cases: Most of those images.
+        cases: Maximum number of inspected cases, sources included; seeds are evenly spaced.
+        figures: Number of seeds with a sheet.
+        training: Suite whose seeds are training images; "" for other clean images of the suite itself.
+        training_cases: Maximum number of those images.
         threshold: Least share of answers at which the chord diagram draws a pair of labels, in [0, 1]; None for the
             paper's 3,000 of 22,433.
     """
@@ -40,24 +40,24 @@ class InspectOptions:
 
 
 def options_of(typed: Mapping[str, str]) -> InspectOptions:
-    """Return options of what was typed.
+    """Return the typed options.
 
     Args:
-        typed: By key of :data:`KEYS`.
+        typed: Values by key of :data:`KEYS`.
 
     Raises:
-        UserMistakes: A value is none that is possible.
+        UserMistakes: A value is invalid.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     mistakes: list[Mistake] = []
     for key, text in typed.items():
         try:
-            found[key] = _value(key, text)
+            values[key] = _value(key, text)
         except ValueError as error:
             mistakes.append(Mistake(where="command line", key=key, found=text, allowed=str(error)))
     if mistakes:
         raise UserMistakes(mistakes)
-    return InspectOptions(**found)
+    return InspectOptions(**values)
 
 
 def _value(key: str, text: str) -> Any:
@@ -83,4 +83,4 @@ def _value(key: str, text: str) -> Any:
     return text
 
 
-assert {one.name for one in fields(InspectOptions)} == set(KEYS)  # noqa: S101 - every key is an option
+assert {option.name for option in fields(InspectOptions)} == set(KEYS)  # noqa: S101 - every key is an option

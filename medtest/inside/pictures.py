@@ -1,7 +1,7 @@
 """Sheets of one source and its follow-ups: image, change, feature maps, saliency and attention side by side.
 
-As figures 5 and 6 of Xu et al. 2021 show them. A column has one scale of colours, so that its pictures can be
-compared: what is darker or brighter under a follow-up is less or more than on the source.
+The layout follows figures 5 and 6 of Xu et al. 2021. Each column has one colour scale, so that its pictures can be
+compared.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _SIDE, _GAP, _LEFT, _TOP, _FOOT = 150, 8, 190, 62, 30
 _TITLE, _TEXT, _SMALL = ImageFont.load_default(16), ImageFont.load_default(13), ImageFont.load_default(11)
 _LESION = (0, 230, 118)
 _MIX = 0.68
-"""How much of the colours lies over the image."""
+"""Opacity of the colours over the image."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Row:
-    """One image and what was seen of it.
+    """An image with its maps.
 
     Attributes:
-        name: What it is.
-        words: What was answered.
+        name: Name of the image.
+        words: Answer of the system.
         image: uint8 H×W×3, as prepared.
-        shown: uint8 h×w×3, as the network was shown it.
+        shown: uint8 h×w×3, as shown to the network.
         mask: The lesion in ``image``, or None.
         shown_mask: The same in ``shown``.
         maps: Maps over ``shown`` by their column's name, in order: feature maps and attention.
         saliency: Map over ``image``, or None.
-        notes: Below a column's picture, by the column's name.
+        notes: Notes below a column's picture, by the column's name.
     """
 
     name: str
@@ -56,13 +56,13 @@ SALIENCY, CHANGE = "saliency", "change"
 
 
 def draw_rows(title: str, detail: str, rows: Sequence[Row], *, after: str = "") -> Picture:
-    """Draw the sheet: the source's row first.
+    """Draw the sheet, with the source's row first.
 
     Args:
         title: First line.
         detail: Second line.
         rows: The source and its follow-ups.
-        after: The column after which saliency stands; "" for the last.
+        after: Column after which saliency is placed; "" for the last.
 
     Returns:
         uint8 RGB picture.
@@ -87,8 +87,8 @@ def draw_rows(title: str, detail: str, rows: Sequence[Row], *, after: str = "") 
         y = _TOP + 22 + number * (_SIDE + _FOOT + _GAP)
         for line, words in enumerate([*wrapped(draw, row.name, _TEXT, _LEFT - 20)][:3]):
             draw.text((_GAP, y + 4 + 17 * line), words, fill=INK, font=_TEXT)
-        said = [line for words in row.words.splitlines() for line in wrapped(draw, words, _SMALL, _LEFT - 20)]
-        for line, words in enumerate(said[:6]):
+        lines = [line for words in row.words.splitlines() for line in wrapped(draw, words, _SMALL, _LEFT - 20)]
+        for line, words in enumerate(lines[:6]):
             draw.text((_GAP, y + 58 + 15 * line), words, fill=FAINT, font=_SMALL)
         for column, name in enumerate(names):
             x = _LEFT + column * (_SIDE + _GAP)
@@ -112,7 +112,7 @@ def draw_rows(title: str, detail: str, rows: Sequence[Row], *, after: str = "") 
 
 
 def _difference(source: Image, followup: Image) -> tuple[str, Image] | None:
-    """Return a change that is plain to see, around grey, so that nearly all of it fits; None where there is none."""
+    """Return a change amplified around grey so that nearly all of it fits; None if there is none."""
     change = followup.astype(np.int16) - source.astype(np.int16)
     largest = int(np.abs(change).max(initial=0))
     if not largest:
@@ -123,9 +123,11 @@ def _difference(source: Image, followup: Image) -> tuple[str, Image] | None:
 
 
 def _bounds(rows: Sequence[Row], name: str) -> tuple[float, float]:
-    found = [row.saliency if name == SALIENCY else row.maps.get(name) for row in rows]
-    values = np.concatenate([one.ravel() for one in found if one is not None] or [np.zeros(1, np.float32)])
-    if name == SALIENCY:  # a few pixels tower over all others
+    maps = [row.saliency if name == SALIENCY else row.maps.get(name) for row in rows]
+    values = np.concatenate(
+        [values_of_row.ravel() for values_of_row in maps if values_of_row is not None] or [np.zeros(1, np.float32)]
+    )
+    if name == SALIENCY:  # a few pixels dominate all others
         return 0.0, float(np.percentile(values, 99.5)) or 1.0
     low, high = float(values.min()), float(np.percentile(values, 99.5))
     return low, high if high > low else low + 1.0

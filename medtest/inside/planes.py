@@ -1,4 +1,4 @@
-"""Figures of features in the plane, a panel a layer: training images, and over them clean ones or follow-ups."""
+"""Figures of features in the plane, one panel per layer: training images behind clean ones or follow-ups."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def draw_planes(
     """Draw points by layer (across) and group (down) into a PNG.
 
     Args:
-        features: Whose points they are.
+        features: Features of the points.
         points: N×2 by layer.
-        groups: Name, role and places of each row's images.
-        file: Where it goes.
-        known: What the images behind them are called.
+        groups: Name, role and indices of each row's images.
+        file: Target file.
+        known: Name of the background images.
         how: Name of the embedding.
 
     Raises:
@@ -89,6 +89,6 @@ def plane_rows(features: Features, points: Mapping[str, NDArray[Any]]) -> list[d
             "x": float(np.round(place[0], 4)),
             "y": float(np.round(place[1], 4)),
         }
-        for layer, found in points.items()
-        for at, place in enumerate(found)
+        for layer, coordinates in points.items()
+        for at, place in enumerate(coordinates)
     ]

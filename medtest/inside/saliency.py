@@ -1,8 +1,8 @@
-"""Which pixels an answer hangs on: gradients of one score with respect to the prepared image, by Captum.
+"""Pixel attribution: gradients of one score with respect to the prepared image, by Captum.
 
-Gradient saliency is that of Simonyan, Vedaldi and Zisserman (2013), as in Xu et al. 2021, section 4.3: the largest
-absolute gradient over the channels. Integrated gradients are those of Sundararajan, Taly and Yan (2017) from black.
-Both walk the way of the system's probe, so that they lie on the prepared image whatever the system crops or resizes.
+Gradient saliency follows Simonyan, Vedaldi and Zisserman (2013), as in Xu et al. 2021, section 4.3: the largest
+absolute gradient over the channels. Integrated gradients follow Sundararajan, Taly and Yan (2017), starting from black.
+Both use the system's probe, so that they refer to the prepared image whatever the system crops or resizes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 Method: TypeAlias = Literal["gradient", "integrated"]
 STEPS = 32
-"""Points on the way from black to the image."""
+"""Number of points on the path from black to the image."""
 
 
 def need(module: str, extra: str, what: str) -> None:
-    """Check that an optional library is there.
+    """Check that an optional library is installed.
 
     Raises:
-        UserMistakes: It is not.
+        UserMistakes: It is not installed.
     """
     if find_spec(module) is None:
         raise Mistake(where=what, found=f"{module} is not installed", fix=f"pip install 'medtest[{extra}]'").as_error()
@@ -38,13 +38,13 @@ def need(module: str, extra: str, what: str) -> None:
 def saliency_of(
     score: Callable[[Any], Any], images: Sequence[Image], *, method: Method = "gradient", device: str = "cpu"
 ) -> NDArray[np.float32]:
-    """Return how much a score hangs on each pixel.
+    """Return the attribution of a score to each pixel.
 
     Args:
-        score: Maps float32 B×3×H×W in [0, 1] to one score an image, differentiable.
-        images: uint8 H×W×3 of one size.
+        score: Maps float32 B×3×H×W in [0, 1] to one score per image, differentiable.
+        images: uint8 H×W×3 of equal size.
         method: ``gradient`` or ``integrated``.
-        device: Where it runs.
+        device: Device of the computation.
 
     Returns:
         float32 B×H×W, ≥ 0: the largest absolute value over the channels (gradient), the absolute value of their sum
@@ -58,24 +58,24 @@ def saliency_of(
     pixels.requires_grad_(True)
     with torch.enable_grad():
         if method == "gradient":
-            found = Saliency(score).attribute(pixels, abs=True).amax(dim=1)
+            attribution = Saliency(score).attribute(pixels, abs=True).amax(dim=1)
         else:
             black = torch.zeros_like(pixels)
-            found = IntegratedGradients(score).attribute(pixels, black, n_steps=STEPS, internal_batch_size=8)
-            found = found.sum(dim=1).abs()
-    return np.asarray(found.detach().cpu().numpy(), np.float32)
+            attribution = IntegratedGradients(score).attribute(pixels, black, n_steps=STEPS, internal_batch_size=8)
+            attribution = attribution.sum(dim=1).abs()
+    return np.asarray(attribution.detach().cpu().numpy(), np.float32)
 
 
 def score_of(probe: Probe, source: Image, mask: Mask | None = None) -> tuple[Callable[[Any], Any], str]:
-    """Return the score that saliency is of: what the system answers to the source, followed through its follow-ups.
+    """Return the score for saliency: the system's answer to the source, followed through the follow-ups.
 
-    Of labels it is the logit of the class with the highest one. Of masks it is the mean logit of the pixels that it
-    took for lesion in the source, of all pixels where it took none.
+    For labels it is the logit of the highest class. For masks it is the mean logit of the pixels predicted as lesion in
+    the source, or of all pixels if there are none.
 
     Args:
         probe: The system.
         source: The source image, uint8 H×W×3.
-        mask: What it is to be instead of the system's own answer, of masks.
+        mask: Replacement of the system's own mask, for masks.
 
     Returns:
         The function and its name.
@@ -87,7 +87,7 @@ def score_of(probe: Probe, source: Image, mask: Mask | None = None) -> tuple[Cal
         logits = probe.logits(pixels)[0]
     if probe.classes is not None:
         best = int(logits.argmax())
-        return lambda given: probe.logits(given)[:, best], probe.classes.names[best]
+        return lambda pixel_batch: probe.logits(pixel_batch)[:, best], probe.classes.names[best]
     chosen = logits > 0 if mask is None else torch.from_numpy(mask).to(logits.device)
     weights = (chosen if bool(chosen.any()) else torch.ones_like(chosen)).float()
-    return lambda given: (probe.logits(given) * weights).sum(dim=(1, 2)) / weights.sum(), "lesion"
+    return lambda pixel_batch: (probe.logits(pixel_batch) * weights).sum(dim=(1, 2)) / weights.sum(), "lesion"

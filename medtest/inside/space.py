@@ -1,9 +1,9 @@
-"""Where features of training, clean and attacked images lie: embedded in the plane, and in numbers.
+"""Features of training, clean and attacked images: embedded in the plane, and as numbers.
 
 Figure 7 of Xu et al. 2021 (Medical Image Analysis) shows by t-SNE that clean test images lie among training images of
-their class, the more so the deeper the layer, and attacked ones do not. What it claims is said here in numbers that
-need no eye: how often the nearest training features have a case's class (k-NN accuracy), how apart the classes lie
-(silhouette), and in which layer follow-ups first move further than noise of their size moves them.
+their class, the more so in deeper layers, and attacked ones do not. This module quantifies the claim: how often the
+nearest training features have a case's class (k-NN accuracy), how separate the classes are (silhouette), and in which
+layer follow-ups first move further than noise of equal size.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from medtest.relations.adversarial.uniform_noise import UniformNoise
 Embedding: TypeAlias = Literal["tsne", "umap", "none"]
 NEIGHBOURS = 5
 MOST_NOISE = 64
-"""Follow-ups further from their source than this many levels are compared with no noise."""
+"""Follow-ups further from their source than this many levels are not compared with noise."""
 TRAINING, CLEAN, FOLLOW_UP = "training", "clean", "follow-up"
 
 
@@ -34,11 +34,11 @@ class Features:
     """Pooled features of many images in several layers.
 
     Attributes:
-        vectors: By layer, float32 C, one an image.
-        role: :data:`TRAINING`, :data:`CLEAN` or :data:`FOLLOW_UP`, one an image, and likewise the following.
-        relation: "" where there is none.
-        severity: 0 where there is none.
-        label: The true label, "" where there is none.
+        vectors: One float32 vector of length C per image, by layer.
+        role: :data:`TRAINING`, :data:`CLEAN` or :data:`FOLLOW_UP`, one per image, as are the following.
+        relation: "" if there is none.
+        severity: 0 if there is none.
+        label: The true label, "" if there is none.
         name: The case.
     """
 
@@ -69,11 +69,11 @@ class Features:
         self.name.append(name)
 
     def of(self, role: str, relation: str = "", severity: int | None = None) -> list[int]:
-        """Return the places of images."""
+        """Return the indices of images by role, relation and severity."""
         return [
             at
-            for at, one in enumerate(self.role)
-            if one == role and self.relation[at] == relation and severity in (None, self.severity[at])
+            for at, image_role in enumerate(self.role)
+            if image_role == role and self.relation[at] == relation and severity in (None, self.severity[at])
         ]
 
     def matrix(self, layer: str, places: Sequence[int]) -> NDArray[np.float32]:
@@ -82,23 +82,23 @@ class Features:
 
 
 def scaled(reference: NDArray[Any], *others: NDArray[Any]) -> list[NDArray[np.float64]]:
-    """Return features with each channel in standard deviations of a reference around its mean; constant ones are 0."""
+    """Return features standardised per channel by the mean and deviation of a reference; constant channels become 0."""
     mean, spread = reference.mean(axis=0, dtype=np.float64), reference.std(axis=0, dtype=np.float64)
     spread = np.where(spread > 0, spread, np.inf)
-    return [(np.asarray(one, np.float64) - mean) / spread for one in (reference, *others)]
+    return [(np.asarray(features, np.float64) - mean) / spread for features in (reference, *others)]
 
 
 def neighbours_accuracy(
     known: NDArray[Any], labels: Sequence[str], asked: NDArray[Any], truth: Sequence[str], k: int = NEIGHBOURS
 ) -> float | None:
-    """Return how often the majority of the k nearest known features has the true label, in [0, 1]; None without any.
+    """Return the share of images whose k nearest known features have the true label by majority; None without any.
 
     Args:
         known: N×C, with ``labels``.
-        labels: Theirs.
+        labels: Labels of the known features.
         asked: M×C, with ``truth``.
-        truth: Theirs.
-        k: Neighbours; fewer where there are fewer. Distances are Euclidean.
+        truth: True labels of the queried features.
+        k: Number of neighbours, at most all. Distances are Euclidean.
     """
     if len(known) == 0 or len(asked) == 0 or len(set(labels)) < 2:
         return None
@@ -107,16 +107,16 @@ def neighbours_accuracy(
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)  # sets of labels are classes too
-        found = KNeighborsClassifier(n_neighbors=min(k, len(known))).fit(known, list(labels))
-        return float(found.score(asked, list(truth)))
+        classifier = KNeighborsClassifier(n_neighbors=min(k, len(known))).fit(known, list(labels))
+        return float(classifier.score(asked, list(truth)))
 
 
 def silhouette(features: NDArray[Any], labels: Sequence[str]) -> float | None:
-    """Return the mean silhouette of classes, in [-1, 1]; None where there are fewer than two, or only single ones.
+    """Return the mean silhouette of classes, in [-1, 1]; None with fewer than two classes or only singletons.
 
     Args:
         features: N×C.
-        labels: One a row.
+        labels: Labels of the rows.
     """
     if not 2 <= len(set(labels)) < len(features):
         return None
@@ -127,12 +127,12 @@ def silhouette(features: NDArray[Any], labels: Sequence[str]) -> float | None:
 
 
 def embedded(features: NDArray[Any], how: Embedding, seed: int) -> NDArray[np.float64] | None:
-    """Return features in the plane, float64 N×2; None for ``none`` and of fewer than five images.
+    """Return features in the plane, float64 N×2; None for ``none`` and for fewer than five images.
 
     Args:
         features: N×C.
         how: ``tsne``, ``umap`` or ``none``.
-        seed: Of its random start.
+        seed: Seed of the random start.
 
     Raises:
         UserMistakes: Its library is not installed.
@@ -161,7 +161,7 @@ def noise_of(seed: PreparedSeed, followup: Image, noise_seed: int) -> Image | No
     Args:
         seed: The prepared source case.
         followup: uint8 H×W×3.
-        noise_seed: Of the noise.
+        noise_seed: Seed of the noise.
 
     Returns:
         uint8 H×W×3, as the relation ``uniform_noise`` makes it on the field of view; None where the follow-up is the
@@ -176,5 +176,5 @@ def noise_of(seed: PreparedSeed, followup: Image, noise_seed: int) -> Image | No
 
 
 def first_beyond(layers: Sequence[str], moved: dict[str, float], floor: dict[str, float]) -> str:
-    """Return the first layer, in their order, whose features follow-ups move further than noise; "" for none."""
+    """Return the first layer, in order, whose features follow-ups move further than noise; "" for none."""
     return next((name for name in layers if name in moved and name in floor and moved[name] > floor[name]), "")

@@ -1,4 +1,4 @@
-"""Tables over all cases of a look inside: by relation, severity and layer or map."""
+"""Tables over all inspected cases: by relation, severity and layer or map."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def layer_table(rows: Sequence[Mapping[str, Any]], features: space.Features, layers: Sequence[str]) -> pd.DataFrame:
-    """Return what follow-ups do to each layer.
+    """Return the effect of follow-ups on each layer.
 
     Args:
         rows: Cases × layers: ``relation``, ``severity``, ``layer``, ``cosine``, ``distance``, ``noise_distance``.
@@ -32,7 +32,7 @@ def layer_table(rows: Sequence[Mapping[str, Any]], features: space.Features, lay
     table = pd.DataFrame(list(rows))
     table[["cosine", "distance", "noise_distance"]] = table[["cosine", "distance", "noise_distance"]].astype(float)
     clean = {layer: _of_clean(features, layer) for layer in layers if layer in features.vectors}
-    made: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     order = {layer: place for place, layer in enumerate(layers)}
     for key, cases in table.groupby(["relation", "severity"], sort=False):
         relation, severity = _named(key)
@@ -40,7 +40,7 @@ def layer_table(rows: Sequence[Mapping[str, Any]], features: space.Features, lay
             compared = own[own["noise_distance"].notna()]
             moved, floor = float(compared["distance"].mean()), float(compared["noise_distance"].mean())
             attacked = _of_attacked(features, str(layer), relation, severity)
-            made.append(
+            records.append(
                 {
                     "relation": relation,
                     "severity": severity,
@@ -57,14 +57,14 @@ def layer_table(rows: Sequence[Mapping[str, Any]], features: space.Features, lay
                     "silhouette_attacked": attacked[1],
                 }
             )
-    return pd.DataFrame(made)
+    return pd.DataFrame(records)
 
 
 def first_layers(table: pd.DataFrame, layers: Sequence[str]) -> pd.DataFrame:
-    """Return, by relation and severity, the first layer whose features move further than uniform noise moves them.
+    """Return, by relation and severity, the first layer whose features move further than under uniform noise.
 
     Args:
-        table: What :func:`layer_table` gave.
+        table: Table from :func:`layer_table`.
         layers: The layers in their order.
 
     Returns:
@@ -73,18 +73,18 @@ def first_layers(table: pd.DataFrame, layers: Sequence[str]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    made: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     if table.empty:
         return pd.DataFrame()
     for key, rows in table.groupby(["relation", "severity"], sort=False):
         relation, severity = _named(key)
-        known = rows[rows["noise_distance"].notna()]
-        if len(known):
-            moved = dict(zip(known["layer"], known["compared_distance"], strict=True))
-            floor = dict(zip(known["layer"], known["noise_distance"], strict=True))
+        compared = rows[rows["noise_distance"].notna()]
+        if len(compared):
+            moved = dict(zip(compared["layer"], compared["compared_distance"], strict=True))
+            floor = dict(zip(compared["layer"], compared["noise_distance"], strict=True))
             first = space.first_beyond(layers, moved, floor)
-            made.append({"relation": relation, "severity": severity, "first_layer": first})
-    return pd.DataFrame(made)
+            records.append({"relation": relation, "severity": severity, "first_layer": first})
+    return pd.DataFrame(records)
 
 
 def map_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -97,9 +97,9 @@ def map_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     table = pd.DataFrame(list(rows))
     table[names] = table[names].astype(float)
     grouped = table.groupby(["relation", "severity", "map"], sort=False)
-    found = grouped[names].mean()
-    found.insert(0, "cases", grouped.size())
-    return found.reset_index()
+    means = grouped[names].mean()
+    means.insert(0, "cases", grouped.size())
+    return means.reset_index()
 
 
 def _named(key: Any) -> tuple[str, int]:
@@ -117,15 +117,15 @@ def _of_attacked(
 
 
 def _of(features: space.Features, layer: str, places: Sequence[int]) -> tuple[float | None, float | None]:
-    """Return k-NN accuracy against training images and the silhouette of some images in a layer."""
-    known = [at for at in features.of(space.TRAINING) if features.label[at]]
-    asked = [at for at in places if features.label[at]]
-    if not asked:
+    """Return k-NN accuracy against training images, and the silhouette, of some images in a layer."""
+    training = [at for at in features.of(space.TRAINING) if features.label[at]]
+    labelled = [at for at in places if features.label[at]]
+    if not labelled:
         return None, None
-    truth = [features.label[at] for at in asked]
-    found = features.matrix(layer, asked)
-    if not known:
-        return None, space.silhouette(found, truth)
-    reference, own = space.scaled(features.matrix(layer, known), found)
-    accuracy = space.neighbours_accuracy(reference, [features.label[at] for at in known], own, truth)
+    truth = [features.label[at] for at in labelled]
+    vectors = features.matrix(layer, labelled)
+    if not training:
+        return None, space.silhouette(vectors, truth)
+    reference, own = space.scaled(features.matrix(layer, training), vectors)
+    accuracy = space.neighbours_accuracy(reference, [features.label[at] for at in training], own, truth)
     return accuracy, space.silhouette(own, truth)

@@ -1,4 +1,4 @@
-"""Arguments of :func:`medtest.run`, converted to command-line tokens: systems, including Python objects, relations, options."""
+"""Conversion of the arguments of :func:`medtest.run` to command-line tokens and system objects."""
 
 from __future__ import annotations
 
@@ -111,11 +111,11 @@ def typed_systems(systems: Systems | None, fingerprint: str) -> tuple[list[str],
             else:
                 models.append(replace(system if isinstance(system, Model) else Model(system), name=name))
     else:
-        for given in systems if isinstance(systems, list | tuple) else (systems,):
-            if isinstance(given, str):
-                names.append(given)
+        for typed_system in systems if isinstance(systems, list | tuple) else (systems,):
+            if isinstance(typed_system, str):
+                names.append(typed_system)
             else:
-                models.append(given if isinstance(given, Model) else Model(given))
+                models.append(typed_system if isinstance(typed_system, Model) else Model(typed_system))
     if fingerprint:
         if len(models) != 1:
             raise mistake("fingerprint", fingerprint[:80], "one function or object; for several, Model(fingerprint=…)")
