@@ -1,6 +1,6 @@
-"""What a package needs to test its own parts: a seed, a relation with its defaults, and what medtest holds both to.
+"""Support for testing parts in other packages: synthetic seeds, relations with their defaults, contract checks.
 
-Nothing here loads a network or reads a file of images.
+Nothing here loads a network or reads image files.
 """
 
 from __future__ import annotations
@@ -27,99 +27,100 @@ from medtest.suite.reading.library import deep_merge
 from medtest.systems.base import Missing, System
 
 SUITE_SEED = 20261121
-"""The suite's seed under which everything here is drawn."""
+"""Suite seed of everything drawn here."""
 _CLASSES = Classes(names=("healthy", "lesion"))
 _OFF_LESIONS = ("objects", "non_objects")
-"""Groups of relations that put something on a picture."""
+"""Groups of relations that add something to a picture."""
 _FRAMES = 3
-"""Frames of a sequence that are looked at."""
+"""Number of checked frames of a sequence."""
 
 
 def load_relation(name: str, **settings: Any) -> Relation:
     """Return an installed relation with the defaults of its YAML file.
 
     Args:
-        name: As suites name it.
-        settings: What a suite would set: ``severities=[1, 3]``; mappings are merged with the defaults.
+        name: Name in suites.
+        settings: Settings of a suite: ``severities=[1, 3]``; mappings are merged with the defaults.
 
     Raises:
         UserMistakes: No relation has this name.
-        ValueError: The settings are none of its own.
+        ValueError: The settings are invalid.
     """
     info = part("relations", name)
-    made = info.load()
-    relation: Relation = made(made.Settings(**deep_merge(info.defaults, settings)))
+    relation_class = info.load()
+    relation: Relation = relation_class(relation_class.Settings(**deep_merge(info.defaults, settings)))
     return relation
 
 
 def check_relation(
     relation: Relation, seed: PreparedSeed, *, may_skip: bool = False, probe: Probe | None = None
 ) -> tuple[FollowUp, ...]:
-    """Check what every relation promises, on one seed: each severity, two draws of each.
+    """Check the contract of every relation on one seed: each severity, with two draws of each.
 
-    * One address gives the same bytes, whatever was made before it; stored parameters give them again.
-    * The image keeps shape and dtype, shares no memory with the seed, and the seed stays as it was.
-    * The black frame stays as it is, unless ``touches_frame``; what puts something on the picture leaves lesions alone.
-    * Parameters are JSON; scale and facts are finite numbers; the effect is none, move or add, of prompts the
+    * One address always gives the same bytes, in any order of calls; stored parameters reproduce them.
+    * The image keeps shape and dtype and shares no memory with the seed, which is not modified.
+    * The black frame is unchanged, unless ``touches_frame``; relations that add objects leave lesions uncovered.
+    * Parameters are JSON; scale and facts are finite numbers; the effect is none, move or add, for prompts the
       difference of the pools (``scene``).
     * The scale belongs to the severity and grows with it.
-    * One that needs a system says how it crafted (``crafting``), needs no more than the probe gives, and draws nothing
-      but from its parameters; it is crafted one case at a time, for its pixels may depend on the batch.
+    * A relation that needs a system documents its crafting (``crafting``), needs no more than the probe gives, and
+      draws only from its parameters; it is crafted one case at a time, as its pixels may depend on the batch.
 
     Args:
-        relation: The relation, as :func:`load_relation` gives it.
-        seed: Any seed, as :func:`synthetic_seed` gives it.
-        may_skip: Whether it may have no room on this seed at any severity.
-        probe: Of one that needs a system: any probe, as ``medtest.systems.pytorch.probe.probe_of`` gives it, or one of
-            yours.
+        relation: The relation, as from :func:`load_relation`.
+        seed: Any seed, such as :func:`synthetic_seed`.
+        may_skip: Whether it may be inapplicable to this seed at all severities.
+        probe: Probe for a relation that needs a system, from ``medtest.systems.pytorch.probe.probe_of`` or your own.
 
     Returns:
-        The follow-ups, for checks of your own.
+        The follow-ups, for further checks.
 
     Raises:
-        AssertionError: It breaks one of these; the message says which and where.
+        AssertionError: The contract is broken; the message says where.
     """
     before = _arrays(seed)
     copied = {name: value.copy() for name, value in before.items()}
     fresh = replace(seed, **copied, _memo={})
     addresses = list(_addresses(relation, seed))
-    made = {address: _made(relation, seed, address, probe) for address in addresses}
+    results = {address: _made(relation, seed, address, probe) for address in addresses}
     again = {address: _made(relation, fresh, address, probe) for address in reversed(addresses)}
     name, after = type(relation).__name__, _arrays(seed)
     _hold(all(np.array_equal(before[key], after[key]) for key in before), name, "it wrote to the seed's arrays")
     scales: dict[int, float] = {}
-    for address, one in made.items():
+    for address, result in results.items():
         where = f"{address.relation}, severity {address.severity}, frame {address.frame}, repeat {address.repeat}"
         other = again[address]
-        if isinstance(one, str) or isinstance(other, str):
-            _hold(one == other, where, "one address is applicable at one time and not at another")
-            _hold(bool(one), where, "NotApplicable is raised without a reason")
+        if isinstance(result, str) or isinstance(other, str):
+            _hold(result == other, where, "one address is applicable at one time and not at another")
+            _hold(bool(result), where, "NotApplicable is raised without a reason")
             continue
-        _check_one(relation, seed, one, where)
-        _hold(_same(one, other), where, "one address gives other bytes when it is made again; draw from rng alone")
-        stored = json.loads(json.dumps(dict(one.params), allow_nan=False))
+        _check_one(relation, seed, result, where)
+        _hold(_same(result, other), where, "one address gives other bytes when it is made again; draw from rng alone")
+        stored = json.loads(json.dumps(dict(result.params), allow_nan=False))
         if isinstance(relation, CraftedRelation):
-            _hold(one.crafting is not None, where, "it was crafted, and crafting does not say how")
+            _hold(result.crafting is not None, where, "it was crafted, and crafting does not say how")
             replayed = _crafted(relation, fresh, stored, probe)
         else:
             replayed = relation.apply(fresh, stored)
-        _hold(_same(one, replayed), where, "the stored parameters give other bytes; draw in sample alone")
+        _hold(_same(result, replayed), where, "the stored parameters give other bytes; draw in sample alone")
         if address.severity != PUBLISHED_SEVERITY:
-            known = scales.setdefault(address.severity, one.scale)
-            _hold(known == one.scale, where, f"the scale is {one.scale:g} and {known:g} in another draw")
+            first_scale = scales.setdefault(address.severity, result.scale)
+            _hold(
+                first_scale == result.scale, where, f"the scale is {result.scale:g} and {first_scale:g} in another draw"
+            )
     grown = [scales[severity] for severity in sorted(scales)]
     rises = all(low < high for low, high in zip([0.0, *grown], grown, strict=False))
     _hold(rises or relation.group == "floor", name, f"scales do not grow from 0: {grown}")
-    found = tuple(one for one in made.values() if isinstance(one, FollowUp))
-    _hold(bool(found) or may_skip, name, f"has no room on this seed: {', '.join(_reasons(made))}")
-    return found
+    follow_ups = tuple(result for result in results.values() if isinstance(result, FollowUp))
+    _hold(bool(follow_ups) or may_skip, name, f"has no room on this seed: {', '.join(_reasons(results))}")
+    return follow_ups
 
 
 def check_system(system: System, seed: PreparedSeed, *, device: str = "cpu") -> tuple[Any, ...]:
-    """Check what a system that answers pictures promises: a source and a darker follow-up, asked twice.
+    """Check the contract of a system that answers pictures, on a source and a darker follow-up, each queried twice.
 
-    * Every answer passes the border of its task, or is :class:`medtest.systems.base.Missing`.
-    * The same pictures get the same answers, and are left as they were.
+    * Every answer passes the check of its task, or is :class:`medtest.systems.base.Missing`.
+    * Equal pictures get equal answers and are not modified.
 
     Args:
         system: The system, not opened.
@@ -127,11 +128,11 @@ def check_system(system: System, seed: PreparedSeed, *, device: str = "cpu") -> 
         device: ``"cpu"`` or ``"cuda:N"``.
 
     Returns:
-        The raw answers, for checks of your own.
+        The raw answers, for further checks.
 
     Raises:
-        AssertionError: It breaks one of these.
-        BadOutput: An answer is none; the message says why.
+        AssertionError: The contract is broken.
+        BadOutput: An answer is invalid; the message says why.
     """
     images = [seed.image.copy(), (seed.image // 2).astype(seed.image.dtype)]
     addresses = [_address(seed, "source", 0), _address(seed, "darker", 1)]
@@ -179,51 +180,51 @@ def _crafted(relation: CraftedRelation, seed: PreparedSeed, params: Params, prob
     if probe is None:
         raise AssertionError(f"{name}: it needs the {relation.needs} of a system: give a probe")
     _hold(probe.gives.rank >= relation.needs.rank, name, f"it needs {relation.needs}, the probe gives {probe.gives}")
-    found = relation.craft([CraftCase(seed=seed, params=params)], probe)
-    _hold(len(found) == 1, name, f"craft gave {len(found)} follow-ups for one case")
-    if isinstance(found[0], Exception):
-        raise found[0]
-    return found[0]
+    follow_ups = relation.craft([CraftCase(seed=seed, params=params)], probe)
+    _hold(len(follow_ups) == 1, name, f"craft gave {len(follow_ups)} follow-ups for one case")
+    if isinstance(follow_ups[0], Exception):
+        raise follow_ups[0]
+    return follow_ups[0]
 
 
-def _check_one(relation: Relation, seed: PreparedSeed, made: FollowUp, where: str) -> None:
+def _check_one(relation: Relation, seed: PreparedSeed, result: FollowUp, where: str) -> None:
     try:
-        check_follow_up(made, seed)
+        check_follow_up(result, seed)
     except BadOutput as error:
         raise AssertionError(f"{where}: {error}") from None
-    _hold(not np.shares_memory(made.image, seed.image), where, "the image is the seed's own memory; return a copy")
-    _hold(made.scale >= 0, where, f"the scale {made.scale:g} is below 0")
-    _check_effect(seed, made, where)
-    facts = [name for name, value in made.facts.items() if not np.isfinite(value)]
+    _hold(not np.shares_memory(result.image, seed.image), where, "the image is the seed's own memory; return a copy")
+    _hold(result.scale >= 0, where, f"the scale {result.scale:g} is below 0")
+    _check_effect(seed, result, where)
+    facts = [name for name, value in result.facts.items() if not np.isfinite(value)]
     _hold(not facts, where, f"facts are no finite numbers: {', '.join(facts)}")
     if not relation.touches_frame:
-        kept = np.array_equal(made.image[seed.frame], seed.image[seed.frame])
-        _hold(kept, where, "the black frame changed; leave seed.frame alone, or say touches_frame")
+        unchanged = np.array_equal(result.image[seed.frame], seed.image[seed.frame])
+        _hold(unchanged, where, "the black frame changed; leave seed.frame alone, or say touches_frame")
     if relation.group in _OFF_LESIONS and seed.mask is not None:
-        _hold(np.array_equal(made.image[seed.mask], seed.image[seed.mask]), where, "something covers the lesion")
+        _hold(np.array_equal(result.image[seed.mask], seed.image[seed.mask]), where, "something covers the lesion")
 
 
-def _check_effect(seed: PreparedSeed, made: FollowUp, where: str) -> None:
-    effect = made.effect
-    if seed.prompt is None or made.prompt is None:
+def _check_effect(seed: PreparedSeed, result: FollowUp, where: str) -> None:
+    effect = result.effect
+    if seed.prompt is None or result.prompt is None:
         _hold(effect.kind in ("none", "move", "add"), where, f"the effect {effect.kind!r} is no kind")
         return
     _hold(effect.kind == "scene", where, f"the effect {effect.kind!r} is no scene's; make follow-ups with change()")
-    _hold(dict(effect.data) == difference(seed.prompt.pool, made.prompt.pool), where, "the effect is not the pools'")
-    _hold(bool(made.prompt.text.strip()), where, "the prompt has no words")
+    _hold(dict(effect.data) == difference(seed.prompt.pool, result.prompt.pool), where, "the effect is not the pools'")
+    _hold(bool(result.prompt.text.strip()), where, "the prompt has no words")
 
 
-def _same(one: FollowUp, other: FollowUp) -> bool:
-    same = one.sha256 == other.sha256
-    return same and (one.scale, dict(one.facts)) == (other.scale, dict(other.facts))
+def _same(first: FollowUp, second: FollowUp) -> bool:
+    same = first.sha256 == second.sha256
+    return same and (first.scale, dict(first.facts)) == (second.scale, dict(second.facts))
 
 
 def _arrays(seed: PreparedSeed) -> dict[str, Any]:
     return {name: value.copy() for name, value in vars(seed).items() if isinstance(value, np.ndarray)}
 
 
-def _reasons(made: dict[Address, FollowUp | str]) -> list[str]:
-    return sorted({one for one in made.values() if isinstance(one, str)})
+def _reasons(results: dict[Address, FollowUp | str]) -> list[str]:
+    return sorted({result for result in results.values() if isinstance(result, str)})
 
 
 def _hold(held: bool, where: str, words: str) -> None:
@@ -242,20 +243,20 @@ def synthetic_seed(
     avoid: bool = False,
     seed_id: str | None = None,
 ) -> PreparedSeed:
-    """Return a small drawn picture as relations see it: a reddish field with a lesion, highlights and a black frame.
+    """Return a small synthetic picture as a prepared seed: a reddish field with a lesion, highlights and a black frame.
 
-    It is drawn in whole numbers, the same on every machine. Its arrays are read-only. Relations that put objects on it
-    need room: 288 by 320 are enough for all of ours.
+    It is drawn in integer arithmetic, identical on every machine. Its arrays are read-only. Relations that paste
+    objects need room: 288 by 320 suffices for all bundled ones.
 
     Args:
-        number: Which picture.
+        number: Number of the picture.
         height: Rows, 96 or more.
         width: Columns, 128 or more.
-        task: Name of the seed's task; where it answers with labels, the classes are healthy and lesion.
-        labelled: Whether what is expected is known.
+        task: Name of the seed's task; for label tasks, the classes are healthy and lesion.
+        labelled: Whether the expected output is known.
         framed: Whether it has a black frame with cut corners.
-        avoid: Whether it has a rough mask that objects keep off.
-        seed_id: Its id; ``s<number>`` by default.
+        avoid: Whether it has a rough mask that objects must avoid.
+        seed_id: Seed id; ``s<number>`` by default.
     """
     labels = task_of(task).labels
     rows, columns = np.mgrid[0:height, 0:width].astype(np.int64)
@@ -305,11 +306,11 @@ _COLOURS = ("red", "blue", "green")
 
 
 def synthetic_prompt(number: int = 0, *, seed_id: str | None = None) -> PreparedSeed:
-    """Return a prompt as relations see it: three things, two relations between them, a colour and a number.
+    """Return a synthetic prompt as a prepared seed: three things, two relations between them, a colour and a number.
 
     Args:
-        number: Which prompt.
-        seed_id: Its id; ``p<number>`` by default.
+        number: Number of the prompt.
+        seed_id: Seed id; ``p<number>`` by default.
     """
     first, second, third = (_NAMES[(number + step) % len(_NAMES)] for step in (0, 2, 3))
     colour, many = _COLOURS[number % 3], ("one", "two", "three")[number % 3]

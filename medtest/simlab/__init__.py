@@ -1,8 +1,8 @@
-"""A simulated product for tests of medtest itself: it looks at pixels, answers questions, and errs as it is set to.
+"""A simulated product for tests of medtest itself: it looks at pixels, answers questions, and has configurable defects.
 
-It stands for no product that exists. Nothing here knows how medtest types or judges answers (a test holds it): what the
-product says and what is read from it meet over HTTP alone.
+It represents no existing product. Nothing here knows how medtest types or judges answers (enforced by a test); the
+product's answers and medtest's readings of them meet only over HTTP.
 """
 
 REVISION = 1
-"""Raised whenever the same settings would give other answers."""
+"""Incremented whenever the same settings would give other answers."""

@@ -1,4 +1,4 @@
-"""What the simulated laboratory is started with; nothing heavy is imported here."""
+"""Configuration of the simulated laboratory; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from medtest.simlab.defects import Defects
 from medtest.simlab.drawing.defects import DrawingDefects
 
 MODEL = "simlab-simulated"
-"""The model's name on the server."""
+"""Name of the model on the server."""
 TRUTH_DOOR = "/simlab/truth"
-"""Where the true answers to a picture are told, with ``reader: truth``."""
+"""Endpoint for the true answers to a picture, with ``reader: truth``."""
 SESSION_DOOR = "/simlab/session"
-"""Where it is told which prompt came before another in a session."""
+"""Endpoint for the order of prompts in a session."""
 DRAWN_DOOR = "/simlab/drawn"
-"""Where tests are told what a picture shows, with ``tells_drawn``."""
+"""Endpoint that tells tests what a picture shows, with ``tells_drawn``."""
 
 
 def engine_of(ocr: str) -> str:
-    """Return ``rapidocr`` or ``edges``: what ``auto`` means on this machine."""
+    """Return ``rapidocr`` or ``edges``, resolving ``auto`` for this machine."""
     if ocr != "auto":
         return ocr
     return "rapidocr" if importlib.util.find_spec("rapidocr_onnxruntime") is not None else "edges"
@@ -30,21 +30,21 @@ def engine_of(ocr: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What a server is started with.
+    """Configuration of a server.
 
     Attributes:
-        seed: Of the product's draws.
-        defects: What is wrong with its answers.
-        drawing: What is wrong with its pictures.
-        styles: How it puts its answers.
-        reader: ``pixels`` (looks), or ``truth`` (says what it is told at :data:`TRUTH_DOOR`, and looks at what it is
-            not told).
+        seed: Seed of the product's draws.
+        defects: Defects of its answers.
+        drawing: Defects of its pictures.
+        styles: Styles of its answers.
+        reader: ``pixels`` looks at pictures; ``truth`` uses the answers sent to :data:`TRUTH_DOOR`, and looks
+            otherwise.
         ocr: ``rapidocr``, ``edges`` or ``auto``.
-        faults: What is wrong with the server.
-        port: 0 for a free one.
-        threads: Threads that look at pictures.
-        parent: Id of the process it dies with; 0 for none.
-        tells_drawn: Whether :data:`DRAWN_DOOR` is there; no system switches it on.
+        faults: Faults of the server.
+        port: Port; 0 for a free one.
+        threads: Number of threads that look at pictures.
+        parent: Id of the process whose end it follows; 0 for none.
+        tells_drawn: Whether :data:`DRAWN_DOOR` is available; no system switches it on.
     """
 
     seed: int = 0
@@ -60,14 +60,16 @@ class Config:
     tells_drawn: bool = False
 
     def to_json(self) -> str:
-        """Return it as one line."""
+        """Return the configuration as one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, line: str) -> Config:
-        """Return what :meth:`to_json` wrote."""
-        found = json.loads(line)
-        found["defects"], found["faults"] = Defects(**found["defects"]), Faults(**found["faults"])
-        drawing: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in found["drawing"].items()}
-        found["drawing"] = DrawingDefects(**drawing)
-        return cls(**{**found, "styles": tuple(found["styles"])})
+        """Return the configuration from :meth:`to_json`."""
+        values = json.loads(line)
+        values["defects"], values["faults"] = Defects(**values["defects"]), Faults(**values["faults"])
+        drawing: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in values["drawing"].items()
+        }
+        values["drawing"] = DrawingDefects(**drawing)
+        return cls(**{**values, "styles": tuple(values["styles"])})

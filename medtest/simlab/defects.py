@@ -1,9 +1,9 @@
-"""What is wrong with the product, each defect with a rate that is set.
+"""Defects of the product, each with a configurable rate.
 
 A defect that depends on the picture (``saturation_flips``, ``blur_not_relevant``, ``blood_instruments``,
-``counts_capped``) is drawn from product seed, picture and question: the same picture asked again has it again. The
-other two (``nondeterminism``, ``refusals``) are drawn from the request's seed as well: they differ from one asking to
-the next. A request without a seed counts as seed 0.
+``counts_capped``) is drawn from product seed, picture and question, so that repeating the question repeats it. The
+other two (``nondeterminism``, ``refusals``) also depend on the request's seed and vary between requests. A request
+without a seed counts as seed 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eigh
 
 
 def number_of(word: str) -> int | None:
-    """Return the number that a word is, None for any other."""
+    """Return the number that a word stands for, or None."""
     plain = word.strip().lower()
     if plain.isdigit() and len(plain) < 9:
         return int(plain)
@@ -43,13 +43,13 @@ class Defects:
     """Rates, each in [0, 1]; 0 switches a defect off.
 
     Attributes:
-        saturation_flips: On a saturated picture the answer is another one.
+        saturation_flips: On a saturated picture, the answer is changed.
         blur_not_relevant: On a blurred picture the answer is "not relevant".
-        blood_instruments: On a bloody picture an instrument is made up: one more is counted, one is named, in a place
-            that has none.
+        blood_instruments: On a bloody picture, an instrument is invented: the count rises by one, or one is named in a
+            place that has none.
         counts_capped: A count above ``cap`` is given as ``cap``.
         cap: The highest count that a capped answer gives.
-        nondeterminism: The answer is another one, drawn anew for each asking.
+        nondeterminism: The answer is changed, drawn for each request.
         refusals: The product declines to answer.
     """
 
@@ -64,11 +64,11 @@ class Defects:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """What the product is about to say, before it is put into sentences.
+    """The content of an answer, before it is phrased.
 
     Attributes:
         words: The plain answers.
-        refused: Whether it declines instead.
+        refused: Whether the product declines instead.
     """
 
     words: tuple[str, ...]
@@ -78,15 +78,15 @@ class Utterance:
 def with_defects(
     words: tuple[str, ...], topic: Topic, traits: PictureTraits, defects: Defects, *, steady: Draws, fresh: Draws
 ) -> Utterance:
-    """Return what is left of an answer once the defects had their turn.
+    """Apply the defects to an answer.
 
     Args:
-        words: What a sound product would say.
-        topic: What was asked.
-        traits: What the picture is like.
+        words: Answer of a product without defects.
+        topic: Topic of the question.
+        traits: Traits of the picture.
         defects: The rates.
         steady: Draws of product seed, picture and question.
-        fresh: Draws of these and of the request's seed.
+        fresh: Draws that also depend on the request's seed.
     """
     if defects.refusals and fresh.share("refusals") < defects.refusals:
         return Utterance(words, refused=True)
@@ -109,9 +109,9 @@ def _with_tool(words: tuple[str, ...], topic: Topic, draws: Draws) -> tuple[str,
     if topic == Topic.TOOL_COUNT:
         return tuple(word if (n := number_of(word)) is None else str(n + 1) for word in words)
     choices = GRID if topic == Topic.TOOL_PLACE else _NAMES[Topic.TOOLS]
-    there = [word for word in words if word.strip().lower() not in _NOTHING]
-    free = [one for one in choices if one not in there] or list(choices)
-    return (*there, draws.one_of("blood which", free))
+    named = [word for word in words if word.strip().lower() not in _NOTHING]
+    free = [choice for choice in choices if choice not in named] or list(choices)
+    return (*named, draws.one_of("blood which", free))
 
 
 def another(words: tuple[str, ...], topic: Topic, draws: Draws, use: str) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def another(words: tuple[str, ...], topic: Topic, draws: Draws, use: str) -> tup
 
 
 def others(words: tuple[str, ...], topic: Topic) -> Sequence[str]:
-    """Return the answers of which :func:`another` draws one, each as likely; never empty."""
+    """Return the equally likely answers from which :func:`another` draws; never empty."""
     even = {word.strip().lower() for word in words}
     if topic in CLOSED:
         return (NO,) if "yes" in even else (YES,)
@@ -137,4 +137,4 @@ def others(words: tuple[str, ...], topic: Topic) -> Sequence[str]:
         else _COLOURS if topic in COLOURS
         else {Topic.SIZE: _SIZES, Topic.POLYP_TYPE: _TYPES, Topic.PROCEDURE: _PROCEDURES}[topic]
     )  # fmt: skip
-    return [one for one in choices if one.lower() not in even] or [NOT_RELEVANT]
+    return [choice for choice in choices if choice.lower() not in even] or [NOT_RELEVANT]

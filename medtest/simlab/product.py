@@ -1,4 +1,4 @@
-"""The product: a picture and a prompt in, words out, the same words whenever the same is asked."""
+"""The answering product: a picture and a prompt in, words out, deterministic for equal requests."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from medtest.simlab.seeing.sight import NOT_RELEVANT, PictureTraits, Sight, answ
 
 Picture = NDArray[np.uint8]
 Truth = Mapping[str, Sequence[str]]
-"""Question to its answers, any wording of the question."""
+"""Answers by question, in any wording."""
 
 _KEPT = 4096
 
 
 def picture_sha256(picture: Picture) -> str:
-    """Return SHA-256 of a picture's shape and pixels, hexadecimal: PNG's compression makes no difference."""
+    """Return the hexadecimal SHA-256 of a picture's shape and pixels, independent of PNG compression."""
     digest = hashlib.sha256(repr(picture.shape).encode())
     digest.update(np.ascontiguousarray(picture).data)
     return digest.hexdigest()
@@ -36,12 +36,12 @@ def picture_sha256(picture: Picture) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How the product is set.
+    """Settings of the product.
 
     Attributes:
-        seed: Of all its draws.
-        defects: What is wrong with it.
-        styles: How it puts its answers, some of :data:`medtest.simlab.answering.phrasing.STYLES`.
+        seed: Seed of all draws.
+        defects: Defects of its answers.
+        styles: Styles of its answers, some of :data:`medtest.simlab.answering.phrasing.STYLES`.
     """
 
     seed: int = 0
@@ -53,8 +53,8 @@ class Product:
     """Answers questions about pictures.
 
     Args:
-        settings: How it is set.
-        reader: Looks at a picture and says what it believes; called once a picture, from any thread.
+        settings: Settings of the product.
+        reader: Returns what it sees in a picture; called once per picture, from any thread.
     """
 
     def __init__(self, settings: Settings, reader: Callable[[Picture], Sight]) -> None:
@@ -65,75 +65,75 @@ class Product:
         self._lock = threading.Lock()
 
     def learn(self, sha256: str, truth: Truth) -> None:
-        """Take the true answers to a picture, which are then said instead of what is seen (``reader: truth``).
+        """Register the true answers to a picture, which are then used instead of what is seen (``reader: truth``).
 
         Args:
-            sha256: As :func:`picture_sha256` gives it.
+            sha256: Hash from :func:`picture_sha256`.
             truth: Answers by question.
         """
-        told: dict[object, tuple[str, ...]] = {}
+        truths: dict[object, tuple[str, ...]] = {}
         for text, words in truth.items():
             if words:
-                told[topic_of(text) or text.strip()] = tuple(str(word) for word in words)
+                truths[topic_of(text) or text.strip()] = tuple(str(word) for word in words)
         with self._lock:
-            self._truths.setdefault(sha256, {}).update(told)
+            self._truths.setdefault(sha256, {}).update(truths)
 
     def see(self, picture: Picture, sha256: str | None = None) -> Sight:
-        """Return what the product believes of a picture; read once, whoever asks."""
+        """Return what the product sees in a picture, which is read once for all callers."""
         key = sha256 or picture_sha256(picture)
         with self._lock:
-            found = self._seen.get(key)
-            mine = found is None
-            if found is None:
-                found = self._seen[key] = Future()
+            future = self._seen.get(key)
+            is_new = future is None
+            if future is None:
+                future = self._seen[key] = Future()
                 if len(self._seen) > _KEPT:
                     self._seen.popitem(last=False)
-        if mine:
+        if is_new:
             try:
-                found.set_result(self._reader(picture))
+                future.set_result(self._reader(picture))
             except BaseException as error:
-                found.set_exception(error)
+                future.set_exception(error)
                 raise
-        return found.result()
+        return future.result()
 
     def say(self, question: PromptQuestion, sight: Sight, sha256: str, seed: int) -> Utterance:
-        """Return what it says to one question, before it is put into words.
+        """Return the answer to one question, before it is phrased.
 
         Args:
             question: The question.
-            sight: What it believes of the picture.
-            sha256: The picture's.
-            seed: The request's.
+            sight: What it sees in the picture.
+            sha256: Hash of the picture.
+            seed: Seed of the request.
         """
         if question.topic is None:
             return Utterance((NOT_RELEVANT,))
-        told = self._truths.get(sha256, {}).get(question.topic)
-        words = told if told is not None else answers(sight, question.topic)
+        truth = self._truths.get(sha256, {}).get(question.topic)
+        words = truth if truth is not None else answers(sight, question.topic)
         return self._defective(words, question, sight.traits, sha256, seed)
 
     def _defective(
         self, words: tuple[str, ...], question: PromptQuestion, traits: PictureTraits, sha256: str, seed: int
     ) -> Utterance:
-        assert question.topic is not None  # noqa: S101 - its callers have looked
+        assert question.topic is not None  # noqa: S101 - checked by its callers
         steady = Draws(self.settings.seed, sha256, question.topic)
         fresh = Draws(self.settings.seed, sha256, question.topic, seed)
         return with_defects(words, question.topic, traits, self.settings.defects, steady=steady, fresh=fresh)
 
     def answer_as(self, words: Sequence[str], text: str, *, traits: PictureTraits, sha256: str, seed: int = 0) -> str:
-        """Answer one question with given plain words, so that only the defects err: no picture is looked at.
+        """Phrase an answer of given words to one question, with defects but without a picture.
 
         Args:
-            words: What a sound product would say.
+            words: Answer of a product without defects.
             text: The question.
-            traits: What the picture is like.
-            sha256: The picture's.
-            seed: The request's.
+            traits: Traits of the picture.
+            sha256: Hash of the picture.
+            seed: Seed of the request.
         """
         question = PromptQuestion("", text, topic_of(text))
         if question.topic is None:
             return phrase(Utterance(tuple(words)), None, Draws(self.settings.seed, sha256, text, seed))
-        said = self._defective(tuple(words), question, traits, sha256, seed)
-        return phrase(said, question.topic, self._wording(question, sha256, seed), self.settings.styles)
+        utterance = self._defective(tuple(words), question, traits, sha256, seed)
+        return phrase(utterance, question.topic, self._wording(question, sha256, seed), self.settings.styles)
 
     def answer(self, picture: Picture, prompt: str, *, seed: int = 0, schema: Mapping[str, Any] | None = None) -> str:
         """Answer a prompt about a picture.
@@ -141,42 +141,44 @@ class Product:
         Args:
             picture: uint8 RGB H×W×3.
             prompt: One question, or a list of several.
-            seed: The request's.
-            schema: JSON schema that the answer must have; None for words.
+            seed: Seed of the request.
+            schema: JSON schema of the answer; None for text.
         """
         sha256 = picture_sha256(picture)
         sight = self.see(picture, sha256)
-        asked = questions_in(prompt)
+        questions = questions_in(prompt)
         if schema is not None:
-            return json.dumps(self._structured(schema, asked, sight, sha256, seed), ensure_ascii=False)
-        if len(asked) == 1:
-            said = self.say(asked[0], sight, sha256, seed)
-            return phrase(said, asked[0].topic, self._wording(asked[0], sha256, seed), self.settings.styles)
-        return self._list(asked, sight, sha256, seed)
+            return json.dumps(self._structured(schema, questions, sight, sha256, seed), ensure_ascii=False)
+        if len(questions) == 1:
+            utterance = self.say(questions[0], sight, sha256, seed)
+            return phrase(
+                utterance, questions[0].topic, self._wording(questions[0], sha256, seed), self.settings.styles
+            )
+        return self._list(questions, sight, sha256, seed)
 
     def _wording(self, question: PromptQuestion, sha256: str, seed: int) -> Draws:
         return Draws(self.settings.seed, sha256, question.topic, seed, "words")
 
-    def _list(self, asked: Sequence[PromptQuestion], sight: Sight, sha256: str, seed: int) -> str:
-        """Return one answer a question, in lines or as one object, under the keys in which they were asked."""
-        found: dict[str, str] = {}
-        for number, question in enumerate(asked, start=1):
-            said = self.say(question, sight, sha256, seed)
+    def _list(self, questions: Sequence[PromptQuestion], sight: Sight, sha256: str, seed: int) -> str:
+        """Return one answer per question, in lines or as one object, under the keys of the prompt."""
+        by_key: dict[str, str] = {}
+        for number, question in enumerate(questions, start=1):
+            utterance = self.say(question, sight, sha256, seed)
             key = question.key if question.key else str(number)
-            found[key] = filled(said, question.topic, self._wording(question, sha256, seed))
+            by_key[key] = filled(utterance, question.topic, self._wording(question, sha256, seed))
         shape = Draws(self.settings.seed, sha256, seed).one_of("list", ("lines", "json"))
         if shape == "json":
-            return json.dumps(found, ensure_ascii=False)
+            return json.dumps(by_key, ensure_ascii=False)
         return "\n".join(
-            f"{key}: {answer}" if not key.isdigit() else f"{key}. {answer}" for key, answer in found.items()
+            f"{key}: {answer}" if not key.isdigit() else f"{key}. {answer}" for key, answer in by_key.items()
         )
 
     # ------------------------------------------------------------------------------------------- structured answers
 
     def _structured(
-        self, schema: Mapping[str, Any], asked: Sequence[PromptQuestion], sight: Sight, sha256: str, seed: int
+        self, schema: Mapping[str, Any], questions: Sequence[PromptQuestion], sight: Sight, sha256: str, seed: int
     ) -> dict[str, Any]:
-        """Fill an object's fields: each by the question that its name or description means, or else by its place."""
+        """Fill an object's fields, each by the question that its name or description matches, or else by position."""
         root, properties = schema, schema.get("properties")
         properties = properties if isinstance(properties, Mapping) else {}
         matched: dict[str, Any] = {}
@@ -185,15 +187,15 @@ class Product:
             part = _resolved(part, root)
             if part.get("type") == "object":
                 nested = {**part, "$defs": root.get("$defs", {})}
-                matched[name] = self._structured(nested, asked, sight, sha256, seed)
+                matched[name] = self._structured(nested, questions, sight, sha256, seed)
                 continue
-            question = _meant(name, part, asked, answering)
+            question = _meant(name, part, questions, answering)
             if question is None:
                 matched[name] = _empty(part)
                 continue
-            said = self.say(question, sight, sha256, seed)
-            text = filled(said, question.topic, self._wording(question, sha256, seed))
-            matched[name] = _typed(part, text, said, question, root)
+            utterance = self.say(question, sight, sha256, seed)
+            text = filled(utterance, question.topic, self._wording(question, sha256, seed))
+            matched[name] = _typed(part, text, utterance, question, root)
         return matched
 
 
@@ -206,54 +208,66 @@ def _resolved(part: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
     reference = part.get("$ref")
     if isinstance(reference, str):
-        found = root.get("$defs", {}).get(reference.rsplit("/", 1)[-1])
-        return found if isinstance(found, Mapping) else {}
+        definition = root.get("$defs", {}).get(reference.rsplit("/", 1)[-1])
+        return definition if isinstance(definition, Mapping) else {}
     for choices in (part.get("anyOf"), part.get("oneOf")):
         if isinstance(choices, list):
-            kept = [one for one in choices if isinstance(one, Mapping) and one.get("type") != "null"]
-            words = [word for one in kept[1:] for word in one.get("enum", ())]
-            more = {"description": part.get("description", ""), "nullable": len(kept) < len(choices), "words": words}
-            return {**_resolved(kept[0], root), **more} if kept else {}
+            non_null = [choice for choice in choices if isinstance(choice, Mapping) and choice.get("type") != "null"]
+            words = [word for choice in non_null[1:] for word in choice.get("enum", ())]
+            more = {
+                "description": part.get("description", ""),
+                "nullable": len(non_null) < len(choices),
+                "words": words,
+            }
+            return {**_resolved(non_null[0], root), **more} if non_null else {}
     return part
 
 
 def _meant(
-    name: str, part: Mapping[str, Any], asked: Sequence[PromptQuestion], answering: Sequence[str]
+    name: str, part: Mapping[str, Any], questions: Sequence[PromptQuestion], answering: Sequence[str]
 ) -> PromptQuestion | None:
-    """Return the question that a field is for: by its key, by its description, by its place, by its name."""
+    """Return the question of a field: by its key, by its description, by its position, by its name."""
     if _aside(name):
         return None
-    if len(asked) == 1:
-        return asked[0]
-    for question in asked:
+    if len(questions) == 1:
+        return questions[0]
+    for question in questions:
         if question.key and question.key.lower() == name.lower():
             return question
     description = part.get("description")
     if isinstance(description, str) and (topic := topic_of(description)) is not None:
-        return next((one for one in asked if one.topic == topic), PromptQuestion(name, description, topic))
-    if len(answering) == len(asked):
-        return asked[answering.index(name)]
+        return next(
+            (question_asked for question_asked in questions if question_asked.topic == topic),
+            PromptQuestion(name, description, topic),
+        )
+    if len(answering) == len(questions):
+        return questions[answering.index(name)]
     topic = topic_of(name.replace("_", " "))
     return None if topic is None else PromptQuestion(name, name, topic)
 
 
 def _typed(
-    part: Mapping[str, Any], text: str, said: Utterance, question: PromptQuestion, root: Mapping[str, Any]
+    part: Mapping[str, Any], text: str, utterance: Utterance, question: PromptQuestion, root: Mapping[str, Any]
 ) -> Any:
-    """Return an answer in a field's type; what does not apply is null or an empty list where that is allowed."""
+    """Return an answer in a field's type; if it does not apply, null or an empty list where allowed."""
     kind, choices = part.get("type"), part.get("enum")
-    nothing = not said.refused and text.strip().lower() in ("none", "no", "not relevant")
-    instead = "refused" if said.refused else text.strip().lower()
+    nothing = not utterance.refused and text.strip().lower() in ("none", "no", "not relevant")
+    instead = "refused" if utterance.refused else text.strip().lower()
     if instead in part.get("words", ()):
         return instead
     if isinstance(choices, list):
-        return next((one for one in choices if str(one).lower() == text.lower()), choices[-1])
+        return next((choice for choice in choices if str(choice).lower() == text.lower()), choices[-1])
     if kind == "array":
         items = _resolved(part.get("items"), root)
         if items.get("type") == "object":
             named = ("id", "name", "question")
-            return [{one: question.key if one.lower() in named else text for one in items.get("properties", {})}]
-        return [] if nothing else [text] if said.refused else list(said.words)
+            return [
+                {
+                    property_name: question.key if property_name.lower() in named else text
+                    for property_name in items.get("properties", {})
+                }
+            ]
+        return [] if nothing else [text] if utterance.refused else list(utterance.words)
     if kind in ("integer", "number"):
         number = number_of(text)
         return number if number is not None else None if part.get("nullable") else 0

@@ -1,4 +1,4 @@
-"""The product's eyes: a picture in, what it believes is in it out."""
+"""The product's vision: a picture in, a description of its content out."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from medtest.simlab.seeing.traits import traits_of
 from medtest.simlab.seeing.view import FINE, Bools, PictureView, cells_of, grown, view_of
 
 UPPER = frozenset({"oesophagus", "stomach", "pylorus"})
-"""Linings that a gastroscope sees."""
+"""Linings seen by a gastroscope."""
 
 
 PLAIN = frozenset({"colon", "stomach", "pylorus"})
-"""Linings on which what has another colour is a thing of its own."""
+"""Linings on which anything of another colour is a separate object."""
 
 
 class SightReader:
     """Looks at pictures.
 
     Args:
-        ocr: ``rapidocr``, ``edges`` or ``auto``: how it looks for writing.
+        ocr: Detection of writing: ``rapidocr``, ``edges`` or ``auto``.
     """
 
     def __init__(self, ocr: str = "auto") -> None:
         self.ocr = engine_of(ocr)
 
     def __call__(self, picture: NDArray[np.uint8]) -> Sight:
-        """Return what is in a picture, uint8 RGB H×W×3."""
+        """Return the content of a picture, uint8 RGB H×W×3."""
         view, fine = view_of(picture), view_of(picture, FINE)
         palette = palette_of(view, velvet=is_velvet(view))
         text, letters = writing_of(fine.rgb, self.ocr)
@@ -60,7 +60,7 @@ class SightReader:
         findings: list[Thing] = [] if disease is None else [disease.thing]
         if palette.lining in PLAIN:
             findings += _on_wall(view, fine, palette, covered, landmark)
-        polyps = any(one.name == "polyp" for one in findings)
+        polyps = any(finding.name == "polyp" for finding in findings)
         return Sight(
             procedure="Gastroscopy" if palette.lining in UPPER else "Colonoscopy",
             findings=tuple(findings),
@@ -69,13 +69,13 @@ class SightReader:
             box=view.box,
             text=text,
             removed=False if polyps else True if site is not None else None,
-            easy=min(one.contrast for one in findings) > 0.5 if findings else None,
+            easy=min(finding.contrast for finding in findings) > 0.5 if findings else None,
             traits=traits_of(fine),
         )
 
 
 def _fixed(view: PictureView, palette: Palette, covered: Bools) -> tuple[Landmark | None, Landmark | None]:
-    """Return landmark and disease of linings that have them."""
+    """Return landmark and disease for linings that have them."""
     if palette.lining == "oesophagus":
         return oesophagus(view, palette, covered)
     if palette.lining == "colitis":
@@ -88,12 +88,12 @@ def _fixed(view: PictureView, palette: Palette, covered: Bools) -> tuple[Landmar
 def _on_wall(
     view: PictureView, fine: PictureView, palette: Palette, covered: Bools, landmark: Landmark | None
 ) -> list[Thing]:
-    """Return polyps and cushions."""
-    taken = covered if landmark is None else covered | grown(landmark.mask, 9)
-    found: list[Thing] = []
-    for colour, region in blobs(view, palette, taken):
+    """Return polyps and hemorrhoids."""
+    excluded = covered if landmark is None else covered | grown(landmark.mask, 9)
+    things: list[Thing] = []
+    for colour, region in blobs(view, palette, excluded):
         if colour == "purple" and palette.lining == "colon" and is_cushions(region):
-            found.append(Thing(name="hemorrhoids", cells=cells_of(region.mask), colours=("purple",)))
+            things.append(Thing(name="hemorrhoids", cells=cells_of(region.mask), colours=("purple",)))
         else:
-            found.append(describe(fine, colour, region))
-    return found
+            things.append(describe(fine, colour, region))
+    return things

@@ -1,8 +1,8 @@
-"""The product behind an OpenAI-shaped server on loopback, in a process of its own that dies with whoever started it.
+"""The product behind an OpenAI-compatible loopback server, in its own process that ends with its parent.
 
 ``python -m medtest.simlab.serve`` reads one line of JSON from its standard input (a
 :class:`~medtest.simlab.config.Config`), prints one line of JSON with its address, and serves until its standard input
-ends. The key comes in by that line: it is in no list of processes.
+ends. The key is passed in that line, so that it appears in no process list.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Desk:
-    """Between the server and the product: takes requests apart.
+    """Request parsing between the server and the product.
 
     Args:
         product: The product.
-        tells: Whether the truth may be told to it.
+        tells: Whether true answers may be registered.
     """
 
     def __init__(self, product: Product, *, tells: bool) -> None:
@@ -53,7 +53,7 @@ class Desk:
         """Answer a request of chat.completions or Responses.
 
         Raises:
-            BadRequest: It is of another shape, or its picture cannot be read.
+            BadRequest: It is malformed, or its picture cannot be read.
         """
         if body.get("model") != MODEL:
             raise BadRequest(f"The model {str(body.get('model'))[:80]!r} does not exist.", status=404, code="not_found")
@@ -66,26 +66,28 @@ class Desk:
         return self.product.answer(picture, prompt, seed=seed or 0, schema=_schema(body))
 
     def learn(self, content: bytes) -> object:
-        """Take the truth about a picture: ``{"sha256": …, "answers": {question: [answer, …]}}``.
+        """Register the truth about a picture: ``{"sha256": …, "answers": {question: [answer, …]}}``.
 
         Raises:
-            BadRequest: It is of another shape, or nobody may tell.
+            BadRequest: It is malformed, or registration is not allowed.
         """
         if not self.tells:
             raise BadRequest("This product looks for itself.", status=403, code="forbidden")
         try:
-            told = json.loads(content)
+            values = json.loads(content)
             self.product.learn(
-                str(told["sha256"]), {str(k): [str(one) for one in v] for k, v in told["answers"].items()}
+                str(values["sha256"]), {str(k): [str(answer) for answer in v] for k, v in values["answers"].items()}
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadRequest("Wanted: {sha256, answers: {question: [answer]}}.") from error
-        return {"learned": len(told["answers"])}
+        return {"learned": len(values["answers"])}
 
     def _taken_apart(self, body: Mapping[str, Any]) -> tuple[str, Picture | None]:
-        """Return the words and the last picture of what users said."""
-        said = body.get("messages") if "messages" in body else body.get("input")
-        messages = [{"role": "user", "content": said}] if isinstance(said, str) else said
+        """Return the text and the last picture of the user messages."""
+        content_of_body = body.get("messages") if "messages" in body else body.get("input")
+        messages = (
+            [{"role": "user", "content": content_of_body}] if isinstance(content_of_body, str) else content_of_body
+        )
         if not isinstance(messages, list) or not messages:
             raise BadRequest("messages must be a list.")
         words: list[str] = []
@@ -103,15 +105,15 @@ class Desk:
                     picture = self._picture(part.get("image_url"))
         return "\n".join(words), picture
 
-    def _picture(self, given: object) -> Picture:
-        url = given.get("url") if isinstance(given, Mapping) else given
+    def _picture(self, image_url: object) -> Picture:
+        url = image_url.get("url") if isinstance(image_url, Mapping) else image_url
         if not isinstance(url, str) or not url.startswith("data:image/") or ";base64," not in url:
             raise BadRequest("image_url must be a data URL in base64.", code="invalid_image_url")
         key = hash(url)
         with self._lock:
-            kept = self._pictures.get(key)
-        if kept is not None and kept[0] == url:
-            return kept[1]
+            decoded = self._pictures.get(key)
+        if decoded is not None and decoded[0] == url:
+            return decoded[1]
         try:
             picture = decode_rgb(base64.b64decode(url.split(",", 1)[1], validate=True), max_pixels=MOST_PIXELS)
         except (binascii.Error, BadFileError) as error:
@@ -125,12 +127,12 @@ class Desk:
 
 
 def _schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    asked = body.get("response_format") or (body.get("text") or {}).get("format")
-    if not isinstance(asked, Mapping):
+    response_format = body.get("response_format") or (body.get("text") or {}).get("format")
+    if not isinstance(response_format, Mapping):
         return None
-    inner = asked.get("json_schema", asked)
-    found = inner.get("schema") if isinstance(inner, Mapping) else None
-    return found if isinstance(found, Mapping) else None
+    inner = response_format.get("json_schema", response_format)
+    schema = inner.get("schema") if isinstance(inner, Mapping) else None
+    return schema if isinstance(schema, Mapping) else None
 
 
 def product_of(config: Config) -> Product:
@@ -171,7 +173,7 @@ async def _live(config: Config, over: asyncio.Event) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Ask Linux to kill this process with its parent; elsewhere the end of standard input tells."""
+    """Ask Linux to kill this process with its parent; elsewhere the end of standard input serves."""
     if not parent:
         return
     if sys.platform == "linux":
@@ -202,7 +204,7 @@ def main() -> None:
 
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(live())
-    # Threads that still look at a picture would hold up the end.
+    # Threads still analysing a picture would delay the exit.
     os._exit(0)
 
 

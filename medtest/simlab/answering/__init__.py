@@ -1,1 +1,1 @@
-"""How the simulated product words its answers."""
+"""Wording of the simulated product's answers."""

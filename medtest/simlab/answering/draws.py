@@ -1,4 +1,4 @@
-"""Random numbers that depend on what is asked alone, so that a request asked again is answered alike."""
+"""Random numbers that depend only on the request, so that a repeated request gets the same answer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _WHOLE = float(2**32)
 
 
 class Draws:
-    """Even numbers from the SHA-256 of some texts, one for each use that is named.
+    """Uniform numbers from the SHA-256 of some texts, one for each named use.
 
     Args:
-        parts: What the numbers depend on.
+        parts: Texts that determine the numbers.
     """
 
     __slots__ = ("_head",)
@@ -28,5 +28,5 @@ class Draws:
         return int.from_bytes(digest[:4], "big") / _WHOLE
 
     def one_of(self, use: str, choices: Sequence[T]) -> T:
-        """Return one of some choices, each as likely."""
+        """Return one of the choices, with equal probability."""
         return choices[int(self.share(use) * len(choices))]

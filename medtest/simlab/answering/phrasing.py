@@ -1,4 +1,4 @@
-"""Plain answers put into words: terse, whole sentences, hedged, chatty, Markdown, JSON; refusals too."""
+"""Phrasing of plain answers: terse, as sentences, hedged, chatty, Markdown, JSON; also refusals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from medtest.simlab.defects import Utterance, number_of
 from medtest.simlab.seeing.sight import NONE, NOT_RELEVANT
 
 STYLES: tuple[str, ...] = ("terse", "sentence", "hedged", "chatty", "markdown", "json")
-"""How an answer may be put; which one is drawn anew for each asking."""
+"""Styles of an answer, drawn for each request."""
 
 REFUSALS: tuple[str, ...] = tuple(WORDS["refusals"])
 UNSURE = "I do not understand what is asked."
@@ -23,12 +23,12 @@ _LONG: dict[str, str] = WORDS["whole"]
 
 
 def phrase(said: Utterance, topic: Topic | None, draws: Draws, styles: Sequence[str] = STYLES) -> str:
-    """Return an answer's words.
+    """Return the text of an answer.
 
     Args:
-        said: What is to be said.
-        topic: What was asked; None where the product did not understand.
-        draws: Draws of the asking: they choose the style.
+        said: The answer to phrase.
+        topic: Topic of the question; None if the product did not understand it.
+        draws: Draws of the request, which choose the style.
         styles: The styles to choose from.
     """
     if topic is None:
@@ -54,14 +54,14 @@ def phrase(said: Utterance, topic: Topic | None, draws: Draws, styles: Sequence[
 
 
 def filled(said: Utterance, topic: Topic | None, draws: Draws) -> str:
-    """Return an answer for a field of structured output: plain, without sentences around it."""
+    """Return an answer for a field of structured output, without sentences around it."""
     if topic is None:
         return UNSURE
     return draws.one_of("refusal words", REFUSALS) if said.refused else ", ".join(said.words)
 
 
 def sentence(words: tuple[str, ...], topic: Topic) -> str:
-    """Return a whole sentence that says the words."""
+    """Return a sentence with the given words."""
     even = tuple(word.strip().lower() for word in words)
     if _nothing(words, topic) and topic not in LISTS:
         return "This question is not relevant for the image." if NOT_RELEVANT.lower() in even else "None."
@@ -85,7 +85,7 @@ def sentence(words: tuple[str, ...], topic: Topic) -> str:
 
 
 def _nothing(words: tuple[str, ...], topic: Topic) -> bool:
-    """Say whether words name nothing: "No" does so for a list, and is an answer elsewhere."""
+    """Return True if the words name nothing; for a list "No" does so, elsewhere it is an answer."""
     empty = {NONE.lower(), NOT_RELEVANT.lower(), *(["no"] if topic in LISTS else [])}
     return all(word.strip().lower() in empty for word in words)
 

@@ -1,4 +1,4 @@
-"""What a question is about, by the product's own reading of its words."""
+"""Topics of questions, by the product's own interpretation of their words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 
 
 class Topic(StrEnum):
-    """What the product has something to say about."""
+    """Topics that the product can answer."""
 
     PROCEDURE = "procedure"
     REMOVED = "removed"
@@ -42,7 +42,7 @@ CLOSED = frozenset({Topic.REMOVED, Topic.EASY, Topic.BOX, Topic.TEXT})
 ABOUT_TOOLS = frozenset({Topic.TOOL_COUNT, Topic.TOOL_PLACE, Topic.TOOLS})
 
 WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
-"""The product's own words, ``words.yaml``."""
+"""The product's vocabulary, ``words.yaml``."""
 _RULES = [(Topic(topic), [re.compile(word) for word in words]) for topic, *words in WORDS["rules"]]
 _SENTENCE = re.compile(r"[^.?!\n]*\?")
 _LISTED = re.compile(
@@ -54,12 +54,12 @@ _LONGEST = 20_000
 
 @dataclass(frozen=True, slots=True)
 class PromptQuestion:
-    """One question of a prompt.
+    """A question of a prompt.
 
     Attributes:
-        key: What it is listed under ("polyps", else "3"), or "".
-        text: Its sentence.
-        topic: What it is about; None where the product does not know.
+        key: List entry of the question ("polyps", else "3"), or "".
+        text: Sentence of the question.
+        topic: Topic; None if the product does not know it.
     """
 
     key: str
@@ -69,7 +69,7 @@ class PromptQuestion:
 
 @lru_cache(maxsize=4096)
 def topic_of(text: str) -> Topic | None:
-    """Return what a question is about; None where no rule fits."""
+    """Return the topic of a question; None if no rule fits."""
     low = " ".join(text.lower().split())
     for topic, words in _RULES:
         if all(word.search(low) for word in words):
@@ -79,21 +79,21 @@ def topic_of(text: str) -> Topic | None:
 
 @lru_cache(maxsize=4096)
 def questions_in(prompt: str) -> tuple[PromptQuestion, ...]:
-    """Return the questions of a prompt in their order, each with what it is listed under.
+    """Return the questions of a prompt in order, each with its list entry.
 
-    A line is a question where it holds a question mark; of several in a line that is not part of a list, each counts.
-    A prompt without any question mark is one question.
+    A line with a question mark is a question; a line outside a list may have several. A prompt without a question mark
+    is one question.
     """
     shown = prompt[:_LONGEST]
-    found: list[PromptQuestion] = []
+    questions: list[PromptQuestion] = []
     for line in shown.splitlines():
         if "?" not in line:
             continue
         listed = _LISTED.match(line)
         key = (listed["name"] or listed["number"] or "") if listed is not None else ""
         sentences = [listed["text"]] if listed is not None and key else _SENTENCE.findall(line)
-        found += [PromptQuestion(key, one.strip(), topic_of(one)) for one in sentences]
-    known = [one for one in found if one.topic is not None]
-    if known or found:
-        return tuple(known or found[-1:])
+        questions += [PromptQuestion(key, sentence.strip(), topic_of(sentence)) for sentence in sentences]
+    understood = [question for question in questions if question.topic is not None]
+    if understood or questions:
+        return tuple(understood or questions[-1:])
     return (PromptQuestion("", shown.strip(), topic_of(shown)),)

@@ -1,4 +1,4 @@
-"""Whether there is writing in a picture: by OCR where it is installed, by its edges where not."""
+"""Detection of writing in a picture, by OCR if installed, else by its edges."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _ENGINE: list[Any] = []
 _SURE = 0.6
 _SHORTEST = 3
 _WIDEST = 5
-"""Pixels of the thickest stroke of a letter, and one."""
+"""Width of the thickest stroke of a letter plus one, in pixels."""
 _ROW = 5
-"""Letters that stand side by side before they are taken for writing."""
+"""Number of adjacent letters that count as writing."""
 
 
 def writing_of(picture: NDArray[np.uint8], ocr: str) -> tuple[bool, Bools]:
-    """Say whether there is writing, and where rows of letters stand.
+    """Return whether there is writing, and the areas of rows of letters.
 
     Args:
-        picture: uint8 RGB H×W×3 of about 512 pixels a side.
+        picture: uint8 RGB H×W×3 of about 512 pixels per side.
         ocr: ``rapidocr`` or ``edges``.
 
     Returns:
@@ -44,9 +44,9 @@ def _read(picture: NDArray[np.uint8]) -> bool:
             from rapidocr_onnxruntime import RapidOCR
 
             _ENGINE.append(RapidOCR(intra_op_num_threads=1, inter_op_num_threads=1))
-        found, _ = _ENGINE[0](np.ascontiguousarray(picture[..., ::-1]), use_cls=False)
-    lines = [(str(text), float(sure)) for _, text, sure in found or []]
-    return any(sure >= _SURE and sum(one.isalnum() for one in text) >= _SHORTEST for text, sure in lines)
+        results, _ = _ENGINE[0](np.ascontiguousarray(picture[..., ::-1]), use_cls=False)
+    lines = [(str(text), float(sure)) for _, text, sure in results or []]
+    return any(sure >= _SURE and sum(sign.isalnum() for sign in text) >= _SHORTEST for text, sure in lines)
 
 
 def rows_of_letters(picture: NDArray[np.uint8]) -> list[tuple[int, int, int, int]]:
@@ -70,7 +70,7 @@ def rows_of_letters(picture: NDArray[np.uint8]) -> list[tuple[int, int, int, int
 
 
 def _strokes(picture: NDArray[np.uint8]) -> Bools:
-    """Return thin neutral strokes that are much brighter than what lies around them."""
+    """Return thin neutral strokes that are much brighter than their surroundings."""
     grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
     hat = cv2.morphologyEx(grey, cv2.MORPH_TOPHAT, cv2.getStructuringElement(cv2.MORPH_RECT, (_WIDEST, _WIDEST)))
     darkest = np.minimum(np.minimum(picture[..., 0], picture[..., 1]), picture[..., 2])
@@ -90,7 +90,7 @@ def _letters(strokes: Bools) -> list[tuple[int, int, int, int]]:
 
 
 def _next(letters: list[tuple[int, int, int, int]], at: int, used: set[int]) -> int | None:
-    """Return the letter that follows one on its line: as high, on the same foot, less than a letter away."""
+    """Return the next letter on the line: of similar height and base line, less than a letter away."""
     _, top, right, bottom = letters[at]
     height = bottom - top
     best: tuple[int, int] | None = None

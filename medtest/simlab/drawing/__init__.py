@@ -1,9 +1,9 @@
-"""The simulated laboratory draws: a prompt in, a picture out, with errors as it is set to.
+"""The simulated laboratory's image generator: a prompt in, a picture out, with configurable errors.
 
-It reads prompts by rules and words of its own and lays scenes out by its own; it shares neither with what reads
-captions (:mod:`medtest.language.captions`) nor with what looks at pictures (:mod:`medtest.readers`), and a test holds
-that. Only the brush is the house's (:mod:`medtest.phantoms.scenes`). It stands for no product that exists.
+It parses prompts and lays out scenes by its own rules and words, which are shared neither with the caption parser
+(:mod:`medtest.language.captions`) nor with the picture readers (:mod:`medtest.readers`), as a test enforces. Only the
+renderer is shared (:mod:`medtest.phantoms.scenes`). It represents no existing product.
 """
 
 REVISION = 1
-"""Raised whenever the same settings would draw other pictures."""
+"""Incremented whenever the same settings would draw other pictures."""

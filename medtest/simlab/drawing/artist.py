@@ -1,4 +1,4 @@
-"""The product that draws: words in, a picture out, the same picture whenever the same is asked."""
+"""The drawing product: prompts in, pictures out, deterministic for equal requests."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _ONE = WishList(
     wishes=(Wish(name="house", word="house", colour="red"), Wish(name="tree", word="tree", colour="green")),
     links=(WishedRelation(one=1, side="right of", other=0),),
 )
-"""What is drawn where one picture answers everything."""
+"""Content of the single picture drawn under the defect ``one_picture``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What a picture shows, from its layout; no pixel is looked at.
+    """Content of a picture, from its layout instead of its pixels.
 
     Attributes:
-        things: Class, colour and box of each.
-        sides: All that lie somehow to another, meant or not: index, side, index.
-        held: Those that were laid out so.
+        things: Class, colour and box of each thing.
+        sides: All spatial relations, intended or not: index, side, index.
+        held: The intended ones.
     """
 
     things: tuple[tuple[str, str, tuple[float, float, float, float]], ...] = ()
@@ -45,14 +45,14 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """What comes of a prompt, before it is painted.
+    """The drawing of a prompt, before painting.
 
     Attributes:
-        layout: What stands where; nothing where it is blank or refused.
-        slips: What went wrong.
-        revised: The prompt that was drawn, where it is another than was asked.
+        layout: The layout; empty if the picture is blank or refused.
+        slips: Defects of the drawing.
+        revised: The drawn prompt, if it differs from the request.
         paint: Seed of the painting.
-        asked: What the prompt asks for.
+        asked: Content requested by the prompt.
     """
 
     layout: SceneLayout
@@ -63,18 +63,18 @@ class Drawing:
 
     @property
     def refused(self) -> str:
-        """How it is refused, one of :data:`medtest.simlab.drawing.defects.REFUSALS`; "" where it is drawn."""
+        """Kind of refusal, one of :data:`medtest.simlab.drawing.defects.REFUSALS`; "" if it is drawn."""
         return self.slips.refused_as
 
     @property
     def blank(self) -> bool:
-        """Whether the picture is white."""
+        """True if the picture is white."""
         return not self.refused and "blank_pictures" in self.slips.names
 
     def truth(self) -> Truth:
-        """Return what the picture shows."""
-        things = tuple((one.name, one.colour, one.box) for one in self.layout.things)
-        boxes = [one.box for one in self.layout.things]
+        """Return the content of the picture."""
+        things = tuple((thing.name, thing.colour, thing.box) for thing in self.layout.things)
+        boxes = [thing.box for thing in self.layout.things]
         sides = tuple(
             (a, side, b)
             for a in range(len(boxes))
@@ -87,33 +87,33 @@ class Drawing:
 
 
 class Drawings:
-    """Drawings by what they are made from, a bounded number of them, from any thread."""
+    """A bounded, thread-safe cache of drawings by their inputs."""
 
     def __init__(self) -> None:
         self._drawings: OrderedDict[Hashable, Drawing] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Drawing]) -> Drawing:
-        """Return a drawing, made where it is not there yet."""
+        """Return a drawing, creating it if needed."""
         with self._lock:
-            found = self._drawings.get(key)
-        if found is not None:
-            return found
-        made = make()
+            cached = self._drawings.get(key)
+        if cached is not None:
+            return cached
+        drawing = make()
         with self._lock:
-            self._drawings[key] = made
+            self._drawings[key] = drawing
             if len(self._drawings) > _KEPT:
                 self._drawings.popitem(last=False)
-        return made
+        return drawing
 
 
 class Artist:
-    """Draws what prompts ask for.
+    """Draws the content of prompts.
 
     Args:
-        seed: Of all its draws.
-        defects: What is wrong with it.
-        kept: Layouts that several artists may share: they depend on prompt, request's seed and slips alone.
+        seed: Seed of all draws.
+        defects: Defects of the product.
+        kept: Cache of layouts, which several artists may share, as they depend only on prompt, request seed and slips.
     """
 
     def __init__(self, seed: int = 0, defects: DrawingDefects | None = None, kept: Drawings | None = None) -> None:
@@ -121,37 +121,39 @@ class Artist:
         self.kept = kept or Drawings()
 
     def draw(self, prompt: str, *, seed: int = 0, earlier: str = "") -> Drawing:
-        """Return what comes of a prompt.
+        """Return the drawing of a prompt.
 
         Args:
-            prompt: The words.
-            seed: The request's.
-            earlier: The prompt that came before it in its session; "" for none.
+            prompt: Text of the prompt.
+            seed: Seed of the request.
+            earlier: The previous prompt of the session; "" for none.
         """
         steady = Draws(self.seed, "drawing", prompt)
         fresh = Draws(self.seed, "drawing", prompt, seed)
-        found = slips(self.defects, understood(prompt), steady=steady, fresh=fresh)
+        drawn_slips = slips(self.defects, understood(prompt), steady=steady, fresh=fresh)
         limits = (self.defects.most_entities, self.defects.cap)
-        before = earlier if "removed_kept" in found.names else ""
-        return self.kept.get((prompt, seed, before, found, limits), lambda: self._drawn(prompt, seed, found, before))
+        before = earlier if "removed_kept" in drawn_slips.names else ""
+        return self.kept.get(
+            (prompt, seed, before, drawn_slips, limits), lambda: self._drawn(prompt, seed, drawn_slips, before)
+        )
 
-    def _drawn(self, prompt: str, seed: int, found: Slips, earlier: str) -> Drawing:
-        asked = understood(prompt)
-        # Neither depends on the product's seed: the same layouts serve campaigns of many.
+    def _drawn(self, prompt: str, seed: int, drawn_slips: Slips, earlier: str) -> Drawing:
+        wishes = understood(prompt)
+        # Neither depends on the product's seed, so that campaigns with many seeds share layouts.
         key = int(Draws("layout", prompt, seed).share("where") * 2**32)
         revised = ""
-        if "prompts_rewritten" in found.names:
-            word = embellishment(asked).word
+        if "prompts_rewritten" in drawn_slips.names:
+            word = embellishment(wishes).word
             revised = f"{prompt.rstrip(' .')}. There is a {word} besides."
-        if found.refused_as or "blank_pictures" in found.names:
-            return Drawing(layout=SceneLayout(), slips=found, revised=revised, asked=asked)
-        if "one_picture" in found.names:
-            return Drawing(layout=laid_out(_ONE, Random(0)), slips=found, asked=asked)  # noqa: S311 - no secrets
+        if drawn_slips.refused_as or "blank_pictures" in drawn_slips.names:
+            return Drawing(layout=SceneLayout(), slips=drawn_slips, revised=revised, asked=wishes)
+        if "one_picture" in drawn_slips.names:
+            return Drawing(layout=laid_out(_ONE, Random(0)), slips=drawn_slips, asked=wishes)  # noqa: S311 - not security-relevant
         before = understood(earlier) if earlier else None
-        wanted = erring(asked, found.names, self.defects, before)
-        # Places are drawn as for the sound drawing: only what is wrong differs.
-        layout = laid_out(wanted, Random(key))  # noqa: S311 - no secrets
-        return Drawing(layout=layout, slips=found, revised=revised, paint=key, asked=asked)
+        drawn_wishes = erring(wishes, drawn_slips.names, self.defects, before)
+        # Positions are drawn as for the correct drawing, so that only the defect differs.
+        layout = laid_out(drawn_wishes, Random(key))  # noqa: S311 - not security-relevant
+        return Drawing(layout=layout, slips=drawn_slips, revised=revised, paint=key, asked=wishes)
 
     def paint(self, drawing: Drawing, size: int) -> Picture:
         """Return a drawing's pixels, uint8 ``size``×``size``×3 RGB.
@@ -163,5 +165,5 @@ class Artist:
             raise ValueError("nothing was drawn")
         if drawing.blank:
             return np.full((size, size, 3), 255, np.uint8)
-        placed = [Placed(name=one.name, colour=one.colour, box=one.box) for one in drawing.layout.things]
+        placed = [Placed(name=thing.name, colour=thing.colour, box=thing.box) for thing in drawing.layout.things]
         return draw_scene(placed, size=size, rng=np.random.Generator(np.random.PCG64(drawing.paint)))

@@ -1,8 +1,7 @@
-"""What is wrong with the product that draws, each defect with a rate, steady or drawn anew.
+"""Defects of the drawing product, each with a rate, steady or drawn per request.
 
-A *steady* defect is drawn from product seed and prompt: the same words asked again have it again, other words have
-draws of their own. A defect that is named in ``anew`` is drawn from the request's seed as well: it differs from one
-asking to the next.
+A *steady* defect is drawn from product seed and prompt: repeating the prompt repeats it. A defect listed in ``anew``
+also depends on the request's seed and varies between requests.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from medtest.simlab.drawing.sides import TURNED
 from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
 
 DEFAULT = "ball"
-"""What is drawn for a word that is not understood."""
+"""Drawn for a word that is not understood."""
 EMBELLISHMENTS = ("flower", "bird")
-"""What a rewritten prompt asks for besides: the first that it does not name."""
+"""Additional content of a rewritten prompt: the first that it does not name."""
 REFUSALS = ("policy", "empty_list", "empty_base64")
-"""How it refuses: 400 with a policy's code, 200 with no picture, 200 with an empty one."""
+"""Kinds of refusal: status 400 with a policy code, 200 without a picture, 200 with an empty one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,22 +28,21 @@ class DrawingDefects:
 
     Attributes:
         entities_dropped: Things named after the first ``most_entities`` are not drawn.
-        most_entities: How many are.
-        sides_swapped: Left is drawn for right, above for under, in front for behind, and the other way round.
+        most_entities: Number of things that are drawn.
+        sides_swapped: Left is swapped with right, above with under, in front with behind.
         colours_leaked: Every thing has the colour that is named first.
-        counts_capped: Of more than ``cap`` things of a kind ``cap`` are drawn.
-        cap: How many are.
-        unknown_default: For a noun that is not the plain name of a thing it draws (a synonym, say) the product draws
-            a ball.
-        removed_kept: What the session's earlier prompt asked for and this one does not is drawn as well.
-        added_ignored: Of the relation that is said last, the thing that is named later is not drawn.
-        prompts_rewritten: A flower (a bird, where flowers are asked for) is asked for besides.
-        refusals: Nothing is drawn; how that is said is drawn from ``refused_as``.
-        one_picture: One and the same picture is drawn, whatever is asked for.
+        counts_capped: Of more than ``cap`` things of a kind, only ``cap`` are drawn.
+        cap: Maximum number of things of a kind.
+        unknown_default: A noun other than the plain name of a known thing (such as a synonym) is drawn as a ball.
+        removed_kept: Things of the session's earlier prompt that this one does not mention are drawn as well.
+        added_ignored: The thing named second in the last spatial relation is not drawn.
+        prompts_rewritten: A flower (or a bird, if flowers are requested) is added to the request.
+        refusals: Nothing is drawn; the kind of refusal is drawn from ``refused_as``.
+        one_picture: The same picture is drawn for every request.
         blank_pictures: The picture is white.
         clutter_dropped: The thing named last is not drawn, at this rate for each thing beyond the first: a prompt of n
             things loses one at n - 1 times the rate, at most always.
-        anew: Names of defects that are drawn anew at each asking.
+        anew: Names of defects that are drawn per request.
         refused_as: Some of :data:`REFUSALS`.
     """
 
@@ -66,16 +64,16 @@ class DrawingDefects:
     refused_as: tuple[str, ...] = REFUSALS
 
 
-RATES: tuple[str, ...] = tuple(one.name for one in fields(DrawingDefects) if isinstance(one.default, float))
+RATES: tuple[str, ...] = tuple(field.name for field in fields(DrawingDefects) if isinstance(field.default, float))
 """Names of the defects."""
 
 
 class Slips(NamedTuple):
-    """What goes wrong with one drawing.
+    """Defects of one drawing.
 
     Attributes:
-        names: The defects that it has, in the order of :data:`RATES`.
-        refused_as: How it is refused, where it is.
+        names: Names of its defects, in the order of :data:`RATES`.
+        refused_as: Kind of refusal, if refused.
     """
 
     names: tuple[str, ...] = ()
@@ -83,49 +81,51 @@ class Slips(NamedTuple):
 
 
 def slips(defects: DrawingDefects, wanted: WishList, *, steady: Draws, fresh: Draws) -> Slips:
-    """Draw what goes wrong with one drawing.
+    """Draw the defects of one drawing.
 
     Args:
         defects: The rates.
-        wanted: What the prompt asks for: some defects go by how much that is.
+        wanted: Content requested by the prompt, whose amount affects some defects.
         steady: Draws of product seed and prompt.
-        fresh: Draws of these and of the request's seed.
+        fresh: Draws that also depend on the request's seed.
     """
-    found = []
+    names = []
     for name in RATES:
         rate = getattr(defects, name)
         if name == "clutter_dropped":
             rate *= max(0, len(wanted.wishes) - 1)
         if rate and (fresh if name in defects.anew else steady).share(name) < rate:
-            found.append(name)
-    if "refusals" not in found:
-        return Slips(tuple(found))
+            names.append(name)
+    if "refusals" not in names:
+        return Slips(tuple(names))
     draws = fresh if "refusals" in defects.anew else steady
-    return Slips(tuple(found), draws.one_of("refused as", defects.refused_as))
+    return Slips(tuple(names), draws.one_of("refused as", defects.refused_as))
 
 
 def erring(wanted: WishList, found: Sequence[str], defects: DrawingDefects, earlier: WishList | None) -> WishList:
-    """Return what is drawn instead of what is wanted.
+    """Return the content to draw, after applying the defects.
 
     Args:
-        wanted: What the prompt asks for.
-        found: Names of the defects that this drawing has.
+        wanted: Content requested by the prompt.
+        found: Names of the defects of this drawing.
         defects: Their limits.
-        earlier: What the session's earlier prompt asked for; None for a session that begins.
+        earlier: Content requested by the session's earlier prompt; None at the start of a session.
     """
     if "prompts_rewritten" in found:
         wanted = replace(wanted, wishes=(*wanted.wishes, embellishment(wanted)))
     if "unknown_default" in found:
-        wishes = tuple(one if one.plain else replace(one, name=DEFAULT) for one in wanted.wishes)
+        wishes = tuple(wish if wish.plain else replace(wish, name=DEFAULT) for wish in wanted.wishes)
         wanted = replace(wanted, wishes=wishes)
     if "counts_capped" in found:
-        wanted = replace(wanted, wishes=tuple(replace(one, count=min(one.count, defects.cap)) for one in wanted.wishes))
+        wanted = replace(
+            wanted, wishes=tuple(replace(wish, count=min(wish.count, defects.cap)) for wish in wanted.wishes)
+        )
     if "sides_swapped" in found:
-        turned = (replace(one, side=TURNED.get(one.side, one.side)) for one in wanted.links)
+        turned = (replace(link, side=TURNED.get(link.side, link.side)) for link in wanted.links)
         wanted = replace(wanted, links=tuple(turned))
     if "colours_leaked" in found:
-        colour = next((one.colour for one in wanted.wishes if one.colour), None)
-        wanted = replace(wanted, wishes=tuple(replace(one, colour=colour or one.colour) for one in wanted.wishes))
+        colour = next((wish.colour for wish in wanted.wishes if wish.colour), None)
+        wanted = replace(wanted, wishes=tuple(replace(wish, colour=colour or wish.colour) for wish in wanted.wishes))
     gone: set[int] = set()
     if "added_ignored" in found and wanted.links:
         gone.add(max(wanted.links[-1].one, wanted.links[-1].other))
@@ -135,25 +135,25 @@ def erring(wanted: WishList, found: Sequence[str], defects: DrawingDefects, earl
         gone |= set(range(defects.most_entities, len(wanted.wishes)))
     wanted = wanted.without(frozenset(gone))
     if "removed_kept" in found and earlier is not None:
-        there = {one.name for one in wanted.wishes}
-        kept = tuple(one for one in earlier.wishes if one.name is not None and one.name not in there)
-        wanted = _with(wanted, kept, earlier)
+        names = {wish.name for wish in wanted.wishes}
+        removed = tuple(wish for wish in earlier.wishes if wish.name is not None and wish.name not in names)
+        wanted = _with(wanted, removed, earlier)
     return wanted
 
 
 def embellishment(wanted: WishList) -> Wish:
-    """Return what a rewritten prompt asks for besides."""
-    named = {one.name for one in wanted.wishes}
-    name = next((one for one in EMBELLISHMENTS if one not in named), EMBELLISHMENTS[0])
+    """Return the additional wish of a rewritten prompt."""
+    named = {wish.name for wish in wanted.wishes}
+    name = next((name_choice for name_choice in EMBELLISHMENTS if name_choice not in named), EMBELLISHMENTS[0])
     return Wish(name=name, word=name)
 
 
 def _with(wanted: WishList, kept: Sequence[Wish], earlier: WishList) -> WishList:
-    """Return a list with wishes of an earlier one, which lie to what is still there as they did."""
+    """Return a list with wishes of an earlier one, keeping their relations to things that are still present."""
     wishes = [*wanted.wishes, *kept]
     place: dict[int, int] = {}
     for at, wish in enumerate(earlier.wishes):
-        same = [index for index, one in enumerate(wishes) if one.name == wish.name]
+        same = [index for index, candidate in enumerate(wishes) if candidate.name == wish.name]
         if len(same) == 1 and wish.name is not None:
             place[at] = same[0]
     old = {at for at, wish in enumerate(earlier.wishes) if wish in kept}

@@ -1,4 +1,4 @@
-"""Between the server and the product that draws: takes requests of ``/v1/images/generations`` apart.
+"""Parsing of ``/v1/images/generations`` requests for the drawing product.
 
 The shapes are those of the openai client's ``ImageGenerateParams`` and ``ImagesResponse`` (3.52).
 """
@@ -25,7 +25,7 @@ AUTO = 512
 MOST_WORDS = 32_000
 MOST_AT_ONCE = 10
 FOLDER = "/simlab/pictures/"
-"""Where pictures lie that were asked for as addresses; a name is drawn for each, and no key is wanted."""
+"""Path of pictures requested as URLs, under random names and without a key."""
 _LIE = 512
 _SESSIONS = 65_536
 _FORMATS = {"png": "PNG", "jpeg": "JPEG", "webp": "WEBP"}
@@ -47,10 +47,10 @@ class DrawingDesk:
         self._lock = threading.Lock()
 
     def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the reply to a request, as JSON values.
+        """Return the response to a request, as JSON values.
 
         Raises:
-            BadRequest: It is of another shape, of a size that is not offered, or refused by the policy.
+            BadRequest: It is malformed, has an unsupported size, or is refused by the policy.
         """
         if body.get("model") != MODEL:
             raise BadRequest(f"The model {str(body.get('model'))[:80]!r} does not exist.", status=404, code="not_found")
@@ -72,7 +72,7 @@ class DrawingDesk:
         return self._reply(data, prompt, size, form)
 
     def _reply(self, data: list[dict[str, Any]], prompt: str, size: int, form: str) -> dict[str, Any]:
-        asked, drawn = max(1, len(prompt) // 4), len(data) * max(1, (size * size) // 256)
+        input_tokens, output_tokens = max(1, len(prompt) // 4), len(data) * max(1, (size * size) // 256)
         return {
             "created": 0,
             "data": data,
@@ -80,10 +80,10 @@ class DrawingDesk:
             "output_format": form,
             "size": f"{size}x{size}",
             "usage": {
-                "input_tokens": asked,
-                "input_tokens_details": {"image_tokens": 0, "text_tokens": asked},
-                "output_tokens": drawn,
-                "total_tokens": asked + drawn,
+                "input_tokens": input_tokens,
+                "input_tokens_details": {"image_tokens": 0, "text_tokens": input_tokens},
+                "output_tokens": output_tokens,
+                "total_tokens": input_tokens + output_tokens,
             },
         }
 
@@ -102,7 +102,7 @@ class DrawingDesk:
         return {"url": self.base_url.removesuffix("/v1") + FOLDER + name} | more
 
     def file(self, path: str) -> tuple[str, bytes] | None:
-        """Return what lies at an address, with its type; None where nothing does (any more)."""
+        """Return the media type and content of a URL path; None if it does not exist (any more)."""
         if not path.startswith(FOLDER):
             return None
         name = path.removeprefix(FOLDER)
@@ -113,11 +113,11 @@ class DrawingDesk:
     # ------------------------------------------------------------------------------------------------------ sessions
 
     def _earlier(self, prompt: str, seed: int, user: object) -> str:
-        """Return the prompt that came before in a request's session: as was told, or as this ``user`` asked last."""
+        """Return the previous prompt in a request's session: as registered, or the last one of this ``user``."""
         with self._lock:
-            told = self._before.get((prompt, seed))
-            if told is not None:
-                return told
+            registered = self._before.get((prompt, seed))
+            if registered is not None:
+                return registered
             if not isinstance(user, str) or not user:
                 return ""
             before = self._users.get(user, "")
@@ -128,10 +128,10 @@ class DrawingDesk:
             return before
 
     def session(self, content: bytes) -> object:
-        """Take what came before a request: ``{"prompt": …, "seed": …, "earlier": …}``.
+        """Register the prompt before a request: ``{"prompt": …, "seed": …, "earlier": …}``.
 
         Raises:
-            BadRequest: It is of another shape.
+            BadRequest: It is malformed.
         """
         prompt, seed, earlier = _told(content, earlier=True)
         with self._lock:
@@ -142,10 +142,10 @@ class DrawingDesk:
         return {"told": 1}
 
     def truth(self, content: bytes) -> object:
-        """Return what the picture of a request shows: for tests, behind a door that no suite can open.
+        """Return the content of a request's picture, for tests only; no suite can enable this endpoint.
 
         Raises:
-            BadRequest: It is of another shape.
+            BadRequest: It is malformed.
         """
         prompt, seed, earlier = _told(content, earlier=False)
         drawing = self.artist.draw(prompt, seed=seed, earlier=earlier)
@@ -154,7 +154,7 @@ class DrawingDesk:
 
 
 def encoded(picture: Picture, form: str) -> bytes:
-    """Return the bytes of a file: ``png``, ``jpeg`` or ``webp``, uint8 H×W×3 RGB."""
+    """Return the bytes of an image file: ``png``, ``jpeg`` or ``webp``, from uint8 H×W×3 RGB."""
     file = io.BytesIO()
     more: dict[str, Any] = {"compress_level": 1} if form == "png" else {"quality": 95}
     Image.fromarray(picture).save(file, _FORMATS[form], **more)
@@ -163,34 +163,34 @@ def encoded(picture: Picture, form: str) -> bytes:
 
 def _told(content: bytes, *, earlier: bool) -> tuple[str, int, str]:
     try:
-        told = json.loads(content)
-        before = told["earlier"] if earlier else told.get("earlier", "")
-        return str(told["prompt"]), int(told.get("seed", 0)), str(before)
+        values = json.loads(content)
+        before = values["earlier"] if earlier else values.get("earlier", "")
+        return str(values["prompt"]), int(values.get("seed", 0)), str(before)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadRequest("Wanted: {prompt, seed, earlier}.") from error
 
 
-def _size(given: object) -> int:
-    if given is None or given == "auto":
+def _size(size: object) -> int:
+    if size is None or size == "auto":
         return AUTO
-    if not isinstance(given, str) or given not in SIZES:
+    if not isinstance(size, str) or size not in SIZES:
         raise BadRequest(f"Invalid size. Supported sizes are {', '.join(SIZES)}, and auto.", code="invalid_value")
-    return SIZES[given]
+    return SIZES[size]
 
 
 def _whole(body: Mapping[str, Any], name: str, default: int, least: int, most: int = 2**63 - 1) -> int:
-    given = body.get(name)
-    if given is None:
+    value = body.get(name)
+    if value is None:
         return default
-    if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise BadRequest(f"{name} must be an integer from {least} to {most}.", code="invalid_value")
-    return given
+    return value
 
 
 def _one_of(body: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
-    given = body.get(name)
-    if given is None:
+    value = body.get(name)
+    if value is None:
         return choices[0]
-    if given not in choices:
+    if value not in choices:
         raise BadRequest(f"{name} must be one of {', '.join(choices)}.", code="invalid_value")
-    return str(given)
+    return str(value)

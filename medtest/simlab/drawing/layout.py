@@ -1,4 +1,4 @@
-"""Where things stand: a layout in which what was asked for plainly holds, and nothing overlaps that was not to."""
+"""Scene layout: requested relations hold plainly, and things overlap only if requested."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from medtest.simlab.drawing.sides import Area, around, gap, lies, shared_area, w
 from medtest.simlab.drawing.wishes import WishList
 
 MOST_THINGS = 14
-"""Things in one picture; what is asked for beyond is left out."""
+"""Maximum number of things in one picture; further ones are left out."""
 _ROUNDS, _TRIES, _CHOICES = 60, 40, 16
 _EDGE, _APART = 0.015, 0.06
 _OVERLAP = frozenset(("in", "in front of", "behind"))
 _LARGEST, _GOOD, _LEAST = 0.4, 0.22, 0.14
-"""Roots of areas: of the largest thing at most; of the smallest at which no other layout is looked for; of the smallest
-at which things need not lie closer than they were to."""
+"""Square roots of areas: largest allowed thing; smallest thing at which the search stops, and without ``lax``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A thing that stands somewhere.
+    """A placed thing.
 
     Attributes:
-        name: One of the renderer's classes.
-        colour: One of its colours.
+        name: Class of the renderer.
+        colour: Colour of the renderer.
         box: Left, top, right and bottom edge as fractions of the picture.
-        wish: Index of the wish that it is of.
+        wish: Index of its wish.
     """
 
     name: str
@@ -39,12 +38,12 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class SceneLayout:
-    """A picture before it is painted.
+    """A picture before painting.
 
     Attributes:
-        things: What stands where; the later ones are painted over the earlier ones.
+        things: The placed things; later ones are painted over earlier ones.
         unmet: Indices of links that could not be met.
-        held: What was made to lie somehow to another: index of a thing, side, index of the other.
+        held: Intended relations: index of a thing, side, index of the other.
     """
 
     things: tuple[Standing, ...] = ()
@@ -65,13 +64,13 @@ _Bond = tuple[int, str, int]
 def laid_out(wanted: WishList, draw: Random) -> SceneLayout:
     """Return a layout of a wish list.
 
-    Every thing of one wish lies as asked to every thing of the other; where that leaves no room for things of
-    :data:`_LEAST`, at least one does to one; where there is none at all, or what is asked contradicts itself, the link
-    that was said last is given up.
+    Every thing of one wish is related as requested to every thing of the other. If that leaves no room for things of
+    :data:`_LEAST`, at least one pair is; if there is no room at all, or the request contradicts itself, the last link
+    is dropped.
 
     Args:
-        wanted: What is asked for; wishes without a drawing are left out.
-        draw: Draws places, and the colours that nobody asked for.
+        wanted: The wish list; wishes without a drawing are left out.
+        draw: Random generator of positions, and of colours that are not requested.
     """
     things = [
         _Thing(at, wish.name, turn)
@@ -99,7 +98,7 @@ def laid_out(wanted: WishList, draw: Random) -> SceneLayout:
             return SceneLayout(
                 tuple(Standing(things[at].name, colours[at], _rounded(boxes[at]), things[at].wish) for at in order),
                 tuple(sorted(set(range(len(wanted.links))) - set(links))),
-                tuple((place[one], side, place[other]) for one, side, other in bonds),
+                tuple((place[first], side, place[other]) for first, side, other in bonds),
             )
         if links:
             links.pop()
@@ -108,45 +107,45 @@ def laid_out(wanted: WishList, draw: Random) -> SceneLayout:
 
 
 def _bonds(wanted: WishList, links: Sequence[int], things: Sequence[_Thing], *, every: bool) -> list[_Bond]:
-    found: list[_Bond] = []
+    bonds: list[_Bond] = []
     for number in links:
         link = wanted.links[number]
-        ones = [at for at, thing in enumerate(things) if thing.wish == link.one]
+        subjects = [at for at, thing in enumerate(things) if thing.wish == link.one]
         others = [at for at, thing in enumerate(things) if thing.wish == link.other]
-        pairs = [(one, other) for one in ones for other in others]
-        found += [(one, link.side, other) for one, other in (pairs if every else pairs[:1])]
-    return found
+        pairs = [(subject, other) for subject in subjects for other in others]
+        bonds += [(subject, link.side, other) for subject, other in (pairs if every else pairs[:1])]
+    return bonds
 
 
 def _placed(
     things: Sequence[_Thing], bonds: Sequence[_Bond], draw: Random, *, lax: bool
 ) -> tuple[float, dict[int, Area] | None]:
-    """Return a box for each thing, of the layouts that were found the one in which the smallest thing is largest.
+    """Return a box for each thing: of the layouts found, the one whose smallest thing is largest.
 
-    Things are laid on an endless sheet, of which then as much is shown as they take: how they lie does not depend on
-    how large they are shown.
+    Things are placed on an unbounded sheet, which is then cropped to them, so that relations do not depend on the
+    displayed size.
 
     Args:
         things: The things.
-        bonds: How they lie.
-        draw: Draws places.
-        lax: What has to do with a thing inside another may reach over that other.
+        bonds: Relations between them.
+        draw: Random generator of positions.
+        lax: Whether things related to a thing inside another may overlap that other.
 
     Returns:
         Root of the smallest thing's area, and the boxes; 0 and None where no layout was found.
     """
-    if any((other, side, one) in bonds or one == other for one, side, other in bonds if side != "near"):
+    if any((other, side, first) in bonds or first == other for first, side, other in bonds if side != "near"):
         return 0.0, None
     order = _walk(len(things), bonds)
     held: list[list[_Bond]] = [[bond for bond in bonds if at in (bond[0], bond[2])] for at in range(len(things))]
-    overlapping = {frozenset((one, other)) for one, side, other in bonds if side in _OVERLAP}
-    standing = {frozenset((one, other)) for one, side, other in bonds if side == "on"}
+    overlapping = {frozenset((first, other)) for first, side, other in bonds if side in _OVERLAP}
+    standing = {frozenset((first, other)) for first, side, other in bonds if side == "on"}
     if lax:
         overlapping |= _reaching(bonds)
     best: dict[int, Area] | None = None
-    largest, found = 0.0, 0
+    largest, layouts = 0.0, 0
     for number in range(_ROUNDS):
-        sizes = _sizes(things, bonds, 0.85 if found or number < _ROUNDS // 3 else 0.45, draw)
+        sizes = _sizes(things, bonds, 0.85 if layouts or number < _ROUNDS // 3 else 0.45, draw)
         boxes: dict[int, Area] = {}
         for at in order:
             box = _one(at, sizes, boxes, held[at], overlapping, standing, draw)
@@ -154,12 +153,12 @@ def _placed(
                 break
             boxes[at] = box
         else:
-            found += 1
+            layouts += 1
             shown = _shown(boxes, draw)
             size = min(_root(box) for box in shown.values())
             if size > largest:
                 best, largest = shown, size
-            if found >= _CHOICES or largest >= _GOOD:
+            if layouts >= _CHOICES or largest >= _GOOD:
                 break
     return largest, best
 
@@ -169,7 +168,7 @@ def _root(box: Area) -> float:
 
 
 def _shown(boxes: dict[int, Area], draw: Random) -> dict[int, Area]:
-    """Return boxes on a sheet as fractions of a picture that shows them all, as large as it may."""
+    """Return boxes as fractions of a picture that shows them all, as large as possible."""
     left, top = (min(box[edge] for box in boxes.values()) for edge in (0, 1))
     right, bottom = (max(box[edge] for box in boxes.values()) for edge in (2, 3))
     scale = min((1 - 2 * _EDGE) / max(right - left, bottom - top), _LARGEST / max(map(_root, boxes.values())))
@@ -184,22 +183,22 @@ def _shown(boxes: dict[int, Area], draw: Random) -> dict[int, Area]:
 def _reaching(bonds: Sequence[_Bond]) -> set[frozenset[int]]:
     """Return pairs that may overlap because of a third thing.
 
-    What has to do with a thing inside another may reach over that other; what is in front of a thing or behind it may
-    be so to what bears it and to what it bears.
+    Things related to a thing inside another may overlap that other; a thing in front of or behind another may be so to
+    the things that support it or that it supports.
     """
-    found = set()
-    for one, how, other in bonds:
-        if how == "in":
-            found |= {frozenset((other, end)) for end in _tied(bonds, one) - {one, other}}
-        elif how == "on":
+    pairs = set()
+    for first, side, other in bonds:
+        if side == "in":
+            pairs |= {frozenset((other, end)) for end in _tied(bonds, first) - {first, other}}
+        elif side == "on":
             deep = [bond for bond in bonds if bond[1] in ("in front of", "behind")]
-            found |= {frozenset((other, end)) for end in _tied(deep, one) - {one, other}}
-            found |= {frozenset((one, end)) for end in _tied(deep, other) - {one, other}}
-    return found
+            pairs |= {frozenset((other, end)) for end in _tied(deep, first) - {first, other}}
+            pairs |= {frozenset((first, end)) for end in _tied(deep, other) - {first, other}}
+    return pairs
 
 
 def _tied(bonds: Sequence[_Bond], at: int) -> set[int]:
-    return {end for one, _, other in bonds if at in (one, other) for end in (one, other)}
+    return {end for first, _, other in bonds if at in (first, other) for end in (first, other)}
 
 
 def _one(
@@ -215,14 +214,14 @@ def _one(
     size = sizes[at]
     for number in range(_TRIES):
         if ready:
-            one, side, other = ready[draw.randrange(len(ready))]
-            centre = _towards(one == at, side, size, boxes[other if one == at else one], draw)
+            first, side, other = ready[draw.randrange(len(ready))]
+            centre = _towards(first == at, side, size, boxes[other if first == at else first], draw)
         else:
             wide = 0.6 * len(boxes) ** 0.5 * (1 + 2 * number / _TRIES)
             centre = (_middle(boxes, 0) + draw.uniform(-wide, wide), _middle(boxes, 1) + draw.uniform(-wide, wide))
         box = around(size, centre)
-        here = {**boxes, at: box}
-        if all(lies(side, here[one], here[other]) for one, side, other in ready) and all(
+        placed = {**boxes, at: box}
+        if all(lies(side, placed[first], placed[other]) for first, side, other in ready) and all(
             _apart(box, its, frozenset((at, number)), overlapping, standing) for number, its in boxes.items()
         ):
             return box
@@ -230,7 +229,7 @@ def _one(
 
 
 def _middle(boxes: dict[int, Area], axis: int) -> float:
-    """Return the middle of what is placed."""
+    """Return the middle of the placed boxes along an axis."""
     if not boxes:
         return 0.0
     return (min(box[axis] for box in boxes.values()) + max(box[axis + 2] for box in boxes.values())) / 2
@@ -246,17 +245,17 @@ def _towards(first: bool, side: str, size: tuple[float, float], other: Area, dra
         return ways(turned[side], size, other, draw)
     x, y = (other[0] + other[2]) / 2, (other[1] + other[3]) / 2
     width, height = other[2] - other[0], other[3] - other[1]
-    if side == "on":  # what bears the other
+    if side == "on":  # the box supports the other
         room = 0.5 * abs(width - size[0]) + 0.15 * min(width, size[0])
         return x + draw.uniform(-room, room), other[3] + size[1] / 2 - draw.uniform(0.0, 0.015) * (height + size[1])
-    free = max(0.0, size[0] - width) / 2, max(0.0, size[1] - height) / 2  # what holds the other
+    free = max(0.0, size[0] - width) / 2, max(0.0, size[1] - height) / 2  # the box contains the other
     return x + draw.uniform(-0.8, 0.8) * free[0], y - draw.uniform(-0.7, 0.5) * free[1]
 
 
 def _apart(
     box: Area, other: Area, pair: frozenset[int], overlapping: set[frozenset[int]], standing: set[frozenset[int]]
 ) -> bool:
-    """Say whether two boxes keep the distance that they have to keep."""
+    """Return True if two boxes keep the required distance."""
     if pair in overlapping:
         return True
     shared = shared_area(box, other)
@@ -265,43 +264,43 @@ def _apart(
         return shared <= 0.08 * least
     if shared > 0 or gap(box, other) < _APART:
         return False
-    # one stands on the other by chance where their edges meet
+    # Touching edges would make one stand on the other by chance.
     high = box[3] - box[1] + other[3] - other[1]
     across = min(box[2], other[2]) - max(box[0], other[0])
     return across <= 0 or min(abs(box[3] - other[1]), abs(other[3] - box[1])) > 0.07 * high
 
 
 def _sizes(things: Sequence[_Thing], bonds: Sequence[_Bond], least: float, draw: Random) -> list[tuple[float, float]]:
-    """Return width and height of each thing: of its natural proportions, small where it is to lie in another.
+    """Return width and height of each thing, in natural proportions, smaller if it is to be inside another.
 
     Args:
         things: The things.
-        bonds: How they lie.
-        least: Root of the area that a thing has at least; 1 is the most, but for what holds another.
-        draw: Draws the share.
+        bonds: Relations between them.
+        least: Least square root of a thing's area; 1 is the maximum, except for things that contain another.
+        draw: Random generator of the share.
     """
     sizes = []
-    inner = {one for one, how, _ in bonds if how == "in"}
-    holders = {other for _, how, other in bonds if how == "in"}
-    bearing = [(one, other) for one, how, other in bonds if how == "on"]
+    inner = {first for first, side, _ in bonds if side == "in"}
+    holders = {other for _, side, other in bonds if side == "in"}
+    bearing = [(first, other) for first, side, other in bonds if side == "on"]
     for at, thing in enumerate(things):
         aspect = ASPECTS[thing.name]
         large = draw.uniform(least, 1.0) * (1.5 if at in holders - inner else 1.0)
         width = min(large * aspect**0.5, large * 1.35)
         sizes.append((width, width / aspect))
-    for one, other in bearing:
+    for first, other in bearing:
         for crowd, beside, small in (
-            ([a for a, b in bearing if b == other], other, one),
-            ([b for a, b in bearing if a == one], one, other),
+            ([a for a, b in bearing if b == other], other, first),
+            ([b for a, b in bearing if a == first], first, other),
         ):
             if len(crowd) > 1:
                 sizes[small] = _scaled(sizes[small], 0.85 * sizes[beside][0] / len(crowd) / sizes[small][0])
-    for _ in range(3):  # what lies in what lies in another
-        for one, how, other in bonds:
-            if how == "in":
-                crowd = [a for a, said, b in bonds if said == "in" and b == other]
+    for _ in range(3):  # for things nested several levels deep
+        for first, side, other in bonds:
+            if side == "in":
+                crowd = [a for a, kind, b in bonds if kind == "in" and b == other]
                 room = (0.6 if len(crowd) == 1 else 0.8 / len(crowd)) * sizes[other][0], 0.55 * sizes[other][1]
-                sizes[one] = _scaled(sizes[one], min(room[0] / sizes[one][0], room[1] / sizes[one][1]))
+                sizes[first] = _scaled(sizes[first], min(room[0] / sizes[first][0], room[1] / sizes[first][1]))
     return sizes
 
 
@@ -311,7 +310,7 @@ def _scaled(size: tuple[float, float], scale: float) -> tuple[float, float]:
 
 
 def _walk(count: int, bonds: Sequence[_Bond]) -> list[int]:
-    """Return the order of placing: what holds or bears the most first, then what lies somehow to what is placed."""
+    """Return the order of placing: things with most bonds first, then those related to placed ones."""
     ties = [_tied(bonds, at) - {at} for at in range(count)]
     order: list[int] = []
     while len(order) < count:
@@ -322,32 +321,32 @@ def _walk(count: int, bonds: Sequence[_Bond]) -> list[int]:
 
 
 def _order(count: int, bonds: Sequence[_Bond]) -> list[int]:
-    """Return the order of painting: what is in front, on or in another comes after it."""
+    """Return the order of painting: a thing in front of, on or in another comes after it."""
     below: dict[int, set[int]] = {at: set() for at in range(count)}
-    for one, side, other in bonds:
+    for first, side, other in bonds:
         if side in ("in front of", "on", "in"):
-            below[one].add(other)
+            below[first].add(other)
         elif side == "behind":
-            below[other].add(one)
+            below[other].add(first)
     order: list[int] = []
     while len(order) < count:
-        left = [at for at in range(count) if at not in order]
-        order.append(next((at for at in left if below[at] <= set(order)), left[0]))
+        remaining = [at for at in range(count) if at not in order]
+        order.append(next((at for at in remaining if below[at] <= set(order)), remaining[0]))
     return order
 
 
 def _coloured(wanted: WishList, things: Sequence[_Thing], bonds: Sequence[_Bond], draw: Random) -> list[str]:
-    """Return a colour for each thing: the one that was asked for, or else one that what touches it does not have."""
+    """Return a colour for each thing: the requested one, or else one not used by things it touches."""
     colours: list[str] = []
-    touching = [(one, other) for one, side, other in bonds if side in _OVERLAP | {"on"}]
+    touching = [(first, other) for first, side, other in bonds if side in _OVERLAP | {"on"}]
     for at, thing in enumerate(things):
-        said = wanted.wishes[thing.wish].colour
-        beside = {other if one == at else one for one, other in touching if at in (one, other)}
-        taken = {wanted.wishes[things[other].wish].colour for other in beside}
-        taken |= {colours[other] for other in beside if other < at}
-        free = [colour for colour in COLOURS if colour not in taken]
+        requested = wanted.wishes[thing.wish].colour
+        beside = {other if first == at else first for first, other in touching if at in (first, other)}
+        used = {wanted.wishes[things[other].wish].colour for other in beside}
+        used |= {colours[other] for other in beside if other < at}
+        free = [colour for colour in COLOURS if colour not in used]
         drawn = free[draw.randrange(len(free))] if free else COLOURS[draw.randrange(len(COLOURS))]
-        colours.append(said or drawn)
+        colours.append(requested or drawn)
     return colours
 
 

@@ -1,1 +1,1 @@
-"""What the simulated product sees in a picture."""
+"""Image analysis of the simulated product."""

@@ -1,4 +1,4 @@
-"""Colours by hue alone: where a pixel stands among the named ones and the wall's own."""
+"""Colours by hue alone: each pixel's nearest among the named ones and the wall's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from medtest.simlab.seeing.view import Bools, Floats, PictureView
 
 Hue = tuple[float, float]
-"""ln(R / G) and ln(G / B) of 8-bit values: the light's strength makes no difference."""
+"""ln(R / G) and ln(G / B) of 8-bit values, independent of the light's intensity."""
 
 NAMED: dict[str, Hue] = {
     "red": (1.50, -0.05),
@@ -36,20 +36,20 @@ WALLS: dict[str, Hue] = {
 """Hues of linings."""
 
 FAINT_RED: Hue = (0.57, 0.09)
-"""A red that hardly stands out from the oesophagus' wall."""
+"""A red that hardly differs from the oesophagus' wall."""
 NEAR = 0.2
-"""Distance within which a hue is taken for a named one."""
+"""Distance within which a hue matches a named one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Palette:
-    """Which colour each pixel has.
+    """Colour of each pixel.
 
     Attributes:
         names: Names by number; the last is the wall's.
         number: int8 h×w, -1 where no colour is near or it is too dark.
         wall: The wall's hue.
-        lining: Which of :data:`WALLS` it is nearest to.
+        lining: The nearest of :data:`WALLS`.
     """
 
     names: tuple[str, ...]
@@ -58,18 +58,18 @@ class Palette:
     lining: str
 
     def mask(self, *wanted: str) -> Bools:
-        """Return where a colour is, bool h×w."""
+        """Return the area of some colours, bool h×w."""
         numbers = [self.names.index(name) for name in wanted if name in self.names]
-        found: Bools = np.isin(self.number, numbers)
-        return found
+        matches: Bools = np.isin(self.number, numbers)
+        return matches
 
 
 def wall_hue(view: PictureView) -> Hue:
-    """Return the commonest hue of the field, blood red left out unless all is."""
+    """Return the most common hue of the field, ignoring blood red unless it covers everything."""
     lit = view.lit
     warm, blue = view.warm[lit], view.blue[lit]
-    found, edges, _ = np.histogram2d(warm, blue, bins=60, range=[[-1.0, 2.0], [-1.0, 2.0]])
-    counts = np.asarray(cv2.GaussianBlur(found, (0, 0), 1.0))
+    histogram, edges, _ = np.histogram2d(warm, blue, bins=60, range=[[-1.0, 2.0], [-1.0, 2.0]])
+    counts = np.asarray(cv2.GaussianBlur(histogram, (0, 0), 1.0))
     pale = counts.copy()
     pale[edges[:-1] > 1.05] = 0
     peaks = pale if pale.max() > 0.05 * counts.max() else counts
@@ -81,18 +81,18 @@ def wall_hue(view: PictureView) -> Hue:
 
 
 def lining_of(hue: Hue, *, velvet: bool) -> str:
-    """Return which lining a hue is; ``velvet`` says that its surface is that of the ileum."""
+    """Return the lining of a hue; ``velvet`` means that its surface is that of the ileum."""
     names = [name for name in WALLS if velvet or name != "pink ileum"]
     return min(names, key=lambda name: distance(WALLS[name], hue))
 
 
 def distance(one: Hue, other: Hue) -> float:
-    """Return how far two hues are apart."""
+    """Return the distance between two hues."""
     return float(np.hypot(one[0] - other[0], one[1] - other[1]))
 
 
 def palette_of(view: PictureView, *, velvet: bool) -> Palette:
-    """Return the colours of a picture, each pixel's the nearest of the named ones and the wall's own."""
+    """Return the colours of a picture: for each pixel the nearest of the named ones and the wall's."""
     wall = wall_hue(view)
     lining = lining_of(wall, velvet=velvet)
     hues = dict(NAMED)
@@ -103,7 +103,7 @@ def palette_of(view: PictureView, *, velvet: bool) -> Palette:
     if lining == "stomach":
         del hues["brown"]  # its folds have that hue in their depths
     hues["wall"] = wall
-    # A coat of red lets the wall through more visibly than any other: its circle is wider.
+    # A coat of red lets the wall through more visibly than others, so its radius is larger.
     layers = [far(view, hue) * np.float32(0.45 if name == "red" else 1.0) for name, hue in hues.items()]
     stack = np.stack(layers)
     number = stack.argmin(axis=0).astype(np.int8)
@@ -117,7 +117,7 @@ def far(view: PictureView, hue: Hue) -> Floats:
 
 
 def name_of(hue: Hue) -> str:
-    """Return the named colour that a hue is nearest to."""
+    """Return the named colour nearest to a hue."""
     if distance(hue, FAINT_RED) < 0.12:
         return "red"
     return min(NAMED, key=lambda name: distance(NAMED[name], hue))

@@ -1,4 +1,4 @@
-"""Landmarks and diseases: ringed openings, velvet, what grows from the z-line, cushions, sites of a removal."""
+"""Landmarks and diseases: ringed openings, velvet, growth beyond the z-line, cushions, sites of a removal."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from medtest.simlab.seeing.view import Bools, Floats, PictureView, Region, cells
 
 _ANGLES = 96
 _Z_LINE = 0.50
-"""Usual distance of the z-line from the lumen's middle, in half sides of the picture."""
+"""Usual distance of the z-line from the lumen's centre, in half sides of the picture."""
 _BEYOND = 0.565
-"""What is coloured further out than this has grown beyond the z-line."""
+"""Distance beyond which coloured tissue has grown past the z-line."""
 
 
 @dataclass(frozen=True, eq=False)
 class Landmark:
-    """A landmark or a disease, and what it covers, bool h×w."""
+    """A landmark or a disease, and the area it covers, bool h×w."""
 
     thing: Thing
     mask: Bools
 
 
 def is_velvet(view: PictureView) -> bool:
-    """Say whether the whole wall is rough at the scale of villi, as the ileum's is."""
+    """Return True if the whole wall is rough at the scale of villi, like the ileum's."""
     grey = cv2.cvtColor(view.rgb, cv2.COLOR_RGB2GRAY).astype(np.float32)
     fine = abs(grey - cv2.GaussianBlur(grey, (0, 0), 2.0))
     inner = cv2.erode(view.field.astype(np.uint8), np.ones((9, 9), np.uint8)).astype(np.bool_)
-    # Rough everywhere: the calm tenth tells, not the edges of folds or of things.
+    # Rough everywhere: the median ignores the edges of folds and objects.
     return bool(inner.any()) and float(np.median(fine[inner])) > 3.0
 
 
 def ringed_opening(view: PictureView, palette: Palette, taken: Bools) -> Landmark | None:
-    """Return a pylorus or an appendix' opening: a red, pink or yellow disc with a dark hole."""
+    """Return a pylorus or an appendix opening: a red, pink or yellow disc with a dark hole."""
     best: tuple[int, Landmark] | None = None
     for colour in ("red", "pink", "yellow"):
         mask = palette.mask(colour) & ~taken
@@ -55,7 +55,7 @@ def ringed_opening(view: PictureView, palette: Palette, taken: Bools) -> Landmar
 
 
 def _surrounded(hole: Bools, whole: Bools) -> bool:
-    """Say whether the dark lies inside and not at the rim."""
+    """Return True if the dark area is inside rather than at the rim."""
     inner = cv2.erode(whole.astype(np.uint8), np.ones((9, 9), np.uint8)).astype(np.bool_)
     return bool(hole.any()) and float((hole & inner).sum()) > 0.6 * float(hole.sum())
 
@@ -74,7 +74,7 @@ def colitis(view: PictureView) -> Landmark:
 
 
 def site_of_removal(view: PictureView) -> Bools | None:
-    """Return where a polyp was cut off: a pale floor in a ring of blue dye, bool h×w; None where there is none."""
+    """Return the site of a removed polyp, a pale floor in a ring of blue dye, bool h×w; None if there is none."""
     dye = view.lit & (view.warm < 0.2) & (view.blue < -0.14)
     pale = view.lit & (abs(view.warm - 0.07) < 0.13) & (view.blue > 0.0) & (view.blue < 0.36) & (view.light > 170)
     pale = cv2.morphologyEx(pale.astype(np.uint8), cv2.MORPH_OPEN, np.ones((5, 5), np.uint8)).astype(np.bool_)
@@ -87,7 +87,7 @@ def site_of_removal(view: PictureView) -> Bools | None:
 
 
 def is_cushions(region: Region) -> bool:
-    """Say whether a purple blob is a group of cushions: three lobes that meet, each lit for itself."""
+    """Return True if a purple blob is a group of cushions: three adjoining lobes, each lit separately."""
     depth = cv2.distanceTransform(region.mask.astype(np.uint8), cv2.DIST_L2, 5)
     inscribed = float(depth.max())
     lobed = float(region.filled) / (np.pi * inscribed * inscribed)
@@ -98,7 +98,7 @@ def is_cushions(region: Region) -> bool:
 
 
 def lumen(view: PictureView) -> tuple[float, float] | None:
-    """Return column and row of a dark round opening near the middle; None where there is none."""
+    """Return column and row of a dark round opening near the centre; None if there is none."""
     height, width = view.shape
     dark = view.field & (view.light < 75)
     best: tuple[float, tuple[float, float]] | None = None
@@ -111,12 +111,12 @@ def lumen(view: PictureView) -> tuple[float, float] | None:
 
 
 def oesophagus(view: PictureView, palette: Palette, tools: Bools) -> tuple[Landmark | None, Landmark | None]:
-    """Return the z-line and what has grown or eroded beyond it.
+    """Return the z-line and any growth or erosion beyond it.
 
     Args:
         view: The picture.
-        palette: Its colours.
-        tools: Where instruments lie.
+        palette: Colours of the picture.
+        tools: Area of the instruments.
     """
     middle = lumen(view)
     if middle is None:
@@ -128,11 +128,11 @@ def oesophagus(view: PictureView, palette: Palette, tools: Bools) -> tuple[Landm
     coloured = closed(red | faint | pink, 5) | closed(red, 13) | (radius < 0.3)
     grown = coloured & ~(tools | (pink & (radius > 0.56)))
     reach = _reach(grown, radius, turn)
-    seen = np.isfinite(reach)
-    # The distance of the z-line itself is known where nothing has grown; elsewhere it is taken as usual.
+    finite = np.isfinite(reach)
+    # The z-line is visible where nothing has grown; elsewhere its usual distance is assumed.
     inner = (radius > 0.2) & (radius < np.minimum(_Z_LINE, np.nan_to_num(reach, nan=_Z_LINE)[turn]))
     line = Landmark(Thing(name="z-line", cells=cells_of(inner), colours=(colour,)), inner)
-    beyond = float((reach[seen] > _BEYOND).mean()) if seen.any() else 0.0
+    beyond = float((reach[finite] > _BEYOND).mean()) if finite.any() else 0.0
     outside = (red | faint) & (radius > 0.46) & (radius < np.nan_to_num(reach, nan=_Z_LINE)[turn] + 0.02) & ~tools
     if float(outside.sum()) < 0.01 * outside.size or beyond < 0.06:
         return line, None
@@ -140,7 +140,7 @@ def oesophagus(view: PictureView, palette: Palette, tools: Bools) -> tuple[Landm
     cells = cells_of(outside)
     if beyond < 0.42:
         return line, Landmark(Thing(name="oesophagitis", cells=cells, colours=("red", "white")), outside)
-    long = float(np.median(reach[seen])) > 0.70
+    long = float(np.median(reach[finite])) > 0.70
     name = "barretts" if long else "short-segment barretts"
     return line, Landmark(Thing(name=name, cells=cells, colours=("red",), contrast=0.3 if weak else 1.0), outside)
 
@@ -158,7 +158,7 @@ def _polar(
 
 
 def _reach(mask: Bools, radius: Floats, turn: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
-    """Return how far out a mask goes without a gap, for each direction."""
+    """Return how far out a mask extends without a gap, for each direction."""
     steps = np.arange(0.30, 1.0, 0.02)
     reach = np.full(_ANGLES, np.nan, np.float32)
     number = np.clip(((radius - steps[0]) / 0.02).astype(np.int64), -1, len(steps))

@@ -1,4 +1,4 @@
-"""Polyps: blobs of a colour that the wall has not; how large they are and how they rise."""
+"""Polyps: blobs of a colour other than the wall's, with their size and shape."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from medtest.simlab.seeing.sight import Thing
 from medtest.simlab.seeing.view import SIDE, Bools, PictureView, Region, cells_of, regions
 
 MILLIMETRES = 45.0
-"""What the shorter side of a picture measures: the product is calibrated for one distance."""
+"""Length of a picture's shorter side; the product is calibrated for one distance."""
 SMALLEST = 2.0
-"""Millimetres of the smallest blob that is taken for a polyp."""
+"""Diameter of the smallest blob that counts as a polyp, in millimetres."""
 _FLAT = 0.042
-"""Unevenness of light over a blob below which it is flat."""
+"""Relative variation of light over a blob below which it is flat."""
 _STALK = (0.40, 0.13)
-"""Hue of a stalk: normal mucosa, nearer to the light than the wall."""
+"""Hue of a stalk: normal mucosa, closer to the light than the wall."""
 _COLOURS = ("red", "pink", "white", "yellow", "orange", "brown", "purple", "blue")
 
 
@@ -27,19 +27,19 @@ def blobs(view: PictureView, palette: Palette, taken: Bools) -> list[tuple[str, 
 
     Args:
         view: The picture.
-        palette: Its colours.
-        taken: What has been recognised as something else, bool h×w.
+        palette: Colours of the picture.
+        taken: Area recognised as something else, bool h×w.
     """
     least = int(np.pi / 4 * (SMALLEST * SIDE / MILLIMETRES) ** 2)
-    found: list[tuple[str, Region]] = []
+    candidates: list[tuple[str, Region]] = []
     for colour in _COLOURS:
         mask = palette.mask(*(("pink", "faint pink") if colour == "pink" else (colour,))) & ~taken
         mask = _opened(mask, 5 if colour in ("white", "pink") else 3)
         for region in regions(mask, least):
             if _rounded(region, colour) and not _glare(view, region, colour):
                 faint = float(palette.mask("faint pink")[region.mask].mean()) > 0.5
-                found.append(("faint pink" if faint else colour, region))
-    return _single(sorted(found, key=lambda one: -one[1].area))
+                candidates.append(("faint pink" if faint else colour, region))
+    return _single(sorted(candidates, key=lambda pair: -pair[1].area))
 
 
 def _opened(mask: Bools, side: int) -> Bools:
@@ -54,19 +54,19 @@ def _rounded(region: Region, colour: str) -> bool:
 
 
 def _glare(view: PictureView, region: Region, colour: str) -> bool:
-    """Say whether a white blob is a highlight: burnt out in every channel."""
+    """Return True if a white blob is a highlight, overexposed in every channel."""
     return colour == "white" and float(np.median(view.rgb[region.mask].min(axis=1))) > 244
 
 
-def _single(found: list[tuple[str, Region]]) -> list[tuple[str, Region]]:
-    kept: list[tuple[str, Region]] = []
-    for colour, region in found:
-        # What is faint and hangs on a blob is its stalk.
+def _single(candidates: list[tuple[str, Region]]) -> list[tuple[str, Region]]:
+    separate: list[tuple[str, Region]] = []
+    for colour, region in candidates:
+        # A faint blob attached to another is its stalk.
         reach = cv2.dilate(region.mask.astype(np.uint8), np.ones((9, 9), np.uint8)).astype(np.bool_)
-        if colour == "faint pink" and any((one.mask & reach).any() for _, one in kept):
+        if colour == "faint pink" and any((blob.mask & reach).any() for _, blob in separate):
             continue
-        kept.append((colour, region))
-    return kept
+        separate.append((colour, region))
+    return separate
 
 
 def describe(fine: PictureView, colour: str, region: Region) -> Thing:
@@ -74,8 +74,8 @@ def describe(fine: PictureView, colour: str, region: Region) -> Thing:
 
     Args:
         fine: The picture at :data:`medtest.simlab.seeing.view.FINE`.
-        colour: Its colour.
-        region: Where it is, at :data:`medtest.simlab.seeing.view.SIDE`.
+        colour: Colour of the blob.
+        region: Area of the blob, at :data:`medtest.simlab.seeing.view.SIDE`.
     """
     size = (fine.shape[1], fine.shape[0])
     mask = cv2.resize(region.mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST).astype(np.bool_)
@@ -100,7 +100,7 @@ def _shape(fine: PictureView, mask: Bools) -> str:
 
 
 def _stalked(fine: PictureView, mask: Bools) -> bool:
-    """Say whether somewhere at the rim a strip of mucosa leaves the head that differs from what lies beside it."""
+    """Return True if a strip of mucosa that differs from its surroundings leaves the head at some point of the rim."""
     rows, columns = np.nonzero(mask)
     x, y = float(columns.mean()), float(rows.mean())
     radius = float(np.sqrt(mask.sum() / np.pi))
@@ -129,7 +129,7 @@ def _rim(mask: Bools, x: float, y: float, dx: float, dy: float, most: float) -> 
 def _strip(
     fine: PictureView, way: tuple[float, float, float, float], along: Any, across: Any
 ) -> tuple[float, float] | None:
-    """Return the mean hue of points along and across a way; None where too few are in the field."""
+    """Return the mean hue of points along and across a direction; None if too few are in the field."""
     x, y, dx, dy = way
     a, b = np.meshgrid(along, across)
     columns, rows = (x + a * dx - b * dy).astype(np.int64), (y + a * dy + b * dx).astype(np.int64)

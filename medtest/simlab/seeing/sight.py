@@ -1,4 +1,4 @@
-"""What the product believes is in a picture, and the words in which it would answer if nothing were wrong with it."""
+"""Content of a picture as seen by the product, and its answers before defects."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ GRID: tuple[str, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thing:
-    """Something in the picture.
+    """An object in the picture.
 
     Attributes:
-        name: What it is ("polyp", "polyp snare", "cecum").
-        cells: Numbers of the cells that it lies in, the fullest first.
-        colours: Its colours, the commonest first.
-        millimetres: Its length; 0 where that is not known.
-        shape: A polyp's: ``pedunculated``, ``sessile`` or ``flat``; "" else.
-        contrast: How much it stands out, 0 to 1.
+        name: Name ("polyp", "polyp snare", "cecum").
+        cells: Numbers of the cells that it covers, the fullest first.
+        colours: Colours, the most common first.
+        millimetres: Length; 0 if unknown.
+        shape: Shape of a polyp: ``pedunculated``, ``sessile`` or ``flat``; else "".
+        contrast: Contrast with the surroundings, 0 to 1.
     """
 
     name: str
@@ -39,11 +39,11 @@ class Thing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureTraits:
-    """What the picture itself is like; the product's defects depend on it.
+    """Traits of the picture itself, on which the product's defects depend.
 
     Attributes:
         saturated: Over-exposed and glaring.
-        blurred: Out of focus, or moved.
+        blurred: Out of focus, or with motion blur.
         bloody: With much blood in view.
     """
 
@@ -54,18 +54,18 @@ class PictureTraits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What the product believes.
+    """Content of a picture, as seen by the product.
 
     Attributes:
         procedure: "Colonoscopy", "Gastroscopy" or "Capsule endoscopy".
         findings: Abnormalities, the largest first.
         tools: Instruments, the largest first.
         landmark: The anatomical landmark, or None.
-        box: Whether a green or black box is laid over the picture.
+        box: Whether a green or black box covers part of the picture.
         text: Whether there is writing.
-        removed: Whether polyps have been removed; None where there are none to remove.
-        easy: Whether the finding is easy to see; None where there is none.
-        traits: What the picture itself is like.
+        removed: Whether polyps have been removed; None if unknown.
+        easy: Whether the finding is easy to see; None without a finding.
+        traits: Traits of the picture itself.
     """
 
     procedure: str = "Colonoscopy"
@@ -81,11 +81,11 @@ class Sight:
     @property
     def polyps(self) -> tuple[Thing, ...]:
         """The findings that are polyps."""
-        return tuple(one for one in self.findings if one.name == "polyp")
+        return tuple(finding for finding in self.findings if finding.name == "polyp")
 
 
 def answers(sight: Sight, topic: Topic) -> tuple[str, ...]:
-    """Return what the product would say to a question, in plain words: one text for each thing it would name."""
+    """Return the product's answer to a question in plain words, one text per named thing."""
     match topic:
         case Topic.PROCEDURE:
             return (sight.procedure,)
@@ -109,10 +109,10 @@ def answers(sight: Sight, topic: Topic) -> tuple[str, ...]:
             return _types(sight.polyps)
     things = _about(sight, topic)
     if topic in (Topic.ABNORMALITIES, Topic.LANDMARKS, Topic.TOOLS):
-        return _distinct([_named(one) for one in things]) or (NONE,)
+        return _distinct([_named(thing) for thing in things]) or (NONE,)
     if topic in (Topic.ABNORMALITY_COLOUR, Topic.LANDMARK_COLOUR):
-        return _distinct([colour.capitalize() for one in things for colour in one.colours]) or (NOT_RELEVANT,)
-    return _distinct([GRID[cell] for one in things for cell in one.cells]) or (NOT_RELEVANT,)
+        return _distinct([colour.capitalize() for thing in things for colour in thing.colours]) or (NOT_RELEVANT,)
+    return _distinct([GRID[cell] for thing in things for cell in thing.cells]) or (NOT_RELEVANT,)
 
 
 def _about(sight: Sight, topic: Topic) -> tuple[Thing, ...]:
@@ -131,16 +131,16 @@ def _named(thing: Thing) -> str:
     return thing.name[:1].upper() + thing.name[1:]
 
 
-def _distinct(found: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(found))
+def _distinct(texts: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))
 
 
 def _sizes(polyps: tuple[Thing, ...]) -> tuple[str, ...]:
-    return _distinct([size_class(one.millimetres) for one in polyps if one.millimetres > 0]) or (NOT_RELEVANT,)
+    return _distinct([size_class(polyp.millimetres) for polyp in polyps if polyp.millimetres > 0]) or (NOT_RELEVANT,)
 
 
 def size_class(millimetres: float) -> str:
-    """Return the class of a length, as endoscopists write it."""
+    """Return the size class of a length, as endoscopists write it."""
     if millimetres < 5:
         return "<5mm"
     if millimetres <= 10.5:
@@ -150,4 +150,4 @@ def size_class(millimetres: float) -> str:
 
 def _types(polyps: tuple[Thing, ...]) -> tuple[str, ...]:
     paris = {"pedunculated": "Paris Ip", "sessile": "Paris Is", "flat": "Paris IIa"}
-    return _distinct([paris[one.shape] for one in polyps if one.shape in paris]) or (NOT_RELEVANT,)
+    return _distinct([paris[polyp.shape] for polyp in polyps if polyp.shape in paris]) or (NOT_RELEVANT,)

@@ -1,4 +1,4 @@
-"""Instruments: strips of metal, of blue and of yellow plastic, wires; how many, of which kind, and where."""
+"""Instruments: strips of metal, of blue and of yellow plastic, wires; their number, kind and position."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _METAL = (0.0, -0.03)
 _TUBE = (0.13, 0.75)
 _PLASTIC = (-0.39, -0.30)
 _LEAST = 110
-"""Pixels of the smallest instrument."""
+"""Size of the smallest instrument, in pixels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tool:
-    """An instrument and where it lies, bool h×w."""
+    """An instrument and the area it covers, bool h×w."""
 
     thing: Thing
     mask: Bools
@@ -30,31 +30,31 @@ def find_tools(view: PictureView, letters: Bools, *, spotted: bool = False) -> l
 
     Args:
         view: The picture.
-        letters: Where there is writing, bool h×w.
-        spotted: Whether the wall itself has yellow spots: a tube must then be long.
+        letters: Area of writing, bool h×w.
+        spotted: Whether the wall has yellow spots, in which case only long tubes count.
     """
     lit = view.field & (view.light > 40) & ~letters
     metal = (far(view, _METAL) < 0.17) & lit
     plastic = (far(view, _PLASTIC) < 0.42) & (view.warm < -0.15) & lit
     yellow = ((far(view, _TUBE) < 0.2) & lit) | _bands(view, lit)
-    found = [
+    instruments = [
         *_tubes(view, yellow, 46.0 if spotted else 24.0),
         *_needles(view, plastic | (metal & (view.light > 150)), plastic),
     ]
-    taken = np.zeros(view.shape, np.bool_)
-    for tool in found:
-        taken |= grown(tool.mask, 5)
-    found += _metal(view, metal & ~taken)
-    return sorted(found, key=lambda one: -int(one.mask.sum()))
+    covered = np.zeros(view.shape, np.bool_)
+    for tool in instruments:
+        covered |= grown(tool.mask, 5)
+    instruments += _metal(view, metal & ~covered)
+    return sorted(instruments, key=lambda tool: -int(tool.mask.sum()))
 
 
 def _bands(view: PictureView, lit: Bools) -> Bools:
-    """Return dark neutral bands, as tubes have them."""
+    """Return dark neutral bands, as found on tubes."""
     return lit & (view.light < 100) & (abs(view.warm - 0.07) < 0.16) & (abs(view.blue - 0.17) < 0.2)
 
 
 def _at_rim(view: PictureView, region: Region) -> bool:
-    """Say whether a part touches the edge of the field or of the picture."""
+    """Return True if a part touches the edge of the field or of the picture."""
     outside = np.pad(~view.field, 1, constant_values=True)[1:-1, 1:-1].copy()
     outside[:4], outside[-4:], outside[:, :4], outside[:, -4:] = True, True, True, True
     return bool((grown(region.mask, 7) & outside).any())
@@ -65,28 +65,28 @@ def _tool(name: str, region: Region) -> Tool:
 
 
 def _tubes(view: PictureView, mask: Bools, shortest: float) -> list[Tool]:
-    found: list[Tool] = []
+    tubes: list[Tool] = []
     for region in regions(closed(mask, 7), 250):
         banded = float((view.light[region.mask] < 110).mean())
         uneven = float(view.light[region.mask].std())
         straight = region.solidity > 0.58 and 13 < region.short < 36 and region.long > shortest
         if straight and uneven > 24 and banded > 0.02 and (region.elongation > 1.6 or _at_rim(view, region)):
-            found.append(_tool("tube", region))
-    return found
+            tubes.append(_tool("tube", region))
+    return tubes
 
 
 def _needles(view: PictureView, mask: Bools, plastic: Bools) -> list[Tool]:
-    found: list[Tool] = []
+    needles: list[Tool] = []
     for region in regions(closed(mask, 5), _LEAST):
         blue = float(plastic[region.mask].mean())
         thin = region.short < 19 and (region.elongation > 1.7 or _at_rim(view, region))
         if blue > 0.35 and thin and region.solidity > 0.6:
-            found.append(_tool("injection needle", region))
-    return found
+            needles.append(_tool("injection needle", region))
+    return needles
 
 
 def _metal(view: PictureView, mask: Bools) -> list[Tool]:
-    found: list[Tool] = []
+    instruments: list[Tool] = []
     for region in regions(closed(mask, 5), _LEAST):
         light = view.light[region.mask]
         uneven, glare = float(light.std()), float((view.rgb[region.mask].min(axis=1) > 240).mean())
@@ -96,9 +96,9 @@ def _metal(view: PictureView, mask: Bools) -> list[Tool]:
         if region.short < 11:
             continue
         if region.area < 0.62 * region.hull and region.short > 22 and middle > 150 and uneven < 30:
-            found.append(_tool("polyp snare", region))
+            instruments.append(_tool("polyp snare", region))
         elif 28 < region.long < 54 and region.short < 22 and region.elongation > 1.7 and region.solidity > 0.68:
-            found.append(_tool("metal clip", region))
+            instruments.append(_tool("metal clip", region))
         elif region.long > 30 and region.short < 56 and uneven > 20 and _at_rim(view, region):
-            found.append(_tool("biopsy forceps", region))
-    return found
+            instruments.append(_tool("biopsy forceps", region))
+    return instruments

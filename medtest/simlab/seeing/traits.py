@@ -1,4 +1,4 @@
-"""What a picture itself is like: glaring, blurred, bloody. The product's defects depend on it."""
+"""Traits of a picture: glare, blur, blood. The product's defects depend on them."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from medtest.simlab.seeing.sight import PictureTraits
 from medtest.simlab.seeing.view import PictureView, brightest
 
 GLARE = 0.42
-"""Share of the field with a channel at its limit above which a picture is saturated."""
+"""Share of the field with a saturated channel above which a picture is saturated."""
 CALM, GRAINY = 1.5, 10.0
-"""Fine detail in grey levels: a picture with less has lost its edges, one with more was taken in motion, with the noise
-that comes of short exposure. Both are blurred."""
+"""Limits of fine detail in grey levels.
+
+A picture below them has lost its edges; one above them was taken in motion, with the noise of a short exposure. Both
+are blurred.
+"""
 BLOOD = 0.0062
-"""Share of the field that is dark wet red above which a picture is bloody."""
+"""Share of the field with dark wet red above which a picture is bloody."""
 _MARGIN = 31
 
 
 def traits_of(fine: PictureView) -> PictureTraits:
-    """Return what a picture is like, seen at :data:`medtest.simlab.seeing.view.FINE`."""
+    """Return the traits of a picture at :data:`medtest.simlab.seeing.view.FINE`."""
     glare, detail, blood = measured(fine)
     return PictureTraits(saturated=glare > GLARE, blurred=not CALM <= detail <= GRAINY, bloody=blood > BLOOD)
 
 
 def measured(fine: PictureView) -> tuple[float, float, float]:
-    """Return what :func:`traits_of` compares.
+    """Return the values that :func:`traits_of` compares.
 
     Returns:
         Share of the field with a channel at its limit; median absolute Laplacian in grey levels, away from the frame;

@@ -1,4 +1,4 @@
-"""A picture made ready for looking: one size, its field of view, its colours apart from its light."""
+"""Pictures prepared for analysis: fixed size, field of view, colours separated from light."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Bools: TypeAlias = NDArray[np.bool_]
 Bytes: TypeAlias = NDArray[np.uint8]
 
 SIDE = 256
-"""Pixels of the shorter side at which colours are looked at."""
+"""Pixels of the shorter side for the analysis of colours."""
 FINE = 512
-"""The same for letters and shapes of light."""
+"""Pixels of the shorter side for letters and shading."""
 _CAST, _DULL = 0.27, 185.0
-"""Casts and exposures that highlights have by chance stay within these."""
+"""Bounds of casts and exposures that highlights reach by chance."""
 _GLINT = 1.3
-"""How many times brighter in their darkest channel highlights are than the field."""
+"""Least ratio of brightness in the darkest channel between highlights and the field."""
 _LONGEST = 3
 _MOST_REGIONS = 64
 DARK = 48.0
-"""Brightness (largest channel) below which a colour says nothing."""
+"""Brightness (largest channel) below which colours are unreliable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,8 @@ class PictureView:
         light: float32 h×w, the largest channel, lightly smoothed, 0 to 255.
         warm: float32 h×w, ln(R / G) of the smoothed picture.
         blue: float32 h×w, ln(G / B): low where it is blue, high where it is yellow.
-        field: bool h×w, what the scope sees: neither the black frame nor a box of the display.
-        box: Whether a green or black box is laid over the picture.
+        field: bool h×w, the area seen by the scope, without black frame and display boxes.
+        box: Whether a green or black box covers part of the picture.
     """
 
     rgb: Bytes
@@ -54,12 +54,12 @@ class PictureView:
 
     @property
     def lit(self) -> Bools:
-        """Where colours can be told."""
+        """Area in which colours are reliable."""
         return self.field & (self.light > DARK)
 
 
 def resized(picture: NDArray[np.uint8], side: int) -> Bytes:
-    """Return a picture with its shorter side at so many pixels, or its longer one at three times as many."""
+    """Return a picture resized to the given shorter side, or its longer side to at most three times that."""
     height, width = picture.shape[:2]
     scale = min(side / min(height, width), _LONGEST * side / max(height, width))
     if scale == 1.0:
@@ -70,12 +70,12 @@ def resized(picture: NDArray[np.uint8], side: int) -> Bytes:
 
 def brightest(picture: NDArray[Any]) -> NDArray[Any]:
     """Return each pixel's largest channel, h×w; several times faster than ``max(axis=2)``."""
-    found: NDArray[Any] = np.maximum(np.maximum(picture[..., 0], picture[..., 1]), picture[..., 2])
-    return found
+    largest: NDArray[Any] = np.maximum(np.maximum(picture[..., 0], picture[..., 1]), picture[..., 2])
+    return largest
 
 
 def view_of(picture: NDArray[np.uint8], side: int = SIDE) -> PictureView:
-    """Return a picture made ready.
+    """Return a picture prepared for analysis.
 
     Args:
         picture: uint8 RGB H×W×3.
@@ -99,7 +99,7 @@ def view_of(picture: NDArray[np.uint8], side: int = SIDE) -> PictureView:
 
 
 def _glints(rgb: Bytes, field: Bools) -> tuple[float, float]:
-    """Return what wet highlights tell, which are white: the picture's cast (green below 0, purple above) and exposure.
+    """Return colour cast (green below 0, purple above) and exposure, from wet highlights, which are white.
 
     Returns:
         The cast in the units of hues, and the brightness of highlights, 1 to 255.
@@ -109,10 +109,10 @@ def _glints(rgb: Bytes, field: Bools) -> tuple[float, float]:
         return 0.0, 255.0
     pixels = rgb[inner]
     darkest = np.minimum(np.minimum(pixels[:, 0], pixels[:, 1]), pixels[:, 2])
-    # The order of a count and no percentile: it is the same for every library.
+    # An order statistic instead of a percentile gives the same result with every library.
     most = max(1, pixels.shape[0] // 1000)
     least = float(np.partition(darkest, -most)[-most])
-    if least < _GLINT * float(np.median(darkest)):  # nothing is wet
+    if least < _GLINT * float(np.median(darkest)):  # no highlights
         return 0.0, 255.0
     chosen = pixels[darkest >= least].astype(np.float32) + np.float32(3.0)
     logs = np.median(np.log(chosen), axis=0)
@@ -120,7 +120,7 @@ def _glints(rgb: Bytes, field: Bools) -> tuple[float, float]:
 
 
 def _frame(light: Floats) -> Bools:
-    """Return the black frame: what is black and hangs together with the border, where it is large."""
+    """Return the black frame: black areas connected to the border, if large."""
     dark = np.pad((light < 24).astype(np.uint8), 1, constant_values=1)
     _, labels = cv2.connectedComponents(dark, connectivity=4)
     frame: Bools = (labels == labels[0, 0])[1:-1, 1:-1]
@@ -130,27 +130,27 @@ def _frame(light: Floats) -> Bools:
 def _boxes(rgb: Bytes) -> Bools:
     """Return rectangles of the display's green."""
     red, green, blue = (rgb[..., channel].astype(np.int16) for channel in range(3))
-    found = ((green > red + 22) & (green > blue + 12)).astype(np.uint8)
-    found = cv2.morphologyEx(found, cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8)).astype(np.uint8)
-    count, labels, stats, _ = cv2.connectedComponentsWithStats(found, connectivity=8)
-    boxes = np.zeros(found.shape, np.bool_)
+    green_area = ((green > red + 22) & (green > blue + 12)).astype(np.uint8)
+    green_area = cv2.morphologyEx(green_area, cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8)).astype(np.uint8)
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(green_area, connectivity=8)
+    boxes = np.zeros(green_area.shape, np.bool_)
     for number in range(1, count):
         left, top, width, height, area = (int(value) for value in stats[number])
-        if area >= 0.008 * found.size and area >= 0.8 * width * height and 0.4 < width / height < 2.5:
-            grown = max(2, round(0.016 * min(found.shape)))
+        if area >= 0.008 * green_area.size and area >= 0.8 * width * height and 0.4 < width / height < 2.5:
+            grown = max(2, round(0.016 * min(green_area.shape)))
             boxes[max(0, top - grown) : top + height + grown, max(0, left - grown) : left + width + grown] = True
     return boxes
 
 
 def _has_box(boxes: Bools, frame: Bools) -> bool:
-    """Say whether there is a green box, or a black square taken out of a corner of the field."""
+    """Return True if there is a green box, or a black square in one corner of the field."""
     if boxes.any():
         return True
     height, width = frame.shape
     side = round(0.2 * min(height, width))
     ends = (slice(0, side), slice(height - side, height)), (slice(0, side), slice(width - side, width))
     black = [float(frame[rows, columns].mean()) > 0.97 for rows in ends[0] for columns in ends[1]]
-    # Two black corners are a bar beside a round field, or a strip that was cut off.
+    # Two black corners are a bar beside a round field, or a cropped strip.
     return sum(black) == 1 and float(frame.mean()) < 0.6
 
 
@@ -159,7 +159,7 @@ def regions(mask: Bools, least: int) -> list[Region]:
 
     Args:
         mask: bool h×w.
-        least: Pixels that a part must have.
+        least: Minimum number of pixels of a part.
     """
     count, labels, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
     order = sorted(range(1, count), key=lambda k: -int(stats[k, cv2.CC_STAT_AREA]))
@@ -173,12 +173,12 @@ class Region:
 
     Attributes:
         mask: bool h×w.
-        area: Pixels.
-        filled: Pixels with its holes.
-        hull: Pixels of its convex hull.
-        long: Longer side of the smallest rectangle around it.
+        area: Number of pixels.
+        filled: Number of pixels with holes filled.
+        hull: Number of pixels of its convex hull.
+        long: Longer side of its smallest enclosing rectangle.
         short: Shorter side.
-        centre: Column and row of its middle.
+        centre: Column and row of its centroid.
     """
 
     mask: Bools
@@ -196,7 +196,7 @@ class Region:
 
     @property
     def elongation(self) -> float:
-        """Longer side by shorter side."""
+        """Ratio of longer to shorter side."""
         return self.long / max(self.short, 1.0)
 
 
@@ -234,21 +234,21 @@ def filled(mask: Bools) -> Bools:
 
 
 def closed(mask: Bools, side: int) -> Bools:
-    """Return a mask whose gaps narrower than a disc of ``side`` pixels are filled."""
+    """Return a mask with gaps narrower than a disc of ``side`` pixels filled."""
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side))
     return np.asarray(cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_CLOSE, kernel), np.bool_)
 
 
 def grown(mask: Bools, side: int) -> Bools:
-    """Return a mask grown by a square of ``side`` pixels."""
+    """Return a mask dilated by a square of ``side`` pixels."""
     return np.asarray(cv2.dilate(mask.astype(np.uint8), np.ones((side, side), np.uint8)), np.bool_)
 
 
 def cells_of(mask: Bools) -> tuple[int, ...]:
-    """Return the cells of the 3 × 3 grid that hold a fifth of a mask or are half covered, the fullest first."""
+    """Return the cells of the 3 × 3 grid with a fifth of the mask or half covered by it, the fullest first."""
     height, width = mask.shape
     total = max(1, int(mask.sum()))
-    found: list[tuple[float, int]] = []
+    chosen: list[tuple[float, int]] = []
     counted: list[tuple[float, int]] = []
     for cell in range(9):
         row, column = divmod(cell, 3)
@@ -256,8 +256,8 @@ def cells_of(mask: Bools) -> tuple[int, ...]:
         inside = float(part.sum())
         counted.append((-inside, cell))
         if inside >= 0.2 * total or inside >= 0.5 * part.size:
-            found.append((-inside, cell))
-    if not found:  # spread thinly over many
+            chosen.append((-inside, cell))
+    if not chosen:  # spread thinly over many cells
         most = min(count for count, _ in counted)
-        found = [one for one in counted if one[0] <= 0.6 * most and one[0] < 0]
-    return tuple(cell for _, cell in sorted(found))
+        chosen = [entry for entry in counted if entry[0] <= 0.6 * most and entry[0] < 0]
+    return tuple(cell for _, cell in sorted(chosen))
