@@ -82,37 +82,39 @@ def check_relation(
     copied = {name: value.copy() for name, value in before.items()}
     fresh = replace(seed, **copied, _memo={})
     addresses = list(_addresses(relation, seed))
-    results = {address: _made(relation, seed, address, probe) for address in addresses}
-    again = {address: _made(relation, fresh, address, probe) for address in reversed(addresses)}
+    results = {address: _make(relation, seed, address, probe) for address in addresses}
+    again = {address: _make(relation, fresh, address, probe) for address in reversed(addresses)}
     name, after = type(relation).__name__, _arrays(seed)
-    _hold(all(np.array_equal(before[key], after[key]) for key in before), name, "it wrote to the seed's arrays")
+    _require(all(np.array_equal(before[key], after[key]) for key in before), name, "it wrote to the seed's arrays")
     scales: dict[int, float] = {}
     for address, result in results.items():
         where = f"{address.relation}, severity {address.severity}, frame {address.frame}, repeat {address.repeat}"
         other = again[address]
         if isinstance(result, str) or isinstance(other, str):
-            _hold(result == other, where, "one address is applicable at one time and not at another")
-            _hold(bool(result), where, "NotApplicable is raised without a reason")
+            _require(result == other, where, "one address is applicable at one time and not at another")
+            _require(bool(result), where, "NotApplicable is raised without a reason")
             continue
         _check_one(relation, seed, result, where)
-        _hold(_same(result, other), where, "one address gives other bytes when it is made again; draw from rng alone")
+        _require(
+            _same(result, other), where, "one address gives other bytes when it is made again; draw from rng alone"
+        )
         stored = json.loads(json.dumps(dict(result.params), allow_nan=False))
         if isinstance(relation, CraftedRelation):
-            _hold(result.crafting is not None, where, "it was crafted, and crafting does not say how")
+            _require(result.crafting is not None, where, "it was crafted, and crafting does not say how")
             replayed = _crafted(relation, fresh, stored, probe)
         else:
             replayed = relation.apply(fresh, stored)
-        _hold(_same(result, replayed), where, "the stored parameters give other bytes; draw in sample alone")
+        _require(_same(result, replayed), where, "the stored parameters give other bytes; draw in sample alone")
         if address.severity != PUBLISHED_SEVERITY:
             first_scale = scales.setdefault(address.severity, result.scale)
-            _hold(
+            _require(
                 first_scale == result.scale, where, f"the scale is {result.scale:g} and {first_scale:g} in another draw"
             )
     grown = [scales[severity] for severity in sorted(scales)]
     rises = all(low < high for low, high in zip([0.0, *grown], grown, strict=False))
-    _hold(rises or relation.group == "floor", name, f"scales do not grow from 0: {grown}")
+    _require(rises or relation.group == "floor", name, f"scales do not grow from 0: {grown}")
     follow_ups = tuple(result for result in results.values() if isinstance(result, FollowUp))
-    _hold(bool(follow_ups) or may_skip, name, f"has no room on this seed: {', '.join(_reasons(results))}")
+    _require(bool(follow_ups) or may_skip, name, f"has no room on this seed: {', '.join(_reasons(results))}")
     return follow_ups
 
 
@@ -146,10 +148,12 @@ def check_system(system: System, seed: PreparedSeed, *, device: str = "cpu") -> 
                 shown = SystemInput(image=image, spec=seed.spec, classes=seed.classes)
                 checked = [vars(system.task.check(raw, shown, system)) for raw in (first, second)]
                 same = all(np.array_equal(value, checked[1][name]) for name, value in checked[0].items())
-                _hold(same, system.name, "answers otherwise when it is asked again")
+                _require(same, system.name, "answers otherwise when it is asked again")
     finally:
         system.close()
-    _hold(hashes == [image_sha256(image) for image in images], system.name, "wrote to the pictures that it was shown")
+    _require(
+        hashes == [image_sha256(image) for image in images], system.name, "wrote to the pictures that it was shown"
+    )
     return tuple(twice[0])
 
 
@@ -165,7 +169,7 @@ def _address(seed: PreparedSeed, relation: str, severity: int) -> Address:
     return Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=relation, severity=severity)
 
 
-def _made(relation: Relation, seed: PreparedSeed, address: Address, probe: Probe | None) -> FollowUp | str:
+def _make(relation: Relation, seed: PreparedSeed, address: Address, probe: Probe | None) -> FollowUp | str:
     try:
         if isinstance(relation, CraftedRelation):
             params = relation.sample(seed, address.severity, address.generator(SUITE_SEED))
@@ -179,9 +183,9 @@ def _crafted(relation: CraftedRelation, seed: PreparedSeed, params: Params, prob
     name = type(relation).__name__
     if probe is None:
         raise AssertionError(f"{name}: it needs the {relation.needs} of a system: give a probe")
-    _hold(probe.gives.rank >= relation.needs.rank, name, f"it needs {relation.needs}, the probe gives {probe.gives}")
+    _require(probe.gives.rank >= relation.needs.rank, name, f"it needs {relation.needs}, the probe gives {probe.gives}")
     follow_ups = relation.craft([CraftCase(seed=seed, params=params)], probe)
-    _hold(len(follow_ups) == 1, name, f"craft gave {len(follow_ups)} follow-ups for one case")
+    _require(len(follow_ups) == 1, name, f"craft gave {len(follow_ups)} follow-ups for one case")
     if isinstance(follow_ups[0], Exception):
         raise follow_ups[0]
     return follow_ups[0]
@@ -192,26 +196,28 @@ def _check_one(relation: Relation, seed: PreparedSeed, result: FollowUp, where: 
         check_follow_up(result, seed)
     except BadOutput as error:
         raise AssertionError(f"{where}: {error}") from None
-    _hold(not np.shares_memory(result.image, seed.image), where, "the image is the seed's own memory; return a copy")
-    _hold(result.scale >= 0, where, f"the scale {result.scale:g} is below 0")
+    _require(not np.shares_memory(result.image, seed.image), where, "the image is the seed's own memory; return a copy")
+    _require(result.scale >= 0, where, f"the scale {result.scale:g} is below 0")
     _check_effect(seed, result, where)
     facts = [name for name, value in result.facts.items() if not np.isfinite(value)]
-    _hold(not facts, where, f"facts are no finite numbers: {', '.join(facts)}")
+    _require(not facts, where, f"facts are no finite numbers: {', '.join(facts)}")
     if not relation.touches_frame:
         unchanged = np.array_equal(result.image[seed.frame], seed.image[seed.frame])
-        _hold(unchanged, where, "the black frame changed; leave seed.frame alone, or say touches_frame")
+        _require(unchanged, where, "the black frame changed; leave seed.frame alone, or say touches_frame")
     if relation.group in _OFF_LESIONS and seed.mask is not None:
-        _hold(np.array_equal(result.image[seed.mask], seed.image[seed.mask]), where, "something covers the lesion")
+        _require(np.array_equal(result.image[seed.mask], seed.image[seed.mask]), where, "something covers the lesion")
 
 
 def _check_effect(seed: PreparedSeed, result: FollowUp, where: str) -> None:
     effect = result.effect
     if seed.prompt is None or result.prompt is None:
-        _hold(effect.kind in ("none", "move", "add"), where, f"the effect {effect.kind!r} is no kind")
+        _require(effect.kind in ("none", "move", "add"), where, f"the effect {effect.kind!r} is no kind")
         return
-    _hold(effect.kind == "scene", where, f"the effect {effect.kind!r} is no scene's; make follow-ups with change()")
-    _hold(dict(effect.data) == difference(seed.prompt.pool, result.prompt.pool), where, "the effect is not the pools'")
-    _hold(bool(result.prompt.text.strip()), where, "the prompt has no words")
+    _require(effect.kind == "scene", where, f"the effect {effect.kind!r} is no scene's; make follow-ups with change()")
+    _require(
+        dict(effect.data) == difference(seed.prompt.pool, result.prompt.pool), where, "the effect is not the pools'"
+    )
+    _require(bool(result.prompt.text.strip()), where, "the prompt has no words")
 
 
 def _same(first: FollowUp, second: FollowUp) -> bool:
@@ -227,7 +233,7 @@ def _reasons(results: dict[Address, FollowUp | str]) -> list[str]:
     return sorted({result for result in results.values() if isinstance(result, str)})
 
 
-def _hold(held: bool, where: str, words: str) -> None:
+def _require(held: bool, where: str, words: str) -> None:
     if not held:
         raise AssertionError(f"{where}: {words}")
 

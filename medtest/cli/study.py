@@ -67,7 +67,7 @@ def make(
         target = _target(to, home(), f"{loaded.suite.name}-{options.kind.value}")
         with bar(out, "drawing") as progress:
             new_study = make_study(loaded.suite, invocation_of(loaded), options, target, progress)
-    _tell(new_study, out)
+    _print_study(new_study, out)
 
 
 def _refuse_words(words: list[str], keys: tuple[str, ...]) -> None:
@@ -95,7 +95,7 @@ def _target(typed: str, home: Path, name: str) -> Path:
     return folder / (name if number == 1 else f"{name}-{number}")
 
 
-def _tell(made: MadeStudy, out: Console) -> None:
+def _print_study(made: MadeStudy, out: Console) -> None:
 
     total = sum(made.items.values())
     counted = ", ".join(f"{name} {count}" for name, count in made.items.items())
@@ -127,7 +127,7 @@ def serve(
     site = site_of(host, port, url)
     with StudyStore(folder) as store, listening(host, port) as listener:
         links = make_links(store, site)  # printed only once, so not before they can be opened
-        _tell_links([(link.annotator, link.url) for link in links], out)
+        _print_links([(link.annotator, link.url) for link in links], out)
         old = len(store.annotators()) - len(links)
         if old:
             say(
@@ -157,10 +157,10 @@ def links(
     with StudyStore(folder) as store:
         chosen = who or [number for number, _ in store.annotators()]
         new_links = make_links(store, site_of(host, port, url), chosen)
-    _tell_links([(link.annotator, link.url) for link in new_links], console())
+    _print_links([(link.annotator, link.url) for link in new_links], console())
 
 
-def _tell_links(links: list[tuple[int, str]], out: Console) -> None:
+def _print_links(links: list[tuple[int, str]], out: Console) -> None:
     if not links:
         return
     say(out, "Links, shown this once; each lets in whoever has it:")

@@ -88,7 +88,7 @@ def write_pictures(
         OutputProblem: A picture cannot be written.
     """
     requested = [] if suite.privacy.images == "none" else list(pictures)
-    if requested and _already(folder, kind) == [dict(picture.entry) for picture in requested]:
+    if requested and _existing_entries(folder, kind) == [dict(picture.entry) for picture in requested]:
         return []
     if not requested and not (folder / SAMPLES).is_dir():
         return []
@@ -114,7 +114,7 @@ def write_pictures(
     return problems
 
 
-def _already(folder: Path, kind: PictureKind) -> list[dict[str, Any]]:
+def _existing_entries(folder: Path, kind: PictureKind) -> list[dict[str, Any]]:
     """Return the entries of existing pictures, without the keys added by drawing."""
     return [
         {key: value for key, value in entry.items() if key not in kind.gained}

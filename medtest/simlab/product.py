@@ -182,24 +182,24 @@ class Product:
         root, properties = schema, schema.get("properties")
         properties = properties if isinstance(properties, Mapping) else {}
         matched: dict[str, Any] = {}
-        answering = [name for name in properties if not _aside(name)]
+        answering = [name for name in properties if not _is_remark(name)]
         for name, part in properties.items():
             part = _resolved(part, root)
             if part.get("type") == "object":
                 nested = {**part, "$defs": root.get("$defs", {})}
                 matched[name] = self._structured(nested, questions, sight, sha256, seed)
                 continue
-            question = _meant(name, part, questions, answering)
+            question = _question_of_field(name, part, questions, answering)
             if question is None:
                 matched[name] = _empty(part)
                 continue
             utterance = self.say(question, sight, sha256, seed)
             text = filled(utterance, question.topic, self._wording(question, sha256, seed))
-            matched[name] = _typed(part, text, utterance, question, root)
+            matched[name] = _in_field_type(part, text, utterance, question, root)
         return matched
 
 
-def _aside(name: str) -> bool:
+def _is_remark(name: str) -> bool:
     return name.lower() in ("confidence", "explanation", "reason", "reasoning", "evidence", "notes")
 
 
@@ -223,11 +223,11 @@ def _resolved(part: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     return part
 
 
-def _meant(
+def _question_of_field(
     name: str, part: Mapping[str, Any], questions: Sequence[PromptQuestion], answering: Sequence[str]
 ) -> PromptQuestion | None:
     """Return the question of a field: by its key, by its description, by its position, by its name."""
-    if _aside(name):
+    if _is_remark(name):
         return None
     if len(questions) == 1:
         return questions[0]
@@ -246,7 +246,7 @@ def _meant(
     return None if topic is None else PromptQuestion(name, name, topic)
 
 
-def _typed(
+def _in_field_type(
     part: Mapping[str, Any], text: str, utterance: Utterance, question: PromptQuestion, root: Mapping[str, Any]
 ) -> Any:
     """Return an answer in a field's type; if it does not apply, null or an empty list where allowed."""

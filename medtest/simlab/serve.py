@@ -57,7 +57,7 @@ class Desk:
         """
         if body.get("model") != MODEL:
             raise BadRequest(f"The model {str(body.get('model'))[:80]!r} does not exist.", status=404, code="not_found")
-        prompt, picture = self._taken_apart(body)
+        prompt, picture = self._parse(body)
         seed = body.get("seed")
         if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
             raise BadRequest("seed must be an integer.")
@@ -82,7 +82,7 @@ class Desk:
             raise BadRequest("Wanted: {sha256, answers: {question: [answer]}}.") from error
         return {"learned": len(values["answers"])}
 
-    def _taken_apart(self, body: Mapping[str, Any]) -> tuple[str, Picture | None]:
+    def _parse(self, body: Mapping[str, Any]) -> tuple[str, Picture | None]:
         """Return the text and the last picture of the user messages."""
         content_of_body = body.get("messages") if "messages" in body else body.get("input")
         messages = (
@@ -172,7 +172,7 @@ async def _live(config: Config, over: asyncio.Event) -> None:
         await server.stop()
 
 
-def _die_with(parent: int) -> None:
+def _end_with(parent: int) -> None:
     """Ask Linux to kill this process with its parent; elsewhere the end of standard input serves."""
     if not parent:
         return
@@ -188,7 +188,7 @@ def main() -> None:
     if not line.strip():
         return
     config = Config.from_json(line)
-    _die_with(config.parent)
+    _end_with(config.parent)
 
     async def live() -> None:
         over, loop = asyncio.Event(), asyncio.get_running_loop()

@@ -163,17 +163,17 @@ def catch_items(extras: Extras, count: int, notices: list[str]) -> list[Item]:
     if count == 0:
         return []
     if not extras.kind.compares:
-        return _told(_marked(extras, count, "catch"), count, notices)
+        return _note_shortage(_marked(extras, count, "catch"), count, notices)
     erased = _erased_followups(extras, count // 2)
     if len(erased) < count // 2:
         notices.append(
             f"{len(erased)} of {count // 2} catch items with an erased lesion: the others' seeds have no mask, or no "
             "room for tissue in its place; identical pairs stand in for them."
         )
-    return _told([*erased, *_identical(extras, count - len(erased))], count, notices)
+    return _note_shortage([*erased, *_identical(extras, count - len(erased))], count, notices)
 
 
-def _told(items: list[Item], count: int, notices: list[str]) -> list[Item]:
+def _note_shortage(items: list[Item], count: int, notices: list[str]) -> list[Item]:
     if len(items) < count:
         notices.append(f"{len(items)} of {count} catch items: the suite has seeds for no more.")
     return items

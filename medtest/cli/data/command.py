@@ -49,7 +49,7 @@ def inspect(
             inspection = inspect_path(
                 path.expanduser(), progress=lambda done, total: bar.update(task, completed=done, total=total)
             )
-        _tell(console, str(path), inspection)
+        _print_inspection(console, str(path), inspection)
     if inspection.empty or not inspection.usable:
         raise typer.Exit(int(ExitCode.MISTAKE))
 
@@ -112,24 +112,24 @@ def list_known() -> None:
                 console.print(f"  {text}", soft_wrap=True)
 
 
-def _tell(console: Console, typed: str, inspection: Inspection) -> None:
+def _print_inspection(console: Console, typed: str, inspection: Inspection) -> None:
     proofs: list[Proof] = []
     for looked in inspection.looked:
-        _tell_set(console, looked)
+        _print_set(console, looked)
         if looked.line is not None:
             without = " (without the refused files)" if looked.problems else ""
-            proofs.append(_tell_line(console, looked.line, typed, f"run{without}:"))
+            proofs.append(_print_line(console, looked.line, typed, f"run{without}:"))
         for variant, line in looked.also:
-            proofs.append(_tell_line(console, line, typed, "or:", f"({variant})"))
+            proofs.append(_print_line(console, line, typed, "or:", f"({variant})"))
         console.print()
     for name, inside in (inspection.archives or {}).items():
-        _tell_archive(console, typed, name, inside)
+        _print_archive(console, typed, name, inside)
     for line, counts in inspection.suites:
-        _tell_suite(console, typed, line, counts)
+        _print_suite(console, typed, line, counts)
     if inspection.together is not None:
         sets = inspection.together.sets
         console.print(f"{len(sets)} data sets in one run: {', '.join(sets)}", style="bold", soft_wrap=True)
-        proofs.insert(0, _tell_line(console, inspection.together, typed, "run:"))
+        proofs.insert(0, _print_line(console, inspection.together, typed, "run:"))
         console.print()
     if inspection.rest:
         console.print("No data set takes these files, and no run reads them:")
@@ -148,7 +148,7 @@ def _tell(console: Console, typed: str, inspection: Inspection) -> None:
         console.print(f"Looked at as a run does, this starts:\n  {started.command}", soft_wrap=True)
 
 
-def _tell_line(console: Console, line: SuiteLine, typed: str, label: str, remark: str = "") -> Proof:
+def _print_line(console: Console, line: SuiteLine, typed: str, label: str, remark: str = "") -> Proof:
     """Print a command that was tried and starts, or the reason why there is none; return the proof."""
     from medtest.cli.data.proof import prove
 
@@ -161,7 +161,7 @@ def _tell_line(console: Console, line: SuiteLine, typed: str, label: str, remark
     return proof
 
 
-def _tell_set(console: Console, looked: Looked) -> None:
+def _print_set(console: Console, looked: Looked) -> None:
     dataset, facts = looked.found, looked.found.facts
     name = facts.title if facts is not None else dataset.title or "images"
     part = f", {dataset.part}" if dataset.part else ""
@@ -219,7 +219,7 @@ def _histogram(sizes: tuple[tuple[str, int], ...]) -> list[str]:
     return lines
 
 
-def _tell_archive(console: Console, typed: str, name: str, inside: tuple[Looked, ...]) -> None:
+def _print_archive(console: Console, typed: str, name: str, inside: tuple[Looked, ...]) -> None:
     path = typed if name == "." else f"{typed.rstrip('/')}/{name}"
     console.print(shown(f"Archive {path}"), style="bold", soft_wrap=True)
     if not inside:
@@ -243,12 +243,12 @@ def _tell_archive(console: Console, typed: str, name: str, inside: tuple[Looked,
     console.print(shown(f"  then:    medtest data inspect {shlex.quote(folder)}"), end="\n\n", soft_wrap=True)
 
 
-def _tell_suite(console: Console, typed: str, line: SuiteLine, counts: dict[str, int] | object) -> None:
+def _print_suite(console: Console, typed: str, line: SuiteLine, counts: dict[str, int] | object) -> None:
     from medtest.seeds.datasets.known import coverage
 
     console.print(f"{line.suite}: the tables of the paper, on {len(line.sets)} of its data sets", style="bold")
     if isinstance(counts, dict):
         for text in coverage(list(counts), counts):
             console.print(f"  {text}", soft_wrap=True)
-    _tell_line(console, line, typed, "run:")
+    _print_line(console, line, typed, "run:")
     console.print()

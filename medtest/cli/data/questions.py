@@ -209,7 +209,7 @@ def write_readings(file: Path, out: Path, *, console: Console) -> None:
             writer.writerow([text_cell(cell) for cell in _cells(row, expecting=expecting)])
     with output_problems(target):
         note_out([target])
-    _tell(console, rows, out, expecting=expecting)
+    _print_counts(console, rows, out, expecting=expecting)
 
 
 def _cells(row: _Read, *, expecting: bool) -> tuple[str, ...]:
@@ -226,7 +226,7 @@ def _cells(row: _Read, *, expecting: bool) -> tuple[str, ...]:
     return (*cells, entry.expected_text, row.result) if expecting else cells
 
 
-def _tell(console: Console, rows: Sequence[_Read], out: Path, *, expecting: bool) -> None:
+def _print_counts(console: Console, rows: Sequence[_Read], out: Path, *, expecting: bool) -> None:
     by_name: dict[str, list[_Read]] = {}
     for row in rows:
         by_name.setdefault(row.given.question.name, []).append(row)

@@ -49,7 +49,7 @@ def card_command(
     table = target.with_suffix(".csv")
     check_out([target, table], "card")
     labelled = _labelled(own)
-    card = _made(reader, labelled, own, out)
+    card = _make_card(reader, labelled, own, out)
     from medtest.results.cards import card_rows, write_card_table
     from medtest.runner.folder import output_problems
 
@@ -146,7 +146,7 @@ def _labelled(own: Mapping[str, str]) -> LabelledPictures:
     return question_pictures(min(int(own["questions"]), limit or int(own["questions"])), seed)
 
 
-def _made(reader: PictureReader, labelled: LabelledPictures, own: Mapping[str, str], out: Console) -> Card:
+def _make_card(reader: PictureReader, labelled: LabelledPictures, own: Mapping[str, str], out: Console) -> Card:
     from medtest.readers.pictures.labelled import make_card
     from medtest.runner.pool.layout import resolve_device
     from medtest.suite.commandline.short_keys import device_mistake

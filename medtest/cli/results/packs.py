@@ -90,7 +90,9 @@ def _pack_suite(tokens: Sequence[str], to: Path, images: bool, config_dirs: Sequ
             loaded, invocation, to, folders=suite_folders(typed.suite_folders), images=images, progress=progress
         )
     compared = len({line.relation for line in lists.cases})
-    _told(packed, f"{len(lists.seeds):,} seeds, {len(lists.cases):,} follow-ups of {compared} relations", console)
+    _print_packed(
+        packed, f"{len(lists.seeds):,} seeds, {len(lists.cases):,} follow-ups of {compared} relations", console
+    )
     facts = packed.head.of_suite
     data = " data=PATH" if facts is not None and facts.needs_data and not facts.runs_from_data else ""
     say(console, f"The other side: medtest check {to.name}{data}")
@@ -108,11 +110,11 @@ def _pack_run(name: str, to: Path, images: bool | None, console: Console) -> Non
     facts = packed.head.of_run
     if facts is not None:
         tables = sum(name.endswith((".csv", ".tex")) for name in facts.made)
-        _told(packed, f"{facts.system}: records of which {tables:,} tables and a report are made", console)
+        _print_packed(packed, f"{facts.system}: records of which {tables:,} tables and a report are made", console)
     say(console, f"The other side: medtest check {to.name}")
 
 
-def _told(packed: Packed, words: str, console: Console) -> None:
+def _print_packed(packed: Packed, words: str, console: Console) -> None:
     head = packed.head
     say(console, f"{path_from_here(packed.file)}: {head.suite} {head.suite_version}, {words}; {packed.bytes:,} bytes")
     for notice in packed.notices:

@@ -71,7 +71,7 @@ def run_and_finish(
         printed.append(line)
 
     done = execute(loaded, invocation, announce=announced, parents=parents, sweep=sweep)
-    _tell(out, suite, invocation, done.outcome, done.finished, printed)
+    _print_results(out, suite, invocation, done.outcome, done.finished, printed)
     return Ended(code=done.finished.code, note=done.finished.note, parents=done.finished.parents)
 
 
@@ -89,7 +89,7 @@ def close_parents(home: Path, parents: Parents, *, failed: bool) -> bool:
 # --- printed output -----------------------------------------------------------------------------------------------
 
 
-def _tell(
+def _print_results(
     out: Console, suite: Suite, invocation: Invocation, outcome: RunOutcome, ended: Finished, said: Sequence[str]
 ) -> None:
     for notice in outcome.notices:

@@ -96,7 +96,7 @@ def _main(typed: list[str], called: str) -> int:
         raise UserMistakes(mistakes)
     places = ConfigFolders(suites=suites, configs=configs)
     if args.hydra_help or args.cfg or args.info is not None or args.shell_completion:
-        return _hydra_itself(args, ready, places, parser)
+        return _run_hydra_flag(args, ready, places, parser)
     from medtest.cli.run.jobs import HydraJob, gravest
 
     job = HydraJob(
@@ -154,7 +154,7 @@ def _hydra(places: ConfigFolders) -> Any:
     return open_hydra(places)
 
 
-def _in_our_words(places: ConfigFolders, do: Any) -> Any:
+def _with_rephrased_errors(places: ConfigFolders, do: Any) -> Any:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
@@ -168,7 +168,7 @@ def _in_our_words(places: ConfigFolders, do: Any) -> Any:
 
 def _single(job: HydraJob, ready: Prepared, places: ConfigFolders) -> JobResult:
     hydra = _hydra(places)
-    returned = _in_our_words(
+    returned = _with_rephrased_errors(
         places,
         lambda: hydra.run(config_name="config", task_function=job, overrides=[*ready.overrides, "hydra.mode=RUN"]),
     )
@@ -203,7 +203,7 @@ def _sweep(job: HydraJob, ready: Prepared, places: ConfigFolders) -> list[JobRes
         if not any(override.startswith("hydra.sweep.dir=") for override in overrides):
             overrides.append(f"hydra.sweep.dir='{folder}'")  # Hydra must write its own notes somewhere
         try:
-            returned = _in_our_words(
+            returned = _with_rephrased_errors(
                 places, lambda: hydra.multirun(config_name="config", task_function=job, overrides=overrides)
             )
             results = [item.return_value for batch in returned for item in batch]
@@ -220,7 +220,7 @@ def _sweep(job: HydraJob, ready: Prepared, places: ConfigFolders) -> list[JobRes
     return results
 
 
-def _hydra_itself(
+def _run_hydra_flag(
     args: argparse.Namespace, ready: Prepared, places: ConfigFolders, parser: argparse.ArgumentParser
 ) -> int:
     hydra = _hydra(places)
@@ -237,5 +237,5 @@ def _hydra_itself(
         else:
             hydra.shell_completion(config_name="config", overrides=args.overrides)
 
-    _in_our_words(places, show)
+    _with_rephrased_errors(places, show)
     return ExitCode.OK

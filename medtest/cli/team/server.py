@@ -72,7 +72,7 @@ def serve_team(folder: Path, *, port: int, console: Console) -> int:
         folder.mkdir(parents=True)
         folder.chmod(0o711)  # PostgreSQL's user must pass through it if root calls; secret files in it are 0600
     database = Postgres(folder / "postgres")
-    with _alone(folder), _stopped_by_sigterm(), database.running(("mlflow", "users")):
+    with _exclusive(folder), _stopped_by_sigterm(), database.running(("mlflow", "users")):
         wait_for_port(port)
         (folder / "artifacts").mkdir(exist_ok=True, mode=0o700)
         environment = _environment(folder, database)
@@ -159,7 +159,7 @@ def _environment(folder: Path, database: Postgres) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _exclusive(folder: Path) -> Iterator[None]:
     """Restrict a folder to one server at a time.
 
     Raises:

@@ -38,7 +38,7 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
     quiet_libraries()
     uri = store_uri()
     if is_remote(uri):
-        _tell(console, where(home(), uri), experiments(uri))
+        _print_links(console, where(home(), uri), experiments(uri))
         return 0
     check_free(host, port)
     ensure_store(uri)
@@ -52,7 +52,7 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
     process = subprocess.Popen(command, env={**os.environ, **VIEWER})  # noqa: S603 - the same interpreter
     try:
         if wait_for(process, host, port):
-            _tell(console, f"http://{_reached_at(host)}:{port}", pages, "  (Ctrl-C stops it)")
+            _print_links(console, f"http://{_reached_at(host)}:{port}", pages, "  (Ctrl-C stops it)")
         return process.wait()
     except KeyboardInterrupt:
         return 0
@@ -63,7 +63,7 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
                 process.wait(timeout=20)
 
 
-def _tell(console: Console, base: str, pages: list[tuple[str, str]], how_to_stop: str = "") -> None:
+def _print_links(console: Console, base: str, pages: list[tuple[str, str]], how_to_stop: str = "") -> None:
     """Print the page of all systems, then that of each suite."""
     from medtest.report.tracking.runs_page import link
 

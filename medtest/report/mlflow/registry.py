@@ -33,12 +33,12 @@ def tell_registry(invocation: Invocation, materials: Iterable[Material]) -> Iter
     tracker = Tracker(invocation.home, invocation.tracking_uri)
     for registered, material in tested.items():
         try:
-            yield _told(tracker, invocation, registered, material)
+            yield _update_version(tracker, invocation, registered, material)
         except NotTracked as error:
             raise NotTracked(f"The registry was not told what was found of {registered}. {error}") from error
 
 
-def _told(tracker: Tracker, invocation: Invocation, registered: str, material: Material) -> str:
+def _update_version(tracker: Tracker, invocation: Invocation, registered: str, material: Material) -> str:
     name, _, version = registered.rpartition("/")
     head = headline_of(material, material.system)
     gate = head.tags[GATE]
@@ -55,7 +55,7 @@ def _told(tracker: Tracker, invocation: Invocation, registered: str, material: M
         version_tags |= {f"{key}.partial": material.partial_cases} if material.partial_cases else {}
         tracker.tag_model(name, version, version_tags)
         done.append(f"tag {key}={gate}")
-    if invocation.alias and (why := _not_yet(material, gate)):
+    if invocation.alias and (why := _alias_obstacle(material, gate)):
         done.append(f"alias {invocation.alias} stays where it was, for {why}")
     elif invocation.alias:
         tracker.point_alias(name, invocation.alias, version)
@@ -63,7 +63,7 @@ def _told(tracker: Tracker, invocation: Invocation, registered: str, material: M
     return f"Registry:  {registered}: {', '.join(done)}."
 
 
-def _not_yet(material: Material, gate: str) -> str:
+def _alias_obstacle(material: Material, gate: str) -> str:
     """Return the reason why an alias may not point to the tested version; "" if it may."""
     if gate != HELD:
         return "a gate is not held"

@@ -125,7 +125,7 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
         )
         (stage / HEAD).write_text(head.text(), encoding="utf-8")
         sha256, size = write_pack(stage, to)
-    notices = [*_notices(which, privacy), *_about_tables(lacking, _remade_otherwise(folder, hashes))]
+    notices = [*_notices(which, privacy), *_about_tables(lacking, _changed_tables(folder, hashes))]
     return Packed(file=to, sha256=sha256, bytes=size, head=head, notices=tuple(notices))
 
 
@@ -261,7 +261,7 @@ def _lacking(folder: Path, hashes: dict[str, str], whole: dict[str, str]) -> lis
     return sorted(name for name in {*lost, *other} if name.endswith((".csv", ".tex")))
 
 
-def _remade_otherwise(folder: Path, hashes: dict[str, str]) -> list[str]:
+def _changed_tables(folder: Path, hashes: dict[str, str]) -> list[str]:
     """Return the tables in the run's folder that differ when made from its pack."""
     return [name for name in hashes if (folder / name).is_file() and file_sha256(folder / name) != hashes[name]]
 

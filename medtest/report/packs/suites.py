@@ -99,8 +99,8 @@ def pack_suite(
         writer = PixelWriter(stage / DATA) if images else None
         lists = make_lists(surveyor, progress=progress, each=None if writer is None else writer.add)
         _write_suite(suite, stage, folders)
-        notices = _composes(suite, stage)
-        runs = writer is not None and writer.count > 0 and _reads_alike(suite, invocation, stage / DATA, lists)
+        notices = _local_settings(suite, stage)
+        runs = writer is not None and writer.count > 0 and _reproduces_seeds(suite, invocation, stage / DATA, lists)
         if writer is not None:
             notices += _about_pixels(suite, writer, runs)
         parts = parts_of(suite)
@@ -194,7 +194,7 @@ def _write_suite(suite: Suite, stage: Path, folders: Sequence[Path]) -> None:
             waiting += read_suite(path, shown(path)).parents
 
 
-def _composes(suite: Suite, stage: Path) -> list[str]:
+def _local_settings(suite: Suite, stage: Path) -> list[str]:
     """Return the settings that a recipient has to type, since suites hold no paths, addresses or code."""
     try:
         again = load(str(stage / SUITES / f"{suite.name}.yaml")).suite
@@ -212,7 +212,7 @@ def _composes(suite: Suite, stage: Path) -> list[str]:
     return [f"Stays here, for no suite holds paths, addresses or code: {', '.join(lost)}"] if lost else []
 
 
-def _reads_alike(suite: Suite, invocation: Invocation, data: Path, lists: Lists) -> bool:
+def _reproduces_seeds(suite: Suite, invocation: Invocation, data: Path, lists: Lists) -> bool:
     """Return True if the packed pixels, read as the suite reads its data, give the packed seeds."""
     if not needs_data(suite):
         return False

@@ -27,7 +27,9 @@ def compare_tables(facts: RunFacts, made: dict[str, str], *, packed: Path, here:
     names = [name for name in facts.made if not name.endswith(REPORT)]
     lines, worst = [], Sameness.SAME
     same = [name for name in names if made.get(name) == facts.made[name]]
-    rounded = [name for name in names if name not in same and _tells_the_same(packed / name, here / name, facts, name)]
+    rounded = [
+        name for name in names if name not in same and _equal_up_to_rounding(packed / name, here / name, facts, name)
+    ]
     other = [name for name in names if name in made and name not in (*same, *rounded)]
     missing, more = [name for name in names if name not in made], [name for name in made if name not in facts.made]
     if rounded:
@@ -59,7 +61,7 @@ def _report(facts: RunFacts, hashes: dict[str, str], tables: Sameness) -> PackFi
     return PackFinding(topic="report", state=Sameness.OTHER, words=words)
 
 
-def _tells_the_same(packed: Path, here: Path, facts: RunFacts, name: str) -> bool:
+def _equal_up_to_rounding(packed: Path, here: Path, facts: RunFacts, name: str) -> bool:
     """Return True if two tables differ only in the last digits of numbers; False if the packed one was replaced."""
     if not name.endswith(".csv"):
         return False
@@ -71,23 +73,23 @@ def _tells_the_same(packed: Path, here: Path, facts: RunFacts, name: str) -> boo
             here.open(encoding="utf-8", newline="") as own_file,
         ):
             return all(
-                _alike(packed_row, own_row)
+                _equal_rows(packed_row, own_row)
                 for packed_row, own_row in zip_longest(csv.reader(packed_file), csv.reader(own_file))
             )
     except (OSError, ValueError, csv.Error):
         return False
 
 
-def _alike(packed_row: list[str] | None, own_row: list[str] | None) -> bool:
+def _equal_rows(packed_row: list[str] | None, own_row: list[str] | None) -> bool:
     if packed_row is None or own_row is None or len(packed_row) != len(own_row):
         return False
     return all(
-        packed_cell == own_cell or _near(packed_cell, own_cell)
+        packed_cell == own_cell or _equal_cells(packed_cell, own_cell)
         for packed_cell, own_cell in zip(packed_row, own_row, strict=True)
     )
 
 
-def _near(packed_cell: str, own_cell: str) -> bool:
+def _equal_cells(packed_cell: str, own_cell: str) -> bool:
     try:
         packed_number, own_number = float(packed_cell), float(own_cell)
     except ValueError:

@@ -35,20 +35,20 @@ def make_run(
     """
     if begun is None:
         return client.create_run(experiment, run_name=name, tags=dict(tags))
-    if begun.before and (run := _made_under(client, experiment, begun.word)) is not None:
+    if begun.before and (run := _run_with_word(client, experiment, begun.word)) is not None:
         return run
     words = {**tags, BEGUN: begun.word}
     try:
-        with _asked_once():  # A retried request whose first response was lost would create a second run.
+        with _without_retries():  # A retried request whose first response was lost would create a second run.
             return client.create_run(experiment, run_name=name, tags=words)
     except Exception:  # noqa: BLE001 - the run may have been created despite any error
-        if (run := _made_under(client, experiment, begun.word)) is not None:
+        if (run := _run_with_word(client, experiment, begun.word)) is not None:
             return run
-    with _asked_once():
+    with _without_retries():
         return client.create_run(experiment, run_name=name, tags=words)
 
 
-def _made_under(client: MlflowClient, experiment: str, word: str) -> Any:
+def _run_with_word(client: MlflowClient, experiment: str, word: str) -> Any:
     runs = client.search_runs(
         [experiment], f"tags.`{BEGUN}` = '{word}'", max_results=_MOST, order_by=["attributes.start_time ASC"]
     )
@@ -58,7 +58,7 @@ def _made_under(client: MlflowClient, experiment: str, word: str) -> Any:
 
 
 @contextlib.contextmanager
-def _asked_once() -> Iterator[None]:
+def _without_retries() -> Iterator[None]:
     """Keep MLflow from retrying requests."""
     before = os.environ.get(_RETRIES)
     os.environ[_RETRIES] = "0"

@@ -114,7 +114,7 @@ class Tracker:
         all_parents = parents if parents is not None and parents.uri == self.uri else Parents(uri=self.uri)
         if suite not in all_parents.runs:
             with self._problems(), quiet():
-                all_parents.runs[suite] = str(self._made(self._experiment(suite), name, tags, begun).info.run_id)
+                all_parents.runs[suite] = str(self._make_run(self._experiment(suite), name, tags, begun).info.run_id)
         return all_parents
 
     def child(
@@ -249,7 +249,7 @@ class Tracker:
                 raise
             return str(again.experiment_id)
 
-    def _made(self, experiment: str, name: str, tags: Mapping[str, str], begun: Begun | None) -> Any:
+    def _make_run(self, experiment: str, name: str, tags: Mapping[str, str], begun: Begun | None) -> Any:
         run = make_run(self._client, experiment, name, tags, begun)
         if not run.data.metrics:
             self._empty[str(run.info.run_id)] = run  # a new run is known to be empty
@@ -258,12 +258,12 @@ class Tracker:
     def _run_of(self, suite: str, child: Child, parent: str) -> Any:
         experiment = self._experiment(suite)
         earlier = self._alive(child.run_id, experiment) if child.run_id is not None else None
-        if earlier is not None and _goes_on(earlier, child):
+        if earlier is not None and _can_continue(earlier, child):
             self._client.update_run(earlier.info.run_id, status="RUNNING", name=child.name)
             # Until the last batch arrives, the logged points are unknown.
             self._log(earlier.info.run_id, tags={_PARENT: parent, POINTS: UNKNOWN})
             return earlier
-        run = self._made(experiment, child.name, {_PARENT: parent}, child.begun)
+        run = self._make_run(experiment, child.name, {_PARENT: parent}, child.begun)
         if run.data.tags.get(_PARENT) != parent:  # an earlier attempt created it below another parent
             self._client.set_tag(run.info.run_id, _PARENT, parent)
         if (
@@ -353,7 +353,7 @@ def _first(items: list[T], most: int) -> list[T]:
     return items[: min(most, max(0, len(items) - most))]
 
 
-def _goes_on(run: Any, child: Child) -> bool:
+def _can_continue(run: Any, child: Child) -> bool:
     """Return True if a run can hold a child's content: params cannot be changed, and metrics cannot be removed."""
     existing: Mapping[str, str] = run.data.params
     names: Set[str] = {metric_name(key) for key in child.metrics}

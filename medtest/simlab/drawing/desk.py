@@ -133,7 +133,7 @@ class DrawingDesk:
         Raises:
             BadRequest: It is malformed.
         """
-        prompt, seed, earlier = _told(content, earlier=True)
+        prompt, seed, earlier = _parsed_request(content, earlier=True)
         with self._lock:
             self._before[prompt, seed] = earlier
             self._before.move_to_end((prompt, seed))
@@ -147,7 +147,7 @@ class DrawingDesk:
         Raises:
             BadRequest: It is malformed.
         """
-        prompt, seed, earlier = _told(content, earlier=False)
+        prompt, seed, earlier = _parsed_request(content, earlier=False)
         drawing = self.artist.draw(prompt, seed=seed, earlier=earlier)
         shown = drawing.truth()
         return {"things": shown.things, "sides": shown.sides, "slips": drawing.slips.names, "refused": drawing.refused}
@@ -161,7 +161,7 @@ def encoded(picture: Picture, form: str) -> bytes:
     return file.getvalue()
 
 
-def _told(content: bytes, *, earlier: bool) -> tuple[str, int, str]:
+def _parsed_request(content: bytes, *, earlier: bool) -> tuple[str, int, str]:
     try:
         values = json.loads(content)
         before = values["earlier"] if earlier else values.get("earlier", "")

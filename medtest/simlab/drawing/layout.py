@@ -148,7 +148,7 @@ def _placed(
         sizes = _sizes(things, bonds, 0.85 if layouts or number < _ROUNDS // 3 else 0.45, draw)
         boxes: dict[int, Area] = {}
         for at in order:
-            box = _one(at, sizes, boxes, held[at], overlapping, standing, draw)
+            box = _place(at, sizes, boxes, held[at], overlapping, standing, draw)
             if box is None:
                 break
             boxes[at] = box
@@ -201,7 +201,7 @@ def _tied(bonds: Sequence[_Bond], at: int) -> set[int]:
     return {end for first, _, other in bonds if at in (first, other) for end in (first, other)}
 
 
-def _one(
+def _place(
     at: int,
     sizes: Sequence[tuple[float, float]],
     boxes: dict[int, Area],

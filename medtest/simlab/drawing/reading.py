@@ -54,7 +54,7 @@ class _Listener:
                 if index is None:
                     continue
                 if side and joined and self._begins(said, number):
-                    self._lie(about, side, found)
+                    self._relate(about, side, found)
                     topic, found, side = [], [], ""
                 found.append(index)
                 joined = False
@@ -66,20 +66,20 @@ class _Listener:
                 joined = True
             elif piece.token is TokenKind.SIDE:
                 if side:
-                    self._lie(about, side, found)
+                    self._relate(about, side, found)
                 if not topic:
                     topic = list(found)
                 about = list(topic) if joined or not found else list(found[-1:]) if side else list(found)
                 found, side, joined = [], piece.side, False
             elif piece.token is TokenKind.WHO:
                 if side:
-                    self._lie(about, side, found)
+                    self._relate(about, side, found)
                     topic, found, side = found[-1:], found[-1:], ""
                 else:
                     found = found[-1:]
                 joined = False
         if side:
-            self._lie(about, side, found)
+            self._relate(about, side, found)
 
     @staticmethod
     def _begins(said: list[Piece], number: int) -> bool:
@@ -88,7 +88,7 @@ class _Listener:
         kinds = [piece.token for piece in after]
         return bool(kinds) and (kinds[0] is TokenKind.SIDE or kinds == [TokenKind.IS, TokenKind.SIDE])
 
-    def _lie(self, about: list[int], side: str, found: list[int]) -> None:
+    def _relate(self, about: list[int], side: str, found: list[int]) -> None:
         self.links += [
             WishedRelation(one=one, side=side, other=other) for one in about for other in found if one != other
         ]

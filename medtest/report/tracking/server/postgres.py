@@ -113,7 +113,7 @@ class Postgres:
         """
         data = self.folder / "data"
         if not self._version():
-            self._make(data)
+            self._make_cluster(data)
         elif not self.passwords.is_file():
             raise MedtestError(
                 f"{self.passwords} is not there, which holds the database's password: put it back from the backup."
@@ -136,7 +136,7 @@ class Postgres:
                 self._process.send_signal(signal.SIGQUIT)
                 self._process.wait()
 
-    def _make(self, data: Path) -> None:
+    def _make_cluster(self, data: Path) -> None:
         draft = self.folder / "data.draft"
         self.folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(draft, ignore_errors=True)  # from a process that died
@@ -156,7 +156,7 @@ class Postgres:
         draft.rename(data)
 
     def _start(self, data: Path) -> None:
-        _wait_for_the_last(data)
+        _wait_for_previous(data)
         command = [str(self._bin / "postgres"), "-D", str(data), "-k", str(self.folder), "-c", "listen_addresses="]
         command += ["-c", "log_min_messages=fatal", "-c", "unix_socket_permissions=0700"]
         with self.log.open("ab") as log:
@@ -206,7 +206,7 @@ class Postgres:
         ).as_error()
 
 
-def _wait_for_the_last(data: Path) -> None:
+def _wait_for_previous(data: Path) -> None:
     """Wait for a stopping PostgreSQL on the same data, left by a killed server."""
     end = time.monotonic() + _START_SECONDS
     with contextlib.suppress(OSError, ValueError, IndexError):  # none is running, or its process is gone
