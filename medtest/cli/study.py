@@ -95,19 +95,19 @@ def _target(typed: str, home: Path, name: str) -> Path:
     return folder / (name if number == 1 else f"{name}-{number}")
 
 
-def _print_study(made: MadeStudy, out: Console) -> None:
+def _print_study(result: MadeStudy, out: Console) -> None:
 
-    total = sum(made.items.values())
-    counted = ", ".join(f"{name} {count}" for name, count in made.items.items())
-    unit = "pairs" if made.kind.compares else "frames"
+    total = sum(result.items.values())
+    counted = ", ".join(f"{name} {count}" for name, count in result.items.items())
+    unit = "pairs" if result.kind.compares else "frames"
     say(
         out,
-        f"{path_from_here(made.folder)}: {total:,} {unit} ({counted}), {made.catches} catch items, {made.training} for "
-        f"training; {made.annotators} annotators, up to {made.longest:,} items each with the repeated ones.",
+        f"{path_from_here(result.folder)}: {total:,} {unit} ({counted}), {result.catches} catch items, {result.training} for "
+        f"training; {result.annotators} annotators, up to {result.longest:,} items each with the repeated ones.",
     )
-    for notice in made.notices:
+    for notice in result.notices:
         say(out, f"  {notice}")
-    say(out, f"Next:  medtest study serve {path_from_here(made.folder)}")
+    say(out, f"Next:  medtest study serve {path_from_here(result.folder)}")
 
 
 @app.command("serve")

@@ -140,7 +140,7 @@ class _System:
             return
         for seed in self._training_seeds(cases, units):
             look = looker.see([seed.image])
-            vectors = {layer: rows[0] for layer, rows in look.vectors.items()}
+            vectors = {layer: of_images[0] for layer, of_images in look.vectors.items()}
             self._features.add(vectors, role=space.TRAINING, label=_label(seed), name=self._name(seed))
         self.found.layers = looker.layers
         self.found.notices += looker.notices
@@ -181,11 +181,11 @@ class _System:
         saliency, score = (None, "") if method == "none" else looker.saliency(seed, images, method)  # type: ignore[arg-type]
         mask = looker.fitted_mask(seed.mask)
         self.found.cases += len(followups)
-        vectors = {layer: rows[0] for layer, rows in look.vectors.items()}
+        vectors = {layer: of_images[0] for layer, of_images in look.vectors.items()}
         self._features.add(vectors, role=space.CLEAN, label=_label(seed), name=self._name(seed))
         for at, followup in enumerate(followups, 1):
             self._features.add(
-                {layer: rows[at] for layer, rows in look.vectors.items()},
+                {layer: of_images[at] for layer, of_images in look.vectors.items()},
                 role=space.FOLLOW_UP,
                 label=_label(seed),
                 name=f"{self._name(seed)}/{_stem(followup)}",
@@ -255,8 +255,8 @@ class _System:
         images = [seed.image, *(followup.image for followup in followups)]
         rows = []
         for at, answer in zip(places, case_answers, strict=True):
-            maps = {layer: rows[at] for layer, rows in look.maps.items()}
-            maps |= {f"attention {name}": rows[at] for name, rows in look.attention.items()}
+            maps = {layer: of_images[at] for layer, of_images in look.maps.items()}
+            maps |= {f"attention {name}": of_images[at] for name, of_images in look.attention.items()}
             row = Row(
                 name=names[at],
                 words=task.answer_words(CaseAnswer(output=answer.output, reason=answer.reason)),

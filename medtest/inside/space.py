@@ -151,8 +151,8 @@ def embedded(features: NDArray[Any], how: Embedding, seed: int) -> NDArray[np.fl
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, (len(features) - 1) / 3)
-    made = TSNE(perplexity=perplexity, init="pca" if features.shape[1] > 1 else "random", random_state=seed % 2**32)
-    return np.asarray(made.fit_transform(features), np.float64)
+    tsne = TSNE(perplexity=perplexity, init="pca" if features.shape[1] > 1 else "random", random_state=seed % 2**32)
+    return np.asarray(tsne.fit_transform(features), np.float64)
 
 
 def noise_of(seed: PreparedSeed, followup: Image, noise_seed: int) -> Image | None:

@@ -31,13 +31,13 @@ Returns further entries for the index.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureKind:
-    """A kind of pictures.
+    """Kind of pictures.
 
     Attributes:
         index: File name of their index in ``samples/``.
-        files: Pattern of their names.
+        files: Pattern of the file names.
         gained: Keys that drawing adds to an entry of the index.
-        undrawn: What is said of one that could not be drawn.
+        undrawn: Message about a picture that could not be drawn.
     """
 
     index: str

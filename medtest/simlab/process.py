@@ -1,4 +1,4 @@
-"""Starting the product's server from another process, and stopping it whatever happens."""
+"""Start of the product's server in a separate process, with guaranteed termination."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _STOP_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """A server that runs.
+    """A running server.
 
     Attributes:
-        base_url: Its address, for a client.
-        pid: Its process.
+        base_url: Address for clients.
+        pid: Process id.
     """
 
     base_url: str
@@ -33,7 +33,7 @@ class Running:
     process: subprocess.Popen[str] = field(repr=False)
 
     def stop(self) -> None:
-        """End it: politely, then not. Nothing happens where it has ended."""
+        """Stop it, by force if needed; does nothing if it has ended."""
         with contextlib.suppress(OSError):
             if self.process.stdin is not None:
                 self.process.stdin.close()
@@ -47,13 +47,13 @@ class Running:
 
 
 def start(config: Config) -> Running:
-    """Start a server that dies with this process, SIGKILL included, and return once it listens.
+    """Start a server that ends with this process, even after SIGKILL, and return once it listens.
 
-    On Linux the kernel kills it with the thread that calls this, so that the thread should live as long as the
-    process; everywhere it ends when this process' end of its standard input is closed.
+    On Linux the kernel kills it with the calling thread, which should therefore live as long as the process. On all
+    systems it ends when this process's end of its standard input is closed.
 
     Args:
-        config: What it is started with; ``parent`` is filled in here.
+        config: Configuration; ``parent`` is set here.
 
     Raises:
         MedtestError: It did not start.
@@ -71,11 +71,11 @@ def start(config: Config) -> Running:
             raise MedtestError("the simulated laboratory has no standard input")
         process.stdin.write(replace(config, parent=os.getpid()).to_json() + "\n")
         process.stdin.flush()
-        said = json.loads(_first_line(process))
+        address = json.loads(_first_line(process))
     except (OSError, ValueError, MedtestError) as error:
         running.stop()
         raise MedtestError(f"the simulated laboratory did not start: {error}") from error
-    return replace(running, base_url=str(said["base_url"]))
+    return replace(running, base_url=str(address["base_url"]))
 
 
 def _first_line(process: subprocess.Popen[str]) -> str:
@@ -95,7 +95,7 @@ def _first_line(process: subprocess.Popen[str]) -> str:
 
 @contextlib.contextmanager
 def running(config: Config) -> Iterator[Running]:
-    """Run a server and stop it at the end of the block, whatever happens."""
+    """Run a server and always stop it at the end of the block."""
     server = start(config)
     try:
         yield server

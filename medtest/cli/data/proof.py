@@ -86,7 +86,7 @@ def _proof(tokens: tuple[str, ...]) -> Proof:
 
 
 def _first_read(sources: Sequence[SeedSource]) -> int | None:
-    """Return how many of the first seeds of every data set were read to their end; None for all of them."""
+    """Return the number of leading seeds per data set whose files were read completely; None for all of them."""
     read_counts: list[int] = []
     for source in sources:
         unread = source.unread()

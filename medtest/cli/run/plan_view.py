@@ -36,36 +36,36 @@ def plan_view(found: Outline) -> RenderableType:
     return Group(*head, "", _relations(found), "", _systems(found), "", *lines)
 
 
-def _crafting(found: Outline) -> tuple[str, ...]:
+def _crafting(plan: Outline) -> tuple[str, ...]:
     """Return a line on the cost of crafting follow-ups on a system, if any relation needs it."""
-    passes = sum(share.passes for share in found.relations)
+    passes = sum(share.passes for share in plan.relations)
     if not passes:
         return ()
-    disk = "as much as the images themselves" if found.disk is None else f"at most {found.disk / 1e6:,.0f} MB"
-    storage = "; none of them is kept" if found.disk == 0 else f"; kept on disk they take {disk}"
+    disk = "as much as the images themselves" if plan.disk is None else f"at most {plan.disk / 1e6:,.0f} MB"
+    storage = "; none of them is kept" if plan.disk == 0 else f"; kept on disk they take {disk}"
     return (f"Crafting asks each system about ~{passes:,} images beside these{storage}",)
 
 
-def _time(found: Outline) -> str:
-    if any(system.asked and not system.timed for system in found.systems):
+def _time(plan: Outline) -> str:
+    if any(system.asked and not system.timed for system in plan.systems):
         return "How long it takes is the model's to say; the plan knows once a run was timed"
-    about = f"About {duration(found.seconds)}, if nothing was run before"
-    if all(system.timed for system in found.systems):
+    about = f"About {duration(plan.seconds)}, if nothing was run before"
+    if all(system.timed for system in plan.systems):
         return about
     return f"{about} ({DEFAULT_MS:.0f} ms a case assumed until a run was timed)"
 
 
-def _relations(found: Outline) -> Table:
+def _relations(plan: Outline) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("relation", no_wrap=True)
     table.add_column("group", no_wrap=True)
     table.add_column("severities", no_wrap=True)
-    sequences = any(share.frames > 1 for share in found.relations)
-    crafted = any(share.passes for share in found.relations)
+    sequences = any(share.frames > 1 for share in plan.relations)
+    crafted = any(share.passes for share in plan.relations)
     for name in ("draws", *(("frames",) if sequences else ()), "cases", "a cell", *(("passes",) if crafted else ())):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("95 % interval of a cell", no_wrap=True)
-    for share in found.relations:
+    for share in plan.relations:
         floor = " (floor)" if share.id == UNCHANGED else ""
         levels = " ".join(str(s) for s in share.severities)
         if share.severities == (0,):
@@ -99,14 +99,14 @@ def interval_text(share: RelationOutline) -> str:
     )
 
 
-def _systems(found: Outline) -> Table:
+def _systems(plan: Outline) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("system", no_wrap=True)
     table.add_column("ms a case", justify="right", no_wrap=True)
-    quoted = any(system.quote is not None for system in found.systems)
+    quoted = any(system.quote is not None for system in plan.systems)
     for name in ("calls", "tokens in", "tokens out", "US dollars") if quoted else ():
         table.add_column(name, justify="right", no_wrap=True)
-    for system in found.systems:
+    for system in plan.systems:
         assumed = "?" if system.asked else f"~{system.ms_per_case:.0f}"
         ms = f"{system.ms_per_case:.0f}" if system.timed else assumed
         table.add_row(escape(system.record_name), ms, *(_quote_cells(system.quote) if quoted else ()))
@@ -150,9 +150,9 @@ _CHANGED = {
 """Phrases for rules without a threshold, against the truth and against the source."""
 
 
-def _criterion(found: Outline) -> str:
-    primary = found.suite.oracle.primary
-    gates = len(found.suite.gates)
+def _criterion(plan: Outline) -> str:
+    primary = plan.suite.oracle.primary
+    gates = len(plan.suite.gates)
     against = _AGAINST[primary.against]
     text = f"Violation: {primary.score} falls by more than {primary.threshold:g} of itself, against {against}"
     if primary.score in NO_THRESHOLD:

@@ -51,7 +51,7 @@ class SeedLine:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What names it."""
+        """Key of the seed: data set and seed id."""
         return self.dataset, self.seed_id
 
 
@@ -81,7 +81,7 @@ class CaseLine:
 
     @property
     def step(self) -> Step:
-        """What is done to the seed."""
+        """The transformation step of the follow-up."""
         return Step(self.relation, self.severity, self.repeat, self.frame)
 
 
@@ -96,12 +96,12 @@ class SeedPlace(NamedTuple):
 
 @dataclass(kw_only=True)
 class Lists:
-    """What a suite's seeds and follow-ups are here.
+    """Lists of a suite's seeds and follow-ups on this machine.
 
     Attributes:
-        seeds: Its seeds, in order.
+        seeds: All seeds, in order.
         cases: Some follow-ups.
-        left_out: Relations of which there is none, and why.
+        left_out: Relations without follow-ups, with the reason.
     """
 
     seeds: list[SeedLine] = field(default_factory=list)

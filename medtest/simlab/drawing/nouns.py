@@ -1,4 +1,4 @@
-"""The nouns that the product knows, in singular and plural."""
+"""Nouns known to the product, in singular and plural."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class DrawnNoun:
     """A form of a noun.
 
     Attributes:
-        name: What is drawn for it.
-        plain: Whether it is a form of that very name.
-        many: Whether it is a plural and no singular.
+        name: Class drawn for it.
+        plain: Whether it is a form of that same name.
+        many: Whether it is a plural only.
     """
 
     name: str
@@ -42,16 +42,16 @@ def _plurals(word: str) -> tuple[str, ...]:
 
 @cache
 def nouns() -> dict[tuple[str, ...], DrawnNoun]:
-    """Return every form that is known, as its words."""
+    """Return every known form, as a tuple of words."""
     table = yaml.safe_load(Path(__file__).with_name("nouns.yaml").read_text(encoding="utf-8"))
-    found: dict[tuple[str, ...], DrawnNoun] = {}
+    forms: dict[tuple[str, ...], DrawnNoun] = {}
     for name in CLASSES:
         for word in (name, *table.get(name, ())):
             for form in (*_plurals(word), word):  # a word that is its own plural counts as a singular
-                found.setdefault(tuple(form.split()), DrawnNoun(name, word == name, form != word))
+                forms.setdefault(tuple(form.split()), DrawnNoun(name, word == name, form != word))
                 if form == word:
-                    found[tuple(form.split())] = DrawnNoun(name, word == name, False)
-    return found
+                    forms[tuple(form.split())] = DrawnNoun(name, word == name, False)
+    return forms
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Plain English into a wish list: who lies how to whom, by the order of what is said."""
+"""Parsing of plain English into a wish list: spatial relations are assigned by word order."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from medtest.simlab.drawing.tokens import Piece, TokenKind, pieces
 from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
 
 SOME = 2
-"""How many are drawn where a prompt does not say."""
+"""Number of things drawn for a plural without a number."""
 MOST_OF_A_KIND = 9
 MOST_WISHES = 12
 
 
 @lru_cache(maxsize=4096)
 def understood(prompt: str) -> WishList:
-    """Return what a prompt asks for: at most :data:`MOST_WISHES` wishes of at most :data:`MOST_OF_A_KIND` things."""
+    """Return the wish list of a prompt: at most :data:`MOST_WISHES` wishes of at most :data:`MOST_OF_A_KIND` things."""
     return _Listener().hear(prompt)
 
 
 class _Listener:
-    """Hears a prompt out.
+    """Parser of one prompt.
 
-    A sentence is about its first things. What lies somehow lies so to the things named next, up to the next such word;
-    "and" before such a word goes on about what the sentence is about, and a thing after "and" of which something new is
-    said begins anew.
+    The first things of a sentence are its topic. A spatial word relates them to the things named next, up to the next
+    such word. "and" before a spatial word continues with the topic; a thing after "and" that is followed by a new
+    statement starts a new topic.
     """
 
     def __init__(self) -> None:
@@ -43,58 +43,61 @@ class _Listener:
                 sentence.append(piece)
         return WishList(wishes=tuple(self.wishes), links=tuple(dict.fromkeys(self.links)))
 
-    def _sentence(self, said: list[Piece]) -> None:
-        topic: list[int] = []  # what the sentence is about
-        about: list[int] = []  # what the next word of a side is said of
-        found: list[int] = []  # the things named since the last such word
+    def _sentence(self, sentence: list[Piece]) -> None:
+        topic: list[int] = []  # the topic of the sentence
+        about: list[int] = []  # the subjects of the next spatial word
+        named: list[int] = []  # the things named since the last spatial word
         side, joined = "", False
-        for number, piece in enumerate(said):
+        for number, piece in enumerate(sentence):
             if piece.token is TokenKind.THING:
                 index = self._wish(piece)
                 if index is None:
                     continue
-                if side and joined and self._begins(said, number):
-                    self._relate(about, side, found)
-                    topic, found, side = [], [], ""
-                found.append(index)
+                if side and joined and self._begins(sentence, number):
+                    self._relate(about, side, named)
+                    topic, named, side = [], [], ""
+                named.append(index)
                 joined = False
             elif piece.token is TokenKind.COLOUR:
-                for index in found:
+                for index in named:
                     self.wishes[index] = replace(self.wishes[index], colour=piece.colour)
-                topic, found = topic or found, []
+                topic, named = topic or named, []
             elif piece.token is TokenKind.AND:
                 joined = True
             elif piece.token is TokenKind.SIDE:
                 if side:
-                    self._relate(about, side, found)
+                    self._relate(about, side, named)
                 if not topic:
-                    topic = list(found)
-                about = list(topic) if joined or not found else list(found[-1:]) if side else list(found)
-                found, side, joined = [], piece.side, False
+                    topic = list(named)
+                about = list(topic) if joined or not named else list(named[-1:]) if side else list(named)
+                named, side, joined = [], piece.side, False
             elif piece.token is TokenKind.WHO:
                 if side:
-                    self._relate(about, side, found)
-                    topic, found, side = found[-1:], found[-1:], ""
+                    self._relate(about, side, named)
+                    topic, named, side = named[-1:], named[-1:], ""
                 else:
-                    found = found[-1:]
+                    named = named[-1:]
                 joined = False
         if side:
-            self._relate(about, side, found)
+            self._relate(about, side, named)
 
     @staticmethod
-    def _begins(said: list[Piece], number: int) -> bool:
-        """Say whether a thing after "and" is what something new is said of: "… and a cat under a chair"."""
-        after = said[number + 1 : number + 3]
+    def _begins(sentence: list[Piece], number: int) -> bool:
+        """Return True if a thing after "and" is the subject of a new statement: "… and a cat under a chair"."""
+        after = sentence[number + 1 : number + 3]
         kinds = [piece.token for piece in after]
         return bool(kinds) and (kinds[0] is TokenKind.SIDE or kinds == [TokenKind.IS, TokenKind.SIDE])
 
-    def _relate(self, about: list[int], side: str, found: list[int]) -> None:
+    def _relate(self, about: list[int], side: str, objects: list[int]) -> None:
         self.links += [
-            WishedRelation(one=one, side=side, other=other) for one in about for other in found if one != other
+            WishedRelation(one=subject, side=side, other=other)
+            for subject in about
+            for other in objects
+            if subject != other
         ]
 
     def _wish(self, piece: Piece) -> int | None:
-        """Return the wish that a piece means: one that was named before, or a new one."""
+        """Return the wish meant by a piece: one named before, or a new one."""
         name = None if piece.noun is None else piece.noun.name
         if piece.known:
             same = [at for at, wish in enumerate(self.wishes) if wish.word == piece.word or _same(wish, name)]

@@ -1,7 +1,7 @@
-"""How things lie to one another in the product's pictures: what a box must do to lie so, and when one does.
+"""Spatial relations in the product's pictures: placing a box in a relation, and testing whether it holds.
 
-A thing is drawn where it plainly lies as asked (:func:`ways`), well within what counts as lying so (:func:`lies`).
-Boxes are ``(left, top, right, bottom)`` as fractions of a square picture.
+Things are placed well within (:func:`ways`) the limits of a relation (:func:`lies`). Boxes are ``(left, top, right,
+bottom)`` as fractions of a square picture.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TURNED = {
     "in front of": "behind",
     "behind": "in front of",
 }
-"""The side that one takes for another where sides are swapped."""
+"""Opposite relations, used when sides are swapped."""
 _SLANT = 0.45
 _TOUCH = 0.035
 _CLEAR = 0.11
@@ -27,7 +27,7 @@ _STEP = 0.07
 
 
 def lies(side: str, one: Area, other: Area) -> bool:
-    """Say whether a box plainly lies so to another."""
+    """Return True if a relation plainly holds between two boxes."""
     width, height = _size(one)
     its_width, its_height = _size(other)
     across = (one[0] + one[2] - other[0] - other[2]) / 2
@@ -56,13 +56,13 @@ def lies(side: str, one: Area, other: Area) -> bool:
 
 
 def ways(side: str, size: tuple[float, float], other: Area, draw: Random) -> tuple[float, float]:
-    """Draw a centre for a box of a size, so that it may lie so to another.
+    """Draw a centre for a box of a given size so that a relation to another box is likely to hold.
 
     Args:
         side: One of :data:`SIDES`.
         size: Width and height.
         other: The other box.
-        draw: Draws it.
+        draw: Random generator.
     """
     width, height = size
     its_width, its_height = _size(other)
@@ -93,7 +93,7 @@ def ways(side: str, size: tuple[float, float], other: Area, draw: Random) -> tup
 
 
 def around(size: tuple[float, float], centre: tuple[float, float]) -> Area:
-    """Return the box of a size around a centre."""
+    """Return the box of a given size around a centre."""
     return (
         centre[0] - size[0] / 2,
         centre[1] - size[1] / 2,
@@ -103,7 +103,7 @@ def around(size: tuple[float, float], centre: tuple[float, float]) -> Area:
 
 
 def shared_area(one: Area, other: Area) -> float:
-    """Return the area that two boxes share."""
+    """Return the area shared by two boxes."""
     across = min(one[2], other[2]) - max(one[0], other[0])
     down = min(one[3], other[3]) - max(one[1], other[1])
     return max(across, 0.0) * max(down, 0.0)
@@ -120,9 +120,9 @@ def _size(box: Area) -> tuple[float, float]:
     return box[2] - box[0], box[3] - box[1]
 
 
-def _middling(one: Area, other: Area) -> float:
-    return _middling_sizes(_size(one), _size(other))
+def _middling(first: Area, second: Area) -> float:
+    return _middling_sizes(_size(first), _size(second))
 
 
-def _middling_sizes(one: tuple[float, float], other: tuple[float, float]) -> float:
-    return float((one[0] * one[1]) ** 0.5 + (other[0] * other[1]) ** 0.5) / 2
+def _middling_sizes(first: tuple[float, float], second: tuple[float, float]) -> float:
+    return float((first[0] * first[1]) ** 0.5 + (second[0] * second[1]) ** 0.5) / 2

@@ -1,4 +1,4 @@
-"""A prompt cut into the pieces that the product goes by: things, what is said between them, and stops."""
+"""Tokenisation of a prompt into things, spatial words between them, and stops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_CHARACTERS = 8000
 
 
 class TokenKind(Enum):
-    """What a piece is."""
+    """Kinds of pieces."""
 
     THING = auto()
     COLOUR = auto()
@@ -31,14 +31,14 @@ class Piece:
     """A piece of a prompt.
 
     Attributes:
-        token: What it is.
-        side: How things lie, where that is what it says.
-        noun: The noun of a thing; None where it is unknown.
-        word: The noun's words.
-        count: How many things; 0 where that is not said of a plural.
-        colour: Their colour.
+        token: Kind of the piece.
+        side: Spatial relation, for a spatial word.
+        noun: Noun of a thing; None if unknown.
+        word: Words of the noun.
+        count: Number of things; 0 for a plural without a number.
+        colour: Colour of the things.
         known: Whether they have been named before ("the dog").
-        which: Which of those that were named, from 0, where that is said ("the second dog").
+        which: Index among the things named before, from 0 ("the second dog" is 1); -1 if not given.
     """
 
     token: TokenKind
@@ -52,12 +52,12 @@ class Piece:
 
 
 def _table(text: str) -> dict[tuple[str, ...], str]:
-    """Return phrases by side, from lines ``side: phrase, phrase``."""
-    found = {}
+    """Return phrases by relation, from lines ``side: phrase, phrase``."""
+    table = {}
     for line in text.strip().splitlines():
         side, phrases = line.split(": ")
-        found.update({tuple(phrase.split()): side.strip() for phrase in phrases.split(", ")})
-    return found
+        table.update({tuple(phrase.split()): side.strip() for phrase in phrases.split(", ")})
+    return table
 
 
 _SIDES = _table("""
@@ -81,7 +81,7 @@ _LONGEST_SIDE = max(map(len, _SIDES))
 _OTHERS = frozenset(
     tuple(words.split()) for words in ("teddy bear", "hot dog", "hot dogs", "teddy bears", "fire truck", "dog house")
 )
-"""Nouns that end with one that is known and mean another thing."""
+"""Nouns that end with a known noun but have another meaning."""
 
 
 def _words(text: str) -> list[str]:
@@ -138,7 +138,7 @@ def _cut(words: Sequence[str]) -> Iterator[Piece]:
             yield Piece(token=TokenKind.SIDE, side=_SIDES[tuple(words[at : at + length])])
             at += length
         elif word in _VERBS:
-            if not _side(words, at + 1):  # "riding on": what follows says it
+            if not _side(words, at + 1):  # for "riding on", the next word gives the relation
                 yield Piece(token=TokenKind.SIDE, side=_VERBS[word])
             at += 1
         else:
@@ -148,7 +148,7 @@ def _cut(words: Sequence[str]) -> Iterator[Piece]:
 
 
 def _side(words: Sequence[str], at: int) -> int:
-    """Return how many words say how things lie, from a word on."""
+    """Return the number of words of a spatial phrase at a position, 0 for none."""
     for length in range(min(_LONGEST_SIDE, len(words) - at), 0, -1):
         if tuple(words[at : at + length]) in _SIDES:
             return length
@@ -156,16 +156,16 @@ def _side(words: Sequence[str], at: int) -> int:
 
 
 def _noun(words: Sequence[str], at: int) -> tuple[DrawnNoun, int] | None:
-    """Return the longest noun from a word on, and its number of words."""
+    """Return the longest noun at a position, and its number of words."""
     for length in range(min(longest(), len(words) - at), 0, -1):
-        found = nouns().get(tuple(words[at : at + length]))
-        if found is not None:
-            return found, length
+        noun = nouns().get(tuple(words[at : at + length]))
+        if noun is not None:
+            return noun, length
     return None
 
 
 def _between(words: Sequence[str], at: int) -> bool:
-    """Say whether a word stands between things."""
+    """Return True if a word separates things."""
     word = words[at]
     return (
         word in ".,;:!?"
@@ -179,8 +179,8 @@ def _between(words: Sequence[str], at: int) -> bool:
 
 
 def _thing(words: Sequence[str], start: int) -> tuple[Piece | None, int]:
-    """Read a thing with all that is said of it; None where there was none, and where what follows begins."""
-    at, count, number, known, which, colour = start, 1, False, False, -1, None
+    """Parse a thing with its attributes; return it (or None) and the position after it."""
+    at, count, number, definite, which, colour = start, 1, False, False, -1, None
     noun: DrawnNoun | None = None
     named, tail = "", ""
     while at < len(words):
@@ -201,20 +201,20 @@ def _thing(words: Sequence[str], start: int) -> tuple[Piece | None, int]:
             continue
         at += 1
         if word in _WALKS or (named and word.endswith(("ing", "ed", "ly"))):
-            break  # what it does; how things lie follows
+            break  # an activity; the relation follows
         if word in _OLD:
-            known = True
+            definite = True
         elif word in _NEW:
-            known = False
+            definite = False
         elif not named and (word in _NUMBERS or word.isdigit()):
             count, number = (int(word) if word.isdigit() else _NUMBERS[word]), True
-        elif known and word in _ORDINALS:
+        elif definite and word in _ORDINALS:
             which = _ORDINALS[word]
         elif word in COLOURS and not named:
             colour = word
         else:
             tail = word
-    if tail and not tail.endswith(("ing", "ed", "ly")):  # what a phrase ends with is what it is about
+    if tail and not tail.endswith(("ing", "ed", "ly")):  # the last word of a phrase is its head
         noun, named = None, tail
     if not named:  # "the dog is red" has a colour and no noun
         alone = None if colour is None else Piece(token=TokenKind.COLOUR, colour=colour)
@@ -222,7 +222,7 @@ def _thing(words: Sequence[str], start: int) -> tuple[Piece | None, int]:
     if not number and _plural(noun, named):
         count = 0
     return (
-        Piece(token=TokenKind.THING, noun=noun, word=named, count=count, colour=colour, known=known, which=which),
+        Piece(token=TokenKind.THING, noun=noun, word=named, count=count, colour=colour, known=definite, which=which),
         max(at, start + 1),
     )
 

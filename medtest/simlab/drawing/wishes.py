@@ -1,4 +1,4 @@
-"""What a prompt asks for, as the product understands it."""
+"""Content requested by a prompt, as understood by the product."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """Things of one kind that are to be drawn.
+    """Requested things of one kind.
 
     Attributes:
-        name: What is drawn, one of the renderer's classes; None where the product has no drawing of it.
-        word: The noun that the prompt has for it, in lower case.
-        plain: Whether that is the drawing's own name, in singular or plural.
-        count: How many.
-        colour: The colour that is asked for; None where none is.
+        name: Class of the renderer; None if the product cannot draw it.
+        word: The prompt's noun, in lower case.
+        plain: Whether that is the class's own name, in singular or plural.
+        count: Number of things.
+        colour: Requested colour, or None.
     """
 
     name: str | None
@@ -26,12 +26,12 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WishedRelation:
-    """How one wish shall lie to another.
+    """Requested spatial relation between two wishes.
 
     Attributes:
-        one: Index of the wish of which it is said.
+        one: Index of the subject.
         side: One of :data:`medtest.simlab.drawing.sides.SIDES`.
-        other: Index of the wish to which it shall lie so.
+        other: Index of the object.
     """
 
     one: int
@@ -41,23 +41,23 @@ class WishedRelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WishList:
-    """All that a prompt asks for.
+    """All wishes of a prompt.
 
     Attributes:
-        wishes: In the order in which they are named.
-        links: In the order in which they are said.
+        wishes: Wishes in the order of the prompt.
+        links: Relations in the order of the prompt.
     """
 
     wishes: tuple[Wish, ...] = ()
     links: tuple[WishedRelation, ...] = ()
 
     def without(self, gone: frozenset[int]) -> WishList:
-        """Return the list without some of its wishes, by index, and without what is said of them."""
-        kept = [index for index in range(len(self.wishes)) if index not in gone]
-        new = {old: index for index, old in enumerate(kept)}
+        """Return the list without some wishes, by index, and without their relations."""
+        indices = [index for index in range(len(self.wishes)) if index not in gone]
+        new = {old: index for index, old in enumerate(indices)}
         links = tuple(
             WishedRelation(one=new[link.one], side=link.side, other=new[link.other])
             for link in self.links
             if link.one in new and link.other in new
         )
-        return WishList(wishes=tuple(self.wishes[index] for index in kept), links=links)
+        return WishList(wishes=tuple(self.wishes[index] for index in indices), links=links)

@@ -61,15 +61,15 @@ class Site:
 
 
 def site_of(host: str, port: int, url: str = "") -> Site:
-    """Return where a study is reached.
+    """Return the address of a study.
 
     Args:
         host: Address to listen on.
         port: Port to listen on.
-        url: What annotators type, when a proxy or another machine stands between; needed off the loopback.
+        url: URL typed by annotators, if a proxy or another machine is in between; required for non-loopback hosts.
 
     Raises:
-        UserMistakes: The address is open to others and no ``url`` says under which name.
+        UserMistakes: The host is reachable by others and there is no ``url``.
     """
     if url:
         scheme, name = _typed(url)
