@@ -83,7 +83,7 @@ def check(
     ],
     config_dir: ConfigDirs = None,
 ) -> None:
-    """Check suites whole, without running anything; of a pack, what is the same here."""
+    """Check suites completely, without running anything; for packs, compare them with this machine."""
     from medtest.cli.listing import check_suites
     from medtest.cli.results.packs import check_packs, is_pack
 
@@ -235,7 +235,7 @@ def compare(
 def track(
     folders: Annotated[list[Path], typer.Argument(help="Runs' folders, or any folders above some.")],
 ) -> None:
-    """Send what MLflow does not hold yet, once; its address is MLFLOW_TRACKING_URI, else the local store."""
+    """Send results that MLflow lacks; its address is MLFLOW_TRACKING_URI, else the local store."""
     from medtest.cli.team.track import track_folders
 
     track_folders(folders, console=console())

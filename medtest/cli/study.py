@@ -74,7 +74,7 @@ def _refuse_words(words: list[str], keys: tuple[str, ...]) -> None:
     """Refuse words without a value.
 
     Raises:
-        UserMistakes: There are such words.
+        UserMistakes: A word has no value.
     """
     from medtest.core.errors import Mistake, UserMistakes, nearest_name
 
@@ -102,8 +102,9 @@ def _print_study(result: MadeStudy, out: Console) -> None:
     unit = "pairs" if result.kind.compares else "frames"
     say(
         out,
-        f"{path_from_here(result.folder)}: {total:,} {unit} ({counted}), {result.catches} catch items, {result.training} for "
-        f"training; {result.annotators} annotators, up to {result.longest:,} items each with the repeated ones.",
+        f"{path_from_here(result.folder)}: {total:,} {unit} ({counted}), {result.catches} catch items, "
+        f"{result.training} for training; {result.annotators} annotators, up to {result.longest:,} items each with "
+        "the repeated ones.",
     )
     for notice in result.notices:
         say(out, f"  {notice}")
@@ -117,7 +118,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Loopback by default: frames may be patients'.")] = "127.0.0.1",
     url: Url = "",
 ) -> None:
-    """Serve a study to annotators; prints each one's link the first time, and never again."""
+    """Serve a study to annotators; each link is printed only once, the first time."""
     from medtest.study.server.guard import site_of
     from medtest.study.server.serve import listening, make_links
     from medtest.study.server.serve import serve as serve_study
@@ -149,7 +150,7 @@ def links(
     host: Annotated[str, typer.Option(help="As for study serve.")] = "127.0.0.1",
     url: Url = "",
 ) -> None:
-    """Give new links; the old ones of the same annotators end, their answers stay."""
+    """Create new links; the annotators' old links end, their answers stay."""
     from medtest.study.server.guard import site_of
     from medtest.study.server.serve import make_links
     from medtest.study.store import StudyStore
@@ -176,7 +177,7 @@ def report(
     ] = None,
     mlflow: Annotated[bool, typer.Option(help="Track the report in MLflow.")] = True,
 ) -> None:
-    """Means, agreement, catch items, time, disagreements and flagged follow-ups: tables, report.html, MLflow."""
+    """Report means, agreement, catch items, time, disagreements and flagged follow-ups: tables, report.html, MLflow."""
     from medtest.core.files.paths import home
     from medtest.study.results.report import report_study
 

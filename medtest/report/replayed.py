@@ -1,8 +1,4 @@
-"""Pictures of cases replayed for a report, without querying any system.
-
-Film strips and sheets of questions are drawn this way. Each kind has its own index in ``samples/`` beside its pictures.
-The index is written last, so that an interrupted run draws them again.
-"""
+"""Pictures of cases replayed for a report, without querying any system."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class StudyStore:
         with self._problems(), self._lock, self._connection:
             self._connection.executemany("INSERT INTO slots VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
-    # --- who -----------------------------------------------------------------------------------------------------
+    # --- annotators ----------------------------------------------------------------------------------------------
 
     def annotators(self) -> list[tuple[int, bool]]:
         """Return every annotator's number and whether they have a link."""

@@ -35,7 +35,7 @@ def data() -> None:
 def inspect(
     path: Annotated[Path, typer.Argument(help="A folder, or an archive (.zip, .tar, .tar.gz), which is not unpacked.")],
 ) -> None:
-    """Say which data sets are there, beside what is published; exit code 2 if none is or files cannot be used."""
+    """Identify data sets and compare them with published ones; exit code 2 if none is found or files are unusable."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -94,7 +94,7 @@ def answers(
 
 @app.command("known")
 def list_known() -> None:
-    """List the data sets that are recognised: images published, sizes, where they are to be had."""
+    """List the recognised data sets: number of published images, sizes, and where to get them."""
     from rich.console import Console
 
     from medtest.seeds.datasets.facts import known

@@ -27,7 +27,7 @@ Where = Annotated[
 
 @app.callback()
 def followups() -> None:
-    """Keep follow-ups once: to test with, to train with, to be judged by people."""
+    """Store of follow-ups, for testing, training and human judgement."""
 
 
 @app.command("make")
@@ -141,7 +141,7 @@ def export(
 
 @app.command("list")
 def list_suites(store: Where = None) -> None:
-    """List the suites of which the store holds follow-ups."""
+    """List the suites with follow-ups in the store."""
     from rich.table import Table
 
     opened = _opened(store, write=False)

@@ -28,7 +28,7 @@ _MOST = {"scenes": 100_000, "questions": 100_000, "limit": 10_000_000, "seed": 2
 
 @app.callback()
 def readers() -> None:
-    """Readers of pictures: how often they see what is there."""
+    """Readers of pictures: how often they recognise what is shown."""
 
 
 @app.command("card")

@@ -49,7 +49,7 @@ def convert_command(
 def show_command(
     checkpoint: Annotated[str, typer.Argument(metavar="FILE", help="A checkpoint.")],
 ) -> None:
-    """Say what a checkpoint holds: which network it looks like, how many tensors and parameters, its SHA-256."""
+    """Show what a checkpoint holds: likely network, number of tensors and parameters, SHA-256."""
     from medtest.core.errors import UserMistakes
     from medtest.systems.checkpoints.checkpoint import looks_like, read_state
     from medtest.systems.checkpoints.weights import is_ours, read_info

@@ -134,7 +134,7 @@ def release_generator(
     phantoms: Annotated[int, typer.Option(min=2, help="Number of unseen phantoms.")] = 400,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
 ) -> None:
-    """Put a trained generator into the package: copied, measured on unseen images, with its card.
+    """Add a trained generator to the package, measured on unseen images, with its card.
 
     The words are those after which medtest train gap trained it.
     """
@@ -257,7 +257,7 @@ def release_command(
     note: Annotated[list[str] | None, typer.Option(help="A further paragraph of the card; may be repeated.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
 ) -> None:
-    """Put trained weights into the package: copied, scored on unseen images, with their model card."""
+    """Add trained weights to the package, scored on unseen images, with their model card."""
     from medtest.core.errors import Mistake
     from medtest.training.release import release
 

@@ -63,7 +63,7 @@ def track(
         The parent runs.
 
     Raises:
-        NotTracked: The store failed; the parent run is FAILED where it still takes that.
+        NotTracked: The store failed; the parent run is marked FAILED if possible.
     """
     tracker = Tracker(invocation.home, invocation.tracking_uri)
     name, tags = _parent_name(suite, outcome, sweep), _parent_tags(suite, invocation)

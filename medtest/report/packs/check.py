@@ -161,7 +161,7 @@ def _composed(pack: PackFolder, name: str) -> dict[str, Any]:
     """Return the packed suite as plain data.
 
     Raises:
-        UserMistakes: It is none, or says what no suite may.
+        UserMistakes: It is not a valid suite, or says what no suite may.
     """
     document = read_suite(pack.folder / name, f"{pack.where}: {name}")
     if document.mistakes:
@@ -173,7 +173,7 @@ def _check_parts(facts: SuiteFacts, overrides: Sequence[str]) -> None:
     """Check that parts from other packages are installed here, since packs carry no code.
 
     Raises:
-        UserMistakes: There are any.
+        UserMistakes: Parts are missing.
     """
     chosen = any(token.startswith(("model=", "systems=")) for token in overrides)
     missing = []

@@ -219,7 +219,7 @@ def about_systems(
     Args:
         here: Covered content by system id, of this machine.
         packed: Covered content by system id, of the pack.
-        same_seeds: Whether the seeds are equal, whatever their files.
+        same_seeds: Whether the seeds are equal, even if their files differ.
     """
     lines: list[str] = []
     same, other, files = 0, False, False

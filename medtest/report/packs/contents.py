@@ -179,7 +179,7 @@ def read_head(content: bytes, where: str) -> PackHead:
         where: Name of the pack in messages.
 
     Raises:
-        UserMistakes: It is none, or of a newer format.
+        UserMistakes: It is not a pack head, or of a newer format.
     """
     try:
         values = json.loads(content.decode("utf-8"))
@@ -209,7 +209,7 @@ def check_names(head: PackHead, names: Iterable[str], where: str) -> None:
     """Check that a pack holds exactly the files of its head, and that all of them are data.
 
     Raises:
-        UserMistakes: Something is missing, is beside it, or is no file that a pack has.
+        UserMistakes: A file is missing, unlisted, or of a kind that no pack has.
     """
     present = set(names) - {HEAD}
     pattern = _ALLOWED[head.kind]

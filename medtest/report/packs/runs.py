@@ -83,7 +83,7 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
         images: Pictures to pack, see :func:`travelling`.
 
     Raises:
-        UserMistakes: The file is there, files of the run are damaged, or its suite forbids images.
+        UserMistakes: The file exists, files of the run are damaged, or its suite forbids images.
         OutputProblem: The file cannot be written, or the packed files give no tables.
     """
     check_target(to, "to")

@@ -83,7 +83,7 @@ def pack_suite(
         The pack and its lists.
 
     Raises:
-        UserMistakes: The file is there, or the suite's privacy forbids images.
+        UserMistakes: The file exists, or the suite's privacy forbids images.
         MedtestError: A seed cannot be loaded.
         OutputProblem: The file cannot be written.
     """

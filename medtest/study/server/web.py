@@ -119,7 +119,7 @@ class Pages:
         self._items: dict[int, Item] = {item.id: item for item in store.items()}
         self._cookie = f"study_{store.meta['secret'][:8]}"  # separates two studies on one machine
 
-    # --- who ------------------------------------------------------------------------------------------------------
+    # --- annotators -----------------------------------------------------------------------------------------------
 
     def _who(self, request: Request) -> tuple[int, str]:
         token = request.cookies.get(self._cookie, "")
@@ -317,7 +317,7 @@ class Pages:
             content["feedback"] = feedback(self._items[place.item], saved)
         return JSONResponse(content)
 
-    # --- what goes wrong ------------------------------------------------------------------------------------------
+    # --- errors ---------------------------------------------------------------------------------------------------
 
     def refused(self, request: Request, error: Exception) -> Response:
         """Return an error response, as JSON for the script and as a page for people."""

@@ -33,7 +33,7 @@ def binaries(version: str = "") -> Path:
         version: Required major version, as in ``PG_VERSION`` of a cluster; "" for any.
 
     Raises:
-        MissingSystemLibrary: There is none, or none of this version.
+        MissingSystemLibrary: It is not installed, or not in this version.
     """
     paths = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
     if on_path := shutil.which("initdb"):
