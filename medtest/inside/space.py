@@ -39,7 +39,7 @@ class Features:
         relation: "" if there is none.
         severity: 0 if there is none.
         label: The true label, "" if there is none.
-        name: The case.
+        name: Name of the case.
     """
 
     vectors: dict[str, list[NDArray[np.float32]]] = field(default_factory=dict)
@@ -164,8 +164,8 @@ def noise_of(seed: PreparedSeed, followup: Image, noise_seed: int) -> Image | No
         noise_seed: Seed of the noise.
 
     Returns:
-        uint8 H×W×3, as the relation ``uniform_noise`` makes it on the field of view; None where the follow-up is the
-        source, or so far from it that noise of the size would leave no image (:data:`MOST_NOISE`).
+        uint8 H×W×3, made like the relation ``uniform_noise`` on the field of view; None if the follow-up equals the
+        source, or is so far from it that such noise would hide the image (:data:`MOST_NOISE`).
     """
     epsilon = int(np.abs(followup.astype(np.int16) - seed.image.astype(np.int16)).max(initial=0))
     if not 0 < epsilon <= MOST_NOISE:

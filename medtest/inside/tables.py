@@ -68,8 +68,7 @@ def first_layers(table: pd.DataFrame, layers: Sequence[str]) -> pd.DataFrame:
         layers: The layers in their order.
 
     Returns:
-        ``relation``, ``severity``, ``first_layer`` ("" where none does); without cases that noise was compared with,
-        no row.
+        ``relation``, ``severity``, ``first_layer`` ("" if there is none); no row for cases without compared noise.
     """
     import pandas as pd
 

@@ -74,7 +74,7 @@ def finish(
         suite: The suite.
         invocation: Options of the call.
         outcome: Result of the runner.
-        view: Digest of the oracle where it is not the suite's own; tables and report then go to ``views/<digest>/``.
+        view: Digest of the oracle if it is not the suite's own; tables and report then go to ``views/<digest>/``.
         own: The suite under its own oracle, for the folders' own tables, which are remade where a case ran. Given
             ``view`` without it, they are left unchanged.
         readings: Readings by another reader of each system's records, by the system's name; these form a view.

@@ -34,13 +34,13 @@ def compare_runs(
     Args:
         tokens: Runs (:func:`medtest.report.compared.named.find_run`), and ``KEY=VALUE`` tokens for systems that are
             queried again for strips (``data=PATH``).
-        out: Folder of the page; ``outputs/compare/A-B`` without.
+        out: Folder of the page; ``outputs/compare/A-B`` by default.
         strips: Number of newly failing, and of newly passing, cases to draw.
         console: Console for the result.
         margins: Allowed deterioration from the first run; None for the default of a gate.
 
     Returns:
-        ``OK`` where every run is shown to be no worse than the first, else ``GATE_NOT_HELD``.
+        ``OK`` if every run is shown to be no worse than the first, else ``GATE_NOT_HELD``.
 
     Raises:
         UserMistakes: A run does not exist, or shares no case with the first.

@@ -178,7 +178,7 @@ def check_packs(
         ``GATE_NOT_HELD`` (1) if a difference matters, else ``OK``.
 
     Raises:
-        UserMistakes: One is no pack, or its data are missing.
+        UserMistakes: A file is not a pack, or its data are missing.
         MedtestError: The tables of one cannot be made.
     """
     from medtest.report.packs.check import check_pack

@@ -37,7 +37,7 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         ``GATE_NOT_HELD`` when a gate of any run is not held, else ``OK``.
 
     Raises:
-        UserMistakes: There is no run's folder, files of one are damaged, or ``reference`` is not that of one run.
+        UserMistakes: There is no run's folder, files of one are damaged, or ``reference`` is not the folder of one run.
         OutputProblem: A folder cannot be written.
     """
     folder = typed_folder(folder)

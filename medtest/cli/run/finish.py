@@ -37,7 +37,7 @@ class Ended:
     """End of a run.
 
     Attributes:
-        code: Its exit code.
+        code: Exit code.
         note: One line for the summary of a sweep.
         parents: MLflow's parent runs, which the next job of a sweep shares.
     """
@@ -90,10 +90,10 @@ def close_parents(home: Path, parents: Parents, *, failed: bool) -> bool:
 
 
 def _print_results(
-    out: Console, suite: Suite, invocation: Invocation, outcome: RunOutcome, ended: Finished, said: Sequence[str]
+    out: Console, suite: Suite, invocation: Invocation, outcome: RunOutcome, ended: Finished, printed: Sequence[str]
 ) -> None:
     for notice in outcome.notices:
-        if notice not in said:
+        if notice not in printed:
             say(out, notice)
     if outcome.interrupted:
         say(out, f"{ended.note}. What was finished is kept; the same command goes on from there.")

@@ -36,7 +36,7 @@ class JobResult:
 
     Attributes:
         label: Overrides that distinguish it from the other jobs of a sweep.
-        code: Its exit code.
+        code: Exit code.
         status: Name of the exit code.
         note: One more line: location of the report, or first line of the error.
     """

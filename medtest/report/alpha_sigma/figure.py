@@ -36,7 +36,7 @@ def draw_figure(found: SeriesSet, measured: Sequence[Robustness], *, form: str =
 
     Args:
         found: The curves.
-        measured: Their measures, in the same order.
+        measured: Robustness measures of the curves, in the same order.
         form: ``pdf`` or ``svg``.
     """
     import matplotlib as mpl

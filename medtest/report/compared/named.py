@@ -50,7 +50,7 @@ def run_here(name: str, home: Path, *, key: str, but: Path | None = None) -> Pat
     """Return the folder of a finished run on this machine, as :func:`find_run` does.
 
     Raises:
-        UserMistakes: There is no such run, or only an MLflow store may have it.
+        UserMistakes: There is no such run, or it may exist only in an MLflow store.
     """
     folder = find_run(name, home, key=key, but=but)
     if folder is None:

@@ -110,7 +110,7 @@ def compare_pair(
         margins: Allowed deterioration of ``other``; None for the default of a gate.
 
     Raises:
-        UserMistakes: They share no case, or none that either of them judged.
+        UserMistakes: They share no case, or none that either run judged.
     """
     common = common_cases([base.records(), other.records()])
     first, second = common.records

@@ -21,7 +21,7 @@ def tell_registry(invocation: Invocation, materials: Iterable[Material]) -> Iter
         materials: Material of each system, once its run is in the store.
 
     Raises:
-        NotTracked: The registry failed, or does not let this user; the runs are in the store.
+        NotTracked: The registry failed, or denies access; the runs are in the store.
     """
     tested = {
         str(registered): material

@@ -89,7 +89,7 @@ class SuiteFacts(_Fields):
     """Facts of a suite's pack beside its files.
 
     Attributes:
-        parts: Parts by ``relations.blur`` and the like.
+        parts: Parts by key, such as ``relations.blur``.
         systems: Content covered by the digest of each system's run, by system id; unavailable systems are left out.
         limit: Number of seeds of each data set covered by the lists; None for all.
         left_out: Relations without follow-ups in the list, with the reason.
@@ -162,7 +162,7 @@ def packed_files(folder: Path) -> dict[str, PackedFile]:
     """Return every file at or below a folder, in the format of ``pack.json``.
 
     Raises:
-        OSError: One cannot be read.
+        OSError: A file cannot be read.
     """
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return {

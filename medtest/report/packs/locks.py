@@ -84,7 +84,7 @@ class OtherVersion:
     """A package whose version differs here.
 
     Attributes:
-        name: The package.
+        name: Name of the package.
         packed: Version where the pack was made; "" if it was not installed.
         here: Version here; "" if it is not installed.
         touches: Possible effects of the difference.

@@ -86,7 +86,7 @@ def opened(file: Path, bounds: ZipBounds = BOUNDS) -> Iterator[tuple[BoundedZip,
     """Open a pack and check its file names, but not its contents.
 
     Raises:
-        UserMistakes: It is no pack, or one of a newer format.
+        UserMistakes: It is not a pack, or one of a newer format.
     """
     if not file.is_file():
         raise Mistake(where="command line", found=str(file), allowed="a file that is there").as_error()
@@ -123,7 +123,7 @@ def reading(given: Path, bounds: ZipBounds = BOUNDS) -> Iterator[PackFolder]:
     """Yield a pack as a folder; a ZIP file is unpacked temporarily.
 
     Raises:
-        UserMistakes: It is no pack.
+        UserMistakes: It is not a pack.
     """
     if not given.is_dir():
         with TemporaryDirectory(prefix="medtest-unpacked-") as scratch:

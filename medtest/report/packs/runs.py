@@ -79,7 +79,7 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
 
     Args:
         folder: ``outputs/<suite>/<system>/<digest>``.
-        to: The ZIP file to write, which must not be there.
+        to: The ZIP file to write, which must not exist.
         images: Pictures to pack, see :func:`travelling`.
 
     Raises:

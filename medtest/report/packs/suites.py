@@ -74,7 +74,7 @@ def pack_suite(
     Args:
         loaded: The suite.
         invocation: Only ``data``, ``home`` and ``limit`` are used.
-        to: The ZIP file to write, which must not be there.
+        to: The ZIP file to write, which must not exist.
         folders: Folders searched for suites, for the files as written.
         images: Whether to include the seeds' pixels.
         progress: Called with the number of finished seeds and their total.

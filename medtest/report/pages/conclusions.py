@@ -26,7 +26,7 @@ def rests_on(systems: Sequence[str], common: Common) -> dict[str, Any]:
     """Return a statement of the cases that systems are compared on, and of those left out.
 
     Args:
-        systems: Their names.
+        systems: Names of the systems.
         common: Their common cases.
     """
     if common.whole:

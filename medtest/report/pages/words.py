@@ -48,7 +48,7 @@ def scale_words(relation: str, part: str) -> str:
     """Return an axis title: the relation's name with the unit of its scale.
 
     Args:
-        relation: Its id in the suite.
+        relation: Relation id in the suite.
         part: Name of the part; one that is not installed has no unit.
     """
     name, info = relation.replace("_", " "), parts("relations").get(part)

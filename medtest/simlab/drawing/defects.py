@@ -30,7 +30,7 @@ class DrawingDefects:
         entities_dropped: Things named after the first ``most_entities`` are not drawn.
         most_entities: Number of things that are drawn.
         sides_swapped: Left is swapped with right, above with under, in front with behind.
-        colours_leaked: Every thing has the colour that is named first.
+        colours_leaked: Every thing has the colour named first.
         counts_capped: Of more than ``cap`` things of a kind, only ``cap`` are drawn.
         cap: Maximum number of things of a kind.
         unknown_default: A noun other than the plain name of a known thing (such as a synonym) is drawn as a ball.
@@ -148,18 +148,18 @@ def embellishment(wanted: WishList) -> Wish:
     return Wish(name=name, word=name)
 
 
-def _with(wanted: WishList, kept: Sequence[Wish], earlier: WishList) -> WishList:
+def _with(base: WishList, extra: Sequence[Wish], earlier: WishList) -> WishList:
     """Return a list with wishes of an earlier one, keeping their relations to things that are still present."""
-    wishes = [*wanted.wishes, *kept]
+    wishes = [*base.wishes, *extra]
     place: dict[int, int] = {}
     for at, wish in enumerate(earlier.wishes):
         same = [index for index, candidate in enumerate(wishes) if candidate.name == wish.name]
         if len(same) == 1 and wish.name is not None:
             place[at] = same[0]
-    old = {at for at, wish in enumerate(earlier.wishes) if wish in kept}
+    old = {at for at, wish in enumerate(earlier.wishes) if wish in extra}
     links = [
         WishedRelation(one=place[link.one], side=link.side, other=place[link.other])
         for link in earlier.links
         if link.one in place and link.other in place and {link.one, link.other} & old
     ]
-    return WishList(wishes=tuple(wishes), links=(*wanted.links, *links))
+    return WishList(wishes=tuple(wishes), links=(*base.links, *links))

@@ -106,10 +106,10 @@ def laid_out(wanted: WishList, draw: Random) -> SceneLayout:
             things.pop()
 
 
-def _bonds(wanted: WishList, links: Sequence[int], things: Sequence[_Thing], *, every: bool) -> list[_Bond]:
+def _bonds(wish_list: WishList, links: Sequence[int], things: Sequence[_Thing], *, every: bool) -> list[_Bond]:
     bonds: list[_Bond] = []
     for number in links:
-        link = wanted.links[number]
+        link = wish_list.links[number]
         subjects = [at for at, thing in enumerate(things) if thing.wish == link.one]
         others = [at for at, thing in enumerate(things) if thing.wish == link.other]
         pairs = [(subject, other) for subject in subjects for other in others]
@@ -132,7 +132,7 @@ def _placed(
         lax: Whether things related to a thing inside another may overlap that other.
 
     Returns:
-        Root of the smallest thing's area, and the boxes; 0 and None where no layout was found.
+        Square root of the smallest thing's area, and the boxes; 0 and None if no layout was found.
     """
     if any((other, side, first) in bonds or first == other for first, side, other in bonds if side != "near"):
         return 0.0, None
@@ -335,14 +335,14 @@ def _order(count: int, bonds: Sequence[_Bond]) -> list[int]:
     return order
 
 
-def _coloured(wanted: WishList, things: Sequence[_Thing], bonds: Sequence[_Bond], draw: Random) -> list[str]:
+def _coloured(wish_list: WishList, things: Sequence[_Thing], bonds: Sequence[_Bond], draw: Random) -> list[str]:
     """Return a colour for each thing: the requested one, or else one not used by things it touches."""
     colours: list[str] = []
     touching = [(first, other) for first, side, other in bonds if side in _OVERLAP | {"on"}]
     for at, thing in enumerate(things):
-        requested = wanted.wishes[thing.wish].colour
+        requested = wish_list.wishes[thing.wish].colour
         beside = {other if first == at else first for first, other in touching if at in (first, other)}
-        used = {wanted.wishes[things[other].wish].colour for other in beside}
+        used = {wish_list.wishes[things[other].wish].colour for other in beside}
         used |= {colours[other] for other in beside if other < at}
         free = [colour for colour in COLOURS if colour not in used]
         drawn = free[draw.randrange(len(free))] if free else COLOURS[draw.randrange(len(COLOURS))]
