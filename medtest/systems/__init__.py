@@ -1,4 +1,4 @@
-"""Systems under test: one class in one file, its preset in ``conf/model/<name>.yaml``."""
+"""Systems under test: one class per file, with its preset in ``conf/model/<name>.yaml``."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["build_network"]
 def build_network(name: str, checkpoint: str | Path | None = None) -> nn.Module:
     """Return a published network as a bare ``torch.nn.Module`` in evaluation mode.
 
-    Its ``forward`` takes and returns what the official one does, and its parameters have the published names.
+    Its ``forward`` has the signature of the official implementation, and its parameters have the published names.
 
     Args:
         name: A name of :data:`medtest.systems.pytorch.networks.PUBLISHED`: ``pranet``, ``sanet``, ``tganet``,
             ``ssformer_s``, ``ssformer_l``, and classifiers (``agdn``, ``dsinet``, …).
-        checkpoint: Weights to fill it with, in any form that people have them (see
-            :mod:`medtest.systems.checkpoints.checkpoint`); freshly drawn weights without.
+        checkpoint: Weights to load, in any form that :mod:`medtest.systems.checkpoints.checkpoint` reads; without a
+            checkpoint, the weights are initialised at random.
 
     Raises:
-        MedtestError: There is no such network, or the checkpoint is not one of it.
+        MedtestError: The name is unknown, or the checkpoint does not match the network.
     """
     from medtest.systems.checkpoints.checkpoint import load_strictly, read_state
     from medtest.systems.pytorch.networks import published

@@ -1,8 +1,9 @@
-"""What a system under test is.
+"""Base class of systems under test.
 
-A system is made twice: once by the parent process, which only asks for its name, fingerprint and mistakes and must
+A system is created twice: once in the parent process, which only asks for its name, fingerprint and mistakes and must
 not load anything heavy, and once in each worker, which calls :meth:`System.open` and then :meth:`System.predict`.
-It therefore pickles (its settings do), and torch, onnxruntime and their kin are imported in :meth:`System.open`.
+It must therefore be picklable (its settings are), and torch, onnxruntime and similar libraries are imported in
+:meth:`System.open`.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from medtest.core.tasks.base import Task, task_of
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The system has no answer for this case, which is no fault of it: the case becomes SKIP with this reason."""
+    """No answer available for this case, through no fault of the system; the case becomes SKIP with this reason."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelAnswer:
-    """What a classifier answers that also segments.
+    """Answer of a classifier that also segments.
 
     Attributes:
-        scores: As the answer of a classifier without a mask, see :mod:`medtest.tasks.classify.border`.
-        mask: As the answer of a segmenter, see :mod:`medtest.core.tasks.border`; None where there is none.
+        scores: Same as the answer of a classifier without a mask, see :mod:`medtest.tasks.classify.border`.
+        mask: Same as the answer of a segmenter, see :mod:`medtest.core.tasks.border`; None if there is none.
     """
 
     scores: Any
@@ -43,56 +44,58 @@ class LabelAnswer:
 
 
 RawAnswer: TypeAlias = "NDArray[Any] | LabelAnswer | Missing | int | str | list[str] | list[int] | dict[str, float]"
-"""For segmentation: h×w, bool (a mask) or float (probability in [0, 1]) or uint8 (probability × 255), of any size.
-For series see :mod:`medtest.core.tasks.series_border`, for labels :mod:`medtest.tasks.classify.border`."""
+"""For segmentation: h×w of any size, bool (a mask), float (probability in [0, 1]) or uint8 (probability × 255).
+
+For series see :mod:`medtest.core.tasks.series_border`, for labels :mod:`medtest.tasks.classify.border`.
+"""
 
 ANSWER_FORMS: tuple[str, ...] = ("probabilities", "logits", "labels")
-"""What a classifier's answers may be."""
+"""Forms that a classifier's answers may take."""
 
 
 LABEL_ONLY: dict[str, Any] = {"label_only": True}
-"""``json_schema_extra`` of a setting that only counts where labels are asked for; no other run's digest covers it."""
+"""``json_schema_extra`` of settings that only apply to labels; digests of other runs ignore them."""
 
 
 class SystemSettings(PartSettings):
-    """Settings every system has.
+    """Settings common to all systems.
 
     Attributes:
-        trained_on: Data sets it has seen in training; tables mark them.
+        trained_on: Data sets used to train the system; tables mark them.
     """
 
     trained_on: list[str] = Field(default=[])
 
     def own(self) -> dict[str, Any]:
-        """Return the settings that not every system has."""
+        """Return the settings that are specific to this system."""
         return {
             name: getattr(self, name) for name in type(self).model_fields if name not in SystemSettings.model_fields
         }
 
 
 class System(Part, ABC):
-    """A system under test.
+    """System under test.
 
     Args:
-        name: Its id in the suite or on the command line.
+        name: Id in the suite or on the command line.
         settings: An instance of the class's ``Settings``.
 
     Attributes:
-        tasks: Names of the tasks that it can do, its usual one first; several where the answer's form is the user's to
-            choose (a function, a folder).
-        kind: Name of the task that it is asked for, one of ``tasks`` as the suite's seeds need it.
-        squared: Whether the suite has prepared images to a square, which is then what every system sees.
-        needs_device: Whether ``device=`` matters to it.
-        in_process: Whether it is an object of the calling program, which no other process can have.
-        draws_calls: Whether it draws calls from a stream and answers in any order
-            (:class:`medtest.systems.answering.asking.AskingSystem`); others are handed batches.
-        file_format: What its file is, where one network comes in several formats; "" elsewhere. It ends the system's
-            name.
-        probed: What a probe of it can give at most: scores of whatever really runs, nothing of finished answers.
-        shown: What it is called in records where the user named it, or brought it; "" for its own name.
-        classes: Of kind ``label``: what its scores stand for, in their order; None where they are the seeds' classes in
-            the seeds' order.
-        answer_form: Of kind ``label``: one of :data:`ANSWER_FORMS`.
+        tasks: Names of the tasks the system supports, the default first; several if the user chooses the form of the
+            answer (a function, a folder).
+        kind: Name of the task the system runs, one of ``tasks``, determined by the suite's seeds.
+        squared: Whether the suite resizes images to a square before any system sees them.
+        needs_device: Whether the system uses ``device=``.
+        in_process: Whether the system is an object of the calling program and cannot be sent to another process.
+        draws_calls: Whether the system pulls calls from a stream and answers in any order
+            (:class:`medtest.systems.answering.asking.AskingSystem`); others receive batches.
+        file_format: Format of the system's file, for networks that exist in several formats; "" otherwise. It is
+            appended to the system's name.
+        probed: The most a probe of this system can provide: scores for networks that run, nothing for stored answers.
+        shown: Name in records for systems that the user named or supplied; "" for the system's own name.
+        classes: Task ``label`` only: meaning of the scores, in their order; None for the seeds' classes in the
+            seeds' order.
+        answer_form: Task ``label`` only: one of :data:`ANSWER_FORMS`.
     """
 
     classes: Classes | None = None
@@ -107,7 +110,7 @@ class System(Part, ABC):
 
     @classmethod
     def tasks_of(cls, settings: Any) -> tuple[str, ...]:
-        """Return the tasks that it can do under these settings."""
+        """Return the tasks the system supports under these settings."""
         return cls.tasks
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -119,7 +122,7 @@ class System(Part, ABC):
 
     @property
     def task(self) -> Task:
-        """What it is asked for, as an object."""
+        """Task that the system runs."""
         return task_of(self.kind)
 
     @property
@@ -128,44 +131,44 @@ class System(Part, ABC):
         return self.shown or self.own_name()
 
     def own_name(self) -> str:
-        """Return what it is called where nobody names it."""
+        """Return the default name, used if the user gives none."""
         return self.name
 
     def notice(self) -> str:
-        """Return one line the user reads before the run ("the compact network runs …"), or an empty string."""
+        """Return a line to show before the run ("the compact network runs …"), or an empty string."""
         return ""
 
     def resolved(self) -> dict[str, Json]:
-        """Return settings whose value follows from the suite, as digests cover them."""
+        """Return settings whose values follow from the suite, as covered by digests."""
         return {}
 
     def check(self) -> Sequence[Mistake]:
-        """Return the user's mistakes that can be seen without loading (a missing file, a wrong suffix)."""
+        """Return the user's mistakes that can be detected without loading (a missing file, a wrong suffix)."""
         return ()
 
     @abstractmethod
     def fingerprint(self) -> dict[str, Json]:
-        """Return what determines its answers beyond its settings: SHA-256 of weights, of a user's file, of a folder."""
+        """Return everything beyond the settings that determines the answers: SHA-256 of weights, files or folders."""
 
     @abstractmethod
     def open(self, *, device: str, threads: int) -> None:
-        """Load what is needed. Called once in each worker, before any :meth:`predict`.
+        """Load the system. Called once in each worker, before any :meth:`predict`.
 
         Args:
-            device: ``"cpu"`` or ``"cuda:N"`` (``auto`` is resolved before).
+            device: ``"cpu"`` or ``"cuda:N"`` (``auto`` is already resolved).
             threads: Intra-op threads this process may use.
         """
 
     @property
     def inner(self) -> System:
-        """What really answers: itself, or what it stands for."""
+        """System that computes the answers: this one, or the one it wraps."""
         return self
 
     def offers(self) -> Need:
-        """Return what a probe of it gives to a relation that needs a system; asked before anything is loaded.
+        """Return what a probe of this system provides to relations; called before anything is loaded.
 
-        Nothing of systems that draw calls (models over an API), of answers made elsewhere, of labels without scores,
-        and where it is asked for anything but labels or masks of pictures.
+        Nothing for systems that draw calls (models over an API), for stored answers, for labels without scores, and for
+        tasks other than labels or masks of pictures.
         """
         task = self.task
         pictures = (task.labels or task.masks) and not task.series and not task.stream
@@ -177,26 +180,28 @@ class System(Part, ABC):
         """Answer one batch.
 
         Args:
-            images: uint8 RGB H×W×3 each; one size in ``prepare.size: 512``, different sizes under ``native``.
-            addresses: The cases' addresses, for systems that answer from files. A network must not look at them.
+            images: uint8 RGB H×W×3 each; all of one size with ``prepare.size: 512``, of different sizes with
+            ``native``.
+            addresses: Addresses of the cases, for systems that read answers from files. A network must not use them.
 
         Returns:
-            One answer per image (a map, or what :mod:`medtest.tasks.classify.border` takes where labels are asked for).
-            An exception makes every case of the batch an ERROR, retried one by one once.
+            One answer per image (a map, or a form that :mod:`medtest.tasks.classify.border` accepts for labels).
+            If an exception is raised, each case of the batch is retried once on its own and becomes an ERROR if it
+            fails.
         """
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[RawAnswer]:
-        """Answer one batch of a series; by default as :meth:`predict`, which does not know what the numbers mean.
+        """Answer one batch of a series; by default :meth:`predict`, which ignores the specs.
 
         Args:
             images: Of any dtype, range and dimension; read-only.
-            specs: What each image's numbers and axes mean.
+            specs: Meaning of each image's values and axes.
             addresses: As in :meth:`predict`.
         """
         return self.predict(images, addresses)
 
     def close(self) -> None:
-        """Free what :meth:`open` took."""
+        """Release the resources acquired by :meth:`open`."""
         return

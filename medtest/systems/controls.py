@@ -1,8 +1,8 @@
-"""Control systems: what a study of robustness must say of algorithms that do nothing.
+"""Control systems: reference results for algorithms that do nothing.
 
-``identity`` gives its input back and falls as that falls; ``constant`` never falls (α = 0) and is useless all the same,
-which is why mean quality stands beside α. Where a region is expected, identity takes the image itself for the answer
-(what is brighter than the middle of its range), and constant finds nothing, ever.
+``identity`` returns its input and degrades exactly as the input does; ``constant`` never degrades (α = 0) but is
+useless, which is why reports show mean quality next to α. For regions, identity thresholds the image at the middle of
+its range, and constant always returns the empty region.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from medtest.systems.restoration.algorithm import Algorithm
 
 
 class Control(Algorithm):
-    """Base of both: nothing to load, any image of any kind."""
+    """Base class: nothing to load, accepts any image."""
 
     tasks: ClassVar[tuple[str, ...]] = ("image", "region")
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return what is expected: the answers differ by that."""
+        """Return the expected kind of answer, which determines the output."""
         return {"kind": self.kind}
 
 
 class Identity(Control):
-    """Gives the image back, byte by byte; as a region, where it is brighter than the middle of its range."""
+    """Return the image unchanged; for regions, threshold it at the middle of its range."""
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
@@ -40,12 +40,12 @@ class Identity(Control):
 
 
 class Constant(Control):
-    """Gives middle grey, or the empty region, whatever it is shown."""
+    """Return middle grey or the empty region for every image."""
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[RawAnswer]:
-        """Return the same for every image."""
+        """Return the same answer for every image."""
         if self.task.masks:
             return [np.zeros(spec.spatial(image.shape), np.bool_) for image, spec in zip(images, specs, strict=True)]
         return [

@@ -1,4 +1,4 @@
-"""Files that systems read: where a user's path leads, what is wrong with it, and its fingerprint."""
+"""Files that systems read: path resolution, checks and fingerprints."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from medtest.core.files.walk import files_below
 
 
 def user_path(text: str) -> Path:
-    """Return the path a user typed; ``~`` is expanded, relative paths start at the working directory."""
+    """Return a path typed by the user: ``~`` is expanded, relative paths start at the working directory."""
     return Path(text).expanduser()
 
 
 def file_mistakes(text: str, *, where: str, key: str, suffixes: tuple[str, ...] = ()) -> list[Mistake]:
-    """Return what is wrong with a file a user named: missing, a folder, empty, an unexpected suffix."""
+    """Return the problems of a file named by the user: missing, a folder, empty, an unexpected suffix."""
     if not text:
         return [Mistake(where=where, key=key, found="nothing", allowed="the path of a file", fix=f"add {key}=PATH")]
     path = user_path(text)
@@ -35,7 +35,7 @@ def file_mistakes(text: str, *, where: str, key: str, suffixes: tuple[str, ...] 
 
 
 def folder_mistakes(text: str, *, where: str, key: str) -> list[Mistake]:
-    """Return what is wrong with a folder a user named."""
+    """Return the problems of a folder named by the user."""
     if not text:
         return [Mistake(where=where, key=key, found="nothing", allowed="a folder", fix=f"add {key}=PATH")]
     path = user_path(text)
@@ -46,7 +46,7 @@ def folder_mistakes(text: str, *, where: str, key: str) -> list[Mistake]:
 
 
 def _near(path: Path) -> str | None:
-    """Return the file or folder beside a missing one whose name resembles it."""
+    """Return the sibling of a missing path with the most similar name."""
     if not path.parent.is_dir():
         return None
     names = sorted(entry.name for entry in path.parent.iterdir())[:10_000]
@@ -54,10 +54,10 @@ def _near(path: Path) -> str | None:
 
 
 def cached_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal; of a file that has not changed since, read once.
+    """Return the SHA-256 of a file's bytes, in hexadecimal; cached until the file changes.
 
     Raises:
-        MedtestError: It cannot be read.
+        MedtestError: The file cannot be read.
     """
     try:
         status = path.stat()
@@ -72,7 +72,7 @@ def _sha256_at(path: str, _modified: int, _size: int) -> str:
 
 
 def folder_sha256(folder: Path, suffixes: frozenset[str]) -> str:
-    """Return a SHA-256 over relative name and content of every file of these suffixes below a folder.
+    """Return a SHA-256 over the relative name and content of every file with these suffixes below a folder.
 
     Raises:
         MedtestError: A file cannot be read.

@@ -1,7 +1,7 @@
-"""Which model was it? What a system is called where the user gave it no name, and what says which file or model it was.
+"""Names and identities of systems that the user supplies.
 
-The name comes of what the user brought: a function, a file, a folder, a model behind an API. What ships with medtest
-keeps its own. No name enters a digest.
+The name is derived from the function, file, folder or API model the user supplied. Systems that ship with medtest
+keep their own name. Names never enter a digest.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from medtest.core.records import is_simulated
 from medtest.systems.base import System
 
 BROUGHT = ("target", "path", "folder", "command", "model", "checkpoint")
-"""Settings that hold what the user brings."""
+"""Settings that refer to something the user supplies."""
 ALLOWED = "small letters, digits, _ and -, 64 at most; the first a letter or digit"
 _LONGEST = 64
 _DIGITS = 4
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _RUNS_OTHERS = re.compile(r"python[0-9.]*|pypy[0-9.]*|ba?sh|zsh|perl|ruby|node|java|octave|matlab|Rscript|julia|uv|env")
 _DEVICES = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
-"""What Windows takes for devices, whatever the folder."""
+"""Device names reserved by Windows in every folder."""
 
 
 def given_name(system: System, defaults: Mapping[str, Any], *, folders: bool = True) -> str:
-    """Return a name from what the user brought, or "" where all of the system ships with medtest.
+    """Return a name derived from the user's input, or "" if the whole system ships with medtest.
 
     Args:
         system: The system, not opened.
-        defaults: Its settings where nobody says otherwise.
-        folders: Whether a folder may give its name; not where ids are hashed, for folders may be called as patients
-            are.
+        defaults: Default values of its settings.
+        folders: Whether a folder name may be used; not if ids are hashed, because folders may be named after
+            patients.
     """
     for key in BROUGHT:
         field = type(system.settings).model_fields.get(key)
@@ -53,11 +53,11 @@ def given_name(system: System, defaults: Mapping[str, Any], *, folders: bool = T
 
 
 def distinct(names: Mapping[str, str], systems: Mapping[str, System]) -> dict[str, str]:
-    """Return the names of one call's systems, no two of them equal: digits of the SHA-256 tell equal ones apart.
+    """Return distinct names for the systems of one call; equal names get digits of the SHA-256.
 
     Args:
-        names: By the system's id; "" for one that keeps its own.
-        systems: The systems by id.
+        names: Names by system id; "" for a system that keeps its own.
+        systems: Systems by id.
     """
     shown = {key: name or systems[key].record_name for key, name in names.items()}
     found = dict(names)
@@ -69,7 +69,7 @@ def distinct(names: Mapping[str, str], systems: Mapping[str, System]) -> dict[st
 
 
 def refused(name: str) -> str:
-    """Return what is wrong with a name that a user typed, or ""."""
+    """Return the problem of a name that a user typed, or ""."""
     if not ID_PATTERN.fullmatch(name):
         return ALLOWED
     if is_simulated(name):
@@ -78,14 +78,14 @@ def refused(name: str) -> str:
 
 
 def clean(text: str, whole: str = "") -> str:
-    """Return a name that fits everywhere: ``Mein Netz.v2`` becomes ``mein-netz-v2``.
+    """Return a name that is valid everywhere: ``Mein Netz.v2`` becomes ``mein-netz-v2``.
 
-    Letters of other scripts have no place in it; where some are left out, or it was cut, four digits of the text's
-    SHA-256 keep it apart from others that look alike.
+    Letters of other scripts are dropped. If letters were dropped or the name was cut, four digits of the text's SHA-256
+    are appended to keep similar names distinct.
 
     Args:
-        text: What it comes of.
-        whole: What the digits are of; by default the text.
+        text: Text to derive the name from.
+        whole: Text to hash; by default ``text``.
     """
     plain = unicodedata.normalize("NFKD", text.casefold())
     kept = plain.encode("ascii", "ignore").decode()
@@ -97,10 +97,10 @@ def clean(text: str, whole: str = "") -> str:
 
 
 def identity(system: System, *, folders: bool = True) -> dict[str, str]:
-    """Return what says which model a system is: ``file`` and ``sha256``, or ``model`` and ``host``; "" is left out.
+    """Return the identity of a system's model: ``file`` and ``sha256``, or ``model`` and ``host``; "" is omitted.
 
-    A version of MLflow's registry is ``registry`` ("NAME/3"), ``logged`` (MLflow's logged model) and ``sha256``. Files
-    are named without their folders. What cannot be read has no SHA-256.
+    A version of MLflow's registry has ``registry`` ("NAME/3"), ``logged`` (MLflow's logged model) and ``sha256``. Files
+    are named without their folders. Unreadable files have no SHA-256.
 
     Args:
         system: The system.
@@ -133,7 +133,7 @@ def _file_of(system: System, *, folders: bool) -> str:
 
 
 def _sha256(system: System) -> str:
-    """Return the SHA-256 of the model's file; of several files over theirs, in their order."""
+    """Return the SHA-256 of the model's file, or a SHA-256 over those of several files, in their order."""
     try:
         printed = system.fingerprint()
     except (MedtestError, OSError):
@@ -149,7 +149,7 @@ def _sha256(system: System) -> str:
 
 
 def _content(system: System) -> str:
-    """Return what tells a system from one of the same name: its SHA-256, else what was typed."""
+    """Return text that distinguishes systems of equal name: the SHA-256, or else the user's input."""
     typed = [str(getattr(system.settings, key, "")) for key in BROUGHT]
     return _sha256(system) or "\n".join(typed)
 
@@ -160,7 +160,7 @@ def _with_digits(name: str, text: str) -> str:
 
 
 def _harmless(name: str) -> str:
-    """Return a name that is no device of Windows, no folder of a series and no simulation's."""
+    """Return a name that collides with no Windows device, series folder or simulated system."""
     if is_simulated(name):
         name = "_simulated".join(name.rsplit("-simulated", 1))
     if _DEVICES.fullmatch(name) or name == "alpha_sigma" or name.startswith("alpha_sigma-"):
@@ -169,13 +169,13 @@ def _harmless(name: str) -> str:
 
 
 def _of_family(system: System, name: str) -> str:
-    """Return the name of a checkpoint, with that of the network which it is for where it does not say so itself."""
+    """Return the name of a checkpoint, prefixed by its network's name unless already included."""
     family = str(getattr(system, "family", ""))
     return name if not family or family in name else _harmless(f"{family}-{name}")
 
 
 def _of_format(system: System, name: str) -> str:
-    """Return the name of a file, with the format where one network comes in several: ``net-onnx``."""
+    """Return the name of a file, with its format if the network exists in several: ``net-onnx``."""
     ending = f"-{type(system).file_format}"
     if ending == "-" or name.endswith(ending):
         return name
@@ -201,7 +201,7 @@ def _is_file(target: str) -> bool:
 
 
 def _last(text: str) -> str:
-    """Return the last part of a path; ``.`` and ``..`` are the folders that they stand for."""
+    """Return the last part of a path, with ``.`` and ``..`` resolved."""
     return os.path.basename(os.path.abspath(os.path.expanduser(text)))
 
 

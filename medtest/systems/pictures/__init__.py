@@ -1,1 +1,1 @@
-"""Systems that draw what a prompt says: services over an API, a pipeline in a folder, pictures that are finished."""
+"""Systems that generate pictures from prompts: API services, local pipelines, stored pictures."""

@@ -1,4 +1,4 @@
-"""What systems that draw have in common: from a call and what came of it to the answer of its case."""
+"""Base class of image generators: conversion of call outcomes to answers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TASK = "depiction"
 
 
 class DrawingSystem(AskingSystem):
-    """A system that answers a prompt with a picture.
+    """System that answers a prompt with a picture.
 
-    Its pictures lie in the run's folder by their content before their answers are yielded
+    Pictures are stored in the run folder under their content hash before their answers are yielded
     (:class:`medtest.api.drawn.kept.KeptPictures`).
     """
 
@@ -26,7 +26,7 @@ def prompt_of(call: Asking) -> Prompt:
     """Return the prompt of a call.
 
     Raises:
-        MedtestError: It asks about an image.
+        MedtestError: The call has no prompt but asks about an image.
     """
     if call.prompt is None:
         raise MedtestError("a system that draws is asked about an image; it needs seeds with prompts")
@@ -34,7 +34,7 @@ def prompt_of(call: Asking) -> Prompt:
 
 
 def depicted(call: Asking, outcome: Outcome) -> Asked:
-    """Return what came of a call: a picture by its hash, why there is none, or that nothing came (an ERROR)."""
+    """Convert the outcome of a call: a picture by its hash, the reason why there is none, or an ERROR."""
     seconds = outcome.seconds if outcome.source == Source.CALL else None
     if outcome.state == CallState.ERROR:
         return Asked(number=call.number, outputs=(outcome.reason or "no answer",), seconds=seconds)

@@ -1,4 +1,4 @@
-"""Pictures in chat answers: OpenRouter, Gemini's image models behind it, and gateways that follow them."""
+"""Pictures in chat answers: OpenRouter, the Gemini image models behind it, and compatible gateways."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from medtest.systems.pictures.base import prompt_of
 from medtest.systems.pictures.service import DrawingService, DrawingSettings
 
 PROMPT = "{prompt}"
-"""What the template leaves open."""
+"""Placeholder in the template."""
 
 
 class ChatImagesSettings(DrawingSettings):
-    """Settings of a model that draws in a chat.
+    """Settings of a chat model that generates pictures.
 
     Attributes:
-        prompt: What is put to the model; ``{prompt}`` stands for the prompt. A chat has to be told to draw.
-        aspect_ratio: Of the picture, ``1:1``; null leaves it to the model.
-        image_size: ``1K``, ``2K`` or ``4K``, of models that know it; null is not sent.
+        prompt: Text sent to the model; ``{prompt}`` stands for the prompt. A chat model must be asked for a picture.
+        aspect_ratio: Aspect ratio of the picture, e.g. ``1:1``; null leaves it to the model.
+        image_size: ``1K``, ``2K`` or ``4K``, for models that support it; null is not sent.
     """
 
     own_fields: ClassVar[frozenset[str]] = frozenset({"model", "messages", "n", "stream", "modalities", "seed"})
@@ -39,14 +39,14 @@ class ChatImagesSettings(DrawingSettings):
 
 
 class ChatImages(DrawingService):
-    """A model that draws in a chat."""
+    """Chat model that generates pictures."""
 
     Settings: ClassVar[type[ChatImagesSettings]] = ChatImagesSettings
     settings: Any
     api: ClassVar[str] = "chat_images"
 
     def options(self) -> dict[str, Json]:
-        """Return shape and size, as OpenRouter's ``image_config``."""
+        """Return aspect ratio and size as OpenRouter's ``image_config``."""
         own = self.settings
         config: dict[str, Json] = {"aspect_ratio": own.aspect_ratio, "image_size": own.image_size}
         kept: dict[str, Json] = {name: value for name, value in config.items() if value is not None}
@@ -57,5 +57,5 @@ class ChatImages(DrawingService):
         return str(self.settings.prompt).replace(PROMPT, prompt_of(call).text)
 
     def rewrites(self) -> str:
-        """Say that a chat model does with a prompt what it likes."""
+        """Return a notice that the model may rewrite prompts."""
         return "whether the model rewrites prompts is not told"

@@ -1,4 +1,4 @@
-"""Alibaba Cloud's DashScope: Wan and its kin, asked for a task and then after it."""
+"""Alibaba Cloud DashScope: Wan and related models, which run asynchronous tasks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class DashScopeSettings(DrawingSettings):
     Attributes:
         protocol: ``prompt`` (models up to wan2.5) or ``messages`` (wan2.6 and later).
         size: ``WIDTH*HEIGHT``.
-        prompt_extend: Let a language model rewrite the prompt before it is drawn: the service's own default, and off
-            here, for what is drawn should be what was asked. What was drawn instead is recorded.
-        watermark: Put the service's mark on pictures.
-        negative_prompt: What shall not be in the picture; null is not sent.
+        prompt_extend: Let a language model rewrite the prompt first: the service's default, but off here, because the
+            picture should follow the original prompt. The rewritten prompt is recorded.
+        watermark: Put the service's watermark on pictures.
+        negative_prompt: Content to exclude from the picture; null is not sent.
     """
 
     own_fields: ClassVar[frozenset[str]] = frozenset({"n", "seed", "prompt_extend"})
@@ -34,21 +34,21 @@ class DashScopeSettings(DrawingSettings):
 
 
 class DashScope(DrawingService):
-    """Wan and its kin."""
+    """Wan and related models."""
 
     Settings: ClassVar[type[DashScopeSettings]] = DashScopeSettings
     settings: Any
     api: ClassVar[str] = "dashscope"
 
     def wire_name(self) -> str:
-        """Return the kind of endpoint that the protocol is."""
+        """Return the kind of endpoint of the protocol."""
         return _KINDS[self.settings.protocol]
 
     def options(self) -> dict[str, Json]:
-        """Return size, rewriting, mark."""
+        """Return size, rewriting and watermark."""
         names = ("size", "prompt_extend", "watermark", "negative_prompt")
         return {name: getattr(self.settings, name) for name in names}
 
     def rewrites(self) -> str:
-        """Say whether prompts are rewritten."""
+        """Return a notice if prompts are rewritten."""
         return "prompt_extend: it rewrites prompts, and what it drew is recorded" if self.settings.prompt_extend else ""

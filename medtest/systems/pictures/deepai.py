@@ -1,4 +1,4 @@
-"""DeepAI's text2img."""
+"""DeepAI text2img."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class DeepAISettings(DrawingSettings):
     """Settings of DeepAI.
 
     Attributes:
-        model: The generator, the last part of its address: ``text2img``.
-        seed: Null: the service takes none.
-        width: Of the picture in pixels; null leaves it to the service.
-        height: The same.
+        model: The generator, the last part of its URL: ``text2img``.
+        seed: Always null: the service accepts none.
+        width: Width in pixels; null leaves it to the service.
+        height: Height in pixels; null leaves it to the service.
         version: ``standard``, ``hd`` or ``genius``; null is not sent.
     """
 
@@ -30,14 +30,14 @@ class DeepAISettings(DrawingSettings):
 
 
 class DeepAI(DrawingService):
-    """DeepAI's text2img."""
+    """DeepAI text2img."""
 
     Settings: ClassVar[type[DeepAISettings]] = DeepAISettings
     settings: Any
     api: ClassVar[str] = "deepai"
 
     def options(self) -> dict[str, Json]:
-        """Return size and version, and that one picture is wanted and no sheet of four."""
+        """Return size, version, and a request for one picture instead of a sheet of four."""
         own = self.settings
         return {
             "grid_size": 1,

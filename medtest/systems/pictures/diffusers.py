@@ -1,7 +1,7 @@
-"""A pipeline of Hugging Face diffusers in a local folder, drawing in this process.
+"""Pipelines of Hugging Face diffusers in a local folder, run in this process.
 
-Nothing is downloaded, no code of the folder runs (no custom pipeline, no class of another library than diffusers and
-transformers), weights are read from safetensors alone. The random numbers of a picture come of its case: the same case
+Nothing is downloaded, no code in the folder is executed (no custom pipelines, only classes of diffusers and
+transformers), and weights are read from safetensors only. Random numbers are derived from the case, so that a case
 has the same picture on the same device.
 """
 
@@ -35,14 +35,14 @@ class DiffusersSettings(SystemSettings):
     """Settings of a pipeline in a folder.
 
     Attributes:
-        path: The folder that ``save_pretrained`` wrote, with ``model_index.json``.
-        seed: ``case`` (drawn from the suite's seed and the case's address) or a number.
-        steps: Steps of denoising; null leaves it to the pipeline.
-        guidance: How closely the prompt is kept to; null leaves it to the pipeline.
-        width: Of the picture in pixels; null leaves it to the pipeline.
-        height: The same.
-        negative_prompt: What shall not be in the picture; null is not given.
-        precision: Numbers to compute with; ``own``: those of the files.
+        path: Folder written by ``save_pretrained``, with ``model_index.json``.
+        seed: ``case`` (derived from the suite's seed and the case's address) or a number.
+        steps: Denoising steps; null leaves it to the pipeline.
+        guidance: Guidance scale; null leaves it to the pipeline.
+        width: Width in pixels; null leaves it to the pipeline.
+        height: Height in pixels; null leaves it to the pipeline.
+        negative_prompt: Content to exclude from the picture; null is not passed.
+        precision: Number type for computation; ``own`` is the type of the files.
     """
 
     path: str = Field(default="", json_schema_extra=TRUSTED)
@@ -56,7 +56,7 @@ class DiffusersSettings(SystemSettings):
 
 
 class Diffusers(LocalDrawing):
-    """Stable Diffusion, FLUX, PixArt and kin: whatever diffusers loads as a pipeline from text to image."""
+    """Stable Diffusion, FLUX, PixArt and any other text-to-image pipeline that diffusers loads."""
 
     Settings: ClassVar[type[DiffusersSettings]] = DiffusersSettings
     settings: DiffusersSettings
@@ -67,10 +67,10 @@ class Diffusers(LocalDrawing):
         self._pipeline: Any = None
         self._device = "cpu"
 
-    # --------------------------------------------------------------------------------------------- before anything runs
+    # --------------------------------------------------------------------------------------------- before the run
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the folder, or that diffusers is not installed."""
+        """Return the problems of the folder, or a missing diffusers installation."""
         where, typed = self.name, self.settings.path
         if found := folder_mistakes(typed, where=where, key="path"):
             return found
@@ -85,7 +85,7 @@ class Diffusers(LocalDrawing):
         return ()
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return one SHA-256 over everything in the folder that shapes a picture."""
+        """Return one SHA-256 over all files in the folder that influence a picture."""
         return {"folder": folder_sha256(user_path(self.settings.path), _PRINTED)}
 
     # ------------------------------------------------------------------------------------------------------- the run
@@ -94,7 +94,7 @@ class Diffusers(LocalDrawing):
         """Load the pipeline.
 
         Raises:
-            MedtestError: It cannot be loaded, or draws nothing from words.
+            MedtestError: The pipeline cannot be loaded.
         """
         import diffusers
         import torch
@@ -123,7 +123,7 @@ class Diffusers(LocalDrawing):
         """Return the pipeline's picture.
 
         Raises:
-            Filtered: Its safety checker forbade it.
+            Filtered: The safety checker blocked it.
         """
         import torch
 
@@ -136,7 +136,7 @@ class Diffusers(LocalDrawing):
             "height": own.height,
             "negative_prompt": own.negative_prompt,
         }
-        # A generator of the processor's gives the same numbers whatever the device is.
+        # A CPU generator yields the same numbers on every device.
         generator = torch.Generator("cpu").manual_seed(seed)
         with torch.inference_mode():
             made = self._pipeline(
@@ -150,13 +150,13 @@ class Diffusers(LocalDrawing):
         return to_pixels(made.images[0])
 
     def close(self) -> None:
-        """Let go of the pipeline."""
+        """Release the pipeline."""
         super().close()
         self._pipeline = None
 
 
 def problem_of(folder: Path) -> str:
-    """Return why a folder is no pipeline that is loaded here, "" where it is one."""
+    """Return the reason why a folder cannot be loaded as a pipeline, "" if it can."""
     try:
         index = read_json(folder / _INDEX)
     except MedtestError as error:
@@ -188,10 +188,10 @@ def _is_pickled(folder: Path) -> bool:
 
 
 def to_pixels(values: Any) -> Image:
-    """Return a pipeline's picture, floats H×W×3 from 0 to 1, as uint8.
+    """Convert a pipeline's picture, floats H×W×3 from 0 to 1, to uint8.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: Wrong shape, or values that are not finite.
     """
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 3 or found.shape[2] != 3:

@@ -1,4 +1,4 @@
-"""Pictures that were drawn elsewhere, found by their case's address or by their prompt."""
+"""Stored pictures, found by case address or prompt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from medtest.systems.pictures.base import prompt_of
 from medtest.systems.pictures.local import LocalDrawing
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
-"""Looked for in this order."""
+"""File suffixes, in search order."""
 _SUFFIXES = (*SUFFIXES, *(one.upper() for one in SUFFIXES))
 _KEYS = ("address", "prompt")
 _MOST_TABLE = 256 * 2**20
@@ -33,13 +33,13 @@ NO_PICTURE = "no picture"
 
 
 class FinishedPicturesSettings(SystemSettings):
-    """Settings of finished pictures.
+    """Settings of stored pictures.
 
     Attributes:
-        folder: The folder in which they lie.
-        table: A CSV file with a column ``file`` (below the folder) beside ``address``, ``prompt`` or both; "" finds
-            files by the address alone.
-        kept_size: Longer side in pixels to which pictures are made before they are kept; null keeps them as they are.
+        folder: Folder of the pictures.
+        table: CSV file with a column ``file`` (below the folder) and ``address``, ``prompt`` or both; "" finds files by
+            address only.
+        kept_size: Longer side in pixels to which pictures are resized before they are stored; null keeps their size.
     """
 
     folder: str = Field(default="", json_schema_extra=TRUSTED)
@@ -48,12 +48,14 @@ class FinishedPicturesSettings(SystemSettings):
 
 
 class FinishedPictures(LocalDrawing):
-    """Pictures by their case's address.
+    """Stored pictures by case address.
 
-    A source's is ``<dataset>/<seed_id>.png``, a follow-up's
-    ``<dataset>/<seed_id>/<relation>_s<severity>_f<frame>_r<repeat>.png``; a single data set may leave its folder out. A
-    table says otherwise: its rows name a file for an address as records show it, or for a prompt, the first that fits.
-    A case without a picture is an ERROR that says so.
+    The picture of a source case is ``<dataset>/<seed_id>.png``, that of a follow-up case
+    ``<dataset>/<seed_id>/<relation>_s<severity>_f<frame>_r<repeat>.png``; the folder may be omitted if there is only
+    one
+    data set. A table overrides this: each row maps an address as shown in records, or a prompt, to a file; the first
+    match
+    wins. A case without a picture is an ERROR.
     """
 
     Settings: ClassVar[type[FinishedPicturesSettings]] = FinishedPicturesSettings
@@ -61,13 +63,13 @@ class FinishedPictures(LocalDrawing):
 
     @property
     def kept_size(self) -> int | None:
-        """Longer side to which pictures are made."""
+        """Longer side to which pictures are resized."""
         return self.settings.kept_size
 
-    # --------------------------------------------------------------------------------------------- before anything runs
+    # --------------------------------------------------------------------------------------------- before the run
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with folder and table."""
+        """Return the problems of folder and table."""
         own = self.settings
         found = folder_mistakes(own.folder, where=self.name, key="folder")
         if own.table:
@@ -96,7 +98,7 @@ class FinishedPictures(LocalDrawing):
 
     @cached_property
     def _rows(self) -> dict[tuple[str, str], str]:
-        """Return the table's files by column and value; raises MedtestError where it is none."""
+        """Files of the table by column and value; raises MedtestError if the table is invalid."""
         path = user_path(self.settings.table)
         try:
             if path.stat().st_size > _MOST_TABLE:

@@ -1,4 +1,4 @@
-"""Text to image at Hugging Face: an inference endpoint of one's own, or a model through the serverless router."""
+"""Text to image at Hugging Face: a dedicated inference endpoint, or a model behind the serverless router."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ class HuggingFaceImagesSettings(DrawingSettings):
     """Settings of Hugging Face.
 
     Attributes:
-        router: ``base_url`` knows many models by ``/models/NAME``; else it is the endpoint of one.
-        width: Of the picture in pixels; null leaves it to the model.
-        height: The same.
-        num_inference_steps: Steps of denoising; null leaves it to the model.
-        guidance_scale: How closely the prompt is kept to; null leaves it to the model.
-        negative_prompt: What shall not be in the picture; null is not sent.
-        scheduler: Of the denoising; null is not sent.
+        router: Whether ``base_url`` serves many models under ``/models/NAME``; otherwise it is the endpoint of one
+        model.
+        width: Width in pixels; null leaves it to the model.
+        height: Height in pixels; null leaves it to the model.
+        num_inference_steps: Denoising steps; null leaves it to the model.
+        guidance_scale: Guidance scale; null leaves it to the model.
+        negative_prompt: Content to exclude from the picture; null is not sent.
+        scheduler: Denoising scheduler; null is not sent.
     """
 
     own_fields: ClassVar[frozenset[str]] = frozenset({"inputs", "parameters"})
@@ -43,7 +44,7 @@ class HuggingFaceImages(DrawingService):
     api: ClassVar[str] = "huggingface"
 
     def options(self) -> dict[str, Json]:
-        """Return size, steps and guidance, and where below the address the model is."""
+        """Return size, steps, guidance, and the model's path below the base URL."""
         own = self.settings
         names = ("width", "height", "num_inference_steps", "guidance_scale", "negative_prompt", "scheduler")
         path = f"/models/{own.model}" if own.router else None

@@ -1,4 +1,4 @@
-"""Processes that keep pictures beside the one that asks: decoding takes longer than a fast server's whole answer."""
+"""Helper processes that store pictures: decoding takes longer than a fast server's whole answer."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from medtest.api.drawn.store import KeptPicture
 from medtest.core.errors import OutputProblem
 
 _FIRST = 48
-"""Pictures that are kept without further processes: their start would take longer."""
+"""Number of pictures stored in the main process, because starting helpers would take longer."""
 _HANDED_ON = (
     *("PATH", "PYTHONPATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "SYSTEMROOT"),
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONHASHSEED"),
 )
-"""Variables that such a process gets: those of keys are not among them."""
+"""Environment variables passed to helper processes; those with keys are not among them."""
 
 
 class _Keeper:
-    """One process, asked by one thread at a time."""
+    """Helper process, used by one thread at a time."""
 
     def __init__(self, folder: Path, size: int | None) -> None:
         command = [sys.executable, "-m", "medtest.api.drawn.keeper", str(folder), str(size or 0)]
         environment = {name: value for name in _HANDED_ON if (value := os.environ.get(name)) is not None}
         roots = [str(Path(__file__).parents[3]), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, roots))
-        self._process = subprocess.Popen(  # noqa: S603 - this program, and paths of its own run
+        self._process = subprocess.Popen(  # noqa: S603 - runs this program with its own paths
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=folder.parent
         )
 
     def keep(self, content: bytes) -> KeptPicture | None:
-        """Return what became of a picture, None where the process has ended."""
+        """Return the stored picture, or None if the process has ended."""
         process = self._process
         try:
-            assert process.stdin is not None and process.stdout is not None  # noqa: S101 - both were asked for
+            assert process.stdin is not None and process.stdout is not None  # noqa: S101 - both pipes were requested
             process.stdin.write(len(content).to_bytes(4, "big"))
             process.stdin.write(content)
             process.stdin.flush()
@@ -51,7 +51,7 @@ class _Keeper:
         return KeptPicture(said["picture"], CallState(said["state"]), said["reason"])
 
     def close(self) -> None:
-        """Let it end."""
+        """Close the process."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with suppress(OSError):
@@ -64,13 +64,13 @@ class _Keeper:
 
 
 class Keepers:
-    """As many processes as threads ask, started once enough pictures have come.
+    """Pool of helper processes, one per requesting thread, started once enough pictures have arrived.
 
     Args:
-        folder: Of the run's pictures; the folder around it exists.
-        size: Longer side to which pictures are made; None keeps theirs.
-        most: Most processes.
-        first: Pictures that are kept without them.
+        folder: Picture folder of the run; its parent exists.
+        size: Longer side to which pictures are resized; None keeps their size.
+        most: Maximum number of processes.
+        first: Number of pictures stored without helpers.
     """
 
     def __init__(self, folder: Path, *, size: int | None, most: int, first: int = _FIRST) -> None:
@@ -82,7 +82,7 @@ class Keepers:
         self._broken = False
 
     def keep(self, content: bytes) -> KeptPicture | None:
-        """Return what became of a picture; None where the caller shall keep it itself.
+        """Return the stored picture; None if the caller should store it itself.
 
         Raises:
             OutputProblem: The folder cannot be written.
@@ -97,7 +97,7 @@ class Keepers:
             if keeper is None:
                 try:
                     keeper = _Keeper(self._folder, self._size)
-                except OSError:  # no process can be had: one does without
+                except OSError:  # no process available: continue without
                     self._broken = True
                     return None
                 self._all.append(keeper)
@@ -110,7 +110,7 @@ class Keepers:
         return found
 
     def close(self) -> None:
-        """Let all end."""
+        """Close all processes."""
         with self._lock:
             keepers, self._all, self._free = self._all, [], []
             self._broken = True

@@ -1,4 +1,4 @@
-"""What draws in this process or was drawn before: pictures go to the run's folder as a service's do."""
+"""Pictures generated in this process or stored earlier, saved to the run folder like a service's."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ BLANK = "the picture is of one colour"
 
 
 class Filtered(Exception):
-    """A pipeline's own filter forbade a picture; the message says which."""
+    """A pipeline's own filter blocked a picture; the message names it."""
 
 
 class LocalDrawing(DrawingSystem):
-    """Answers one prompt after the other."""
+    """System that answers prompts one by one."""
 
     model: ClassVar[str] = ""
 
@@ -37,18 +37,18 @@ class LocalDrawing(DrawingSystem):
 
     @property
     def kept_size(self) -> int | None:
-        """Longer side to which pictures are made before they are kept; None keeps theirs."""
+        """Longer side to which pictures are resized before they are stored; None keeps their size."""
         return None
 
     def keep_in(self, folder: Path, shared: Path, *, budget: BudgetLimits, cache: str) -> None:
-        """Take the run's folder: pictures go there, and nothing is shared, for drawing again costs nothing."""
+        """Set the run folder for pictures. Nothing is cached, because drawing again costs nothing."""
         self._folder = folder
 
     def open(self, *, device: str, threads: int) -> None:
-        """Make the store of pictures ready.
+        """Open the picture store.
 
         Raises:
-            MedtestError: It was not told where.
+            MedtestError: No folder was set.
         """
         if self._folder is None:
             raise MedtestError(f"{self.record_name} has no folder for its pictures")
@@ -62,15 +62,15 @@ class LocalDrawing(DrawingSystem):
             uint8 H×W×3 RGB.
 
         Raises:
-            Filtered: A filter forbade it.
-            Exception: Whatever else is an ERROR of the case.
+            Filtered: A filter blocked it.
+            Exception: Any other failure, which becomes an ERROR of the case.
         """
 
     def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
         """Answer a stream of calls, one by one.
 
         Raises:
-            OutputProblem: A picture cannot be kept.
+            OutputProblem: A picture cannot be stored.
         """
         for call in calls:
             if call is not None:
@@ -113,11 +113,11 @@ class LocalDrawing(DrawingSystem):
         return sha256
 
     def counters(self) -> str:
-        """Return how many are drawn."""
+        """Return the number of pictures drawn."""
         return f"drawn {self._drawn}"
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the picture store."""
         if self._kept is not None:
             self._kept.close()
             self._kept = None

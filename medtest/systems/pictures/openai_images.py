@@ -1,4 +1,4 @@
-"""``images.generations``: OpenAI's image models, and servers that follow its API (LocalAI, vLLM-Omni, sd.cpp …)."""
+"""``images.generations``: OpenAI's image models, and compatible servers (LocalAI, vLLM-Omni, sd.cpp …)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class OpenAIImagesSettings(DrawingSettings):
     """Settings of ``images.generations``.
 
     Attributes:
-        seed: ``case``, a number, or null: not sent, as OpenAI's own models take none.
-        size: Size of the picture that is asked for, ``1024x1024``; null leaves it to the model.
-        quality: What the model calls it: ``low``, ``medium``, ``high`` …; null leaves it to the model.
-        style: ``vivid`` or ``natural``, where a model knows that; null is not sent.
+        seed: ``case``, a number, or null: not sent, because OpenAI's own models accept none.
+        size: Requested size of the picture, ``1024x1024``; null leaves it to the model.
+        quality: In the model's terms: ``low``, ``medium``, ``high`` …; null leaves it to the model.
+        style: ``vivid`` or ``natural``, for models that support it; null is not sent.
         background: ``opaque``, ``transparent`` or ``auto``; null is not sent.
-        moderation: ``auto`` or ``low``, of OpenAI's models; null is not sent.
+        moderation: ``auto`` or ``low``, for OpenAI's models; null is not sent.
         output_format: ``png``, ``jpeg`` or ``webp``; null is not sent.
-        response_format: ``b64_json`` or ``url``, of servers that let one choose; null is not sent.
+        response_format: ``b64_json`` or ``url``, for servers that support both; null is not sent.
     """
 
     own_fields: ClassVar[frozenset[str]] = frozenset({"model", "prompt", "n", "stream", "partial_images", "seed"})
@@ -37,18 +37,18 @@ class OpenAIImagesSettings(DrawingSettings):
 
 
 class OpenAIImages(DrawingService):
-    """OpenAI's image models, and whatever follows their API."""
+    """OpenAI's image models and compatible servers."""
 
     Settings: ClassVar[type[OpenAIImagesSettings]] = OpenAIImagesSettings
     settings: Any
     api: ClassVar[str] = "images"
 
     def options(self) -> dict[str, Json]:
-        """Return size, quality and the like."""
+        """Return size, quality and other options."""
         own = self.settings
         names = ("size", "quality", "style", "background", "moderation", "output_format", "response_format")
         return {name: getattr(own, name) for name in names}
 
     def rewrites(self) -> str:
-        """Say what is known: of the prompt's rewriting the service itself tells, if it does."""
+        """Return a notice on rewritten prompts, which only the service itself can report."""
         return "what it says of a rewritten prompt is recorded"

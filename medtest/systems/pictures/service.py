@@ -1,4 +1,4 @@
-"""A service over an API that draws: what all of them have in common, whatever their endpoint looks like."""
+"""Base class of image generation services, whatever their endpoint."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from medtest.systems.pictures.keepers import Keepers
 
 
 class PicturePrices(BaseModel):
-    """US dollars for a picture, and for a million tokens where a service charges those.
+    """Prices in US dollars per picture, and per million tokens for services that charge those.
 
     Attributes:
-        picture: For each picture.
-        input: For a million tokens of the prompt.
-        output: For a million tokens of pictures.
-        as_of: Day on which the price was looked up.
+        picture: Per picture.
+        input: Per million tokens of the prompt.
+        output: Per million tokens of pictures.
+        as_of: Date of the price.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,17 +40,17 @@ class PicturePrices(BaseModel):
 
 
 class DrawingSettings(EndpointSettings):
-    """Settings of a service that draws.
+    """Settings of an image generation service.
 
     Attributes:
-        send_prompts: Prompts may be sent to a host that is not this machine.
-        kept_size: Longer side in pixels to which pictures are made before they are kept and seen (the paper: 512);
-            null keeps them as they come.
-        picture_tokens: Most tokens of a picture, where the service charges tokens: a budget in dollars reserves as many
+        send_prompts: Whether prompts may be sent to a host other than this machine.
+        kept_size: Longer side in pixels to which pictures are resized before they are stored and read (the paper: 512);
+            null keeps their size.
+        picture_tokens: Most tokens of a picture, if the service charges tokens: a budget in dollars reserves as many
             for each call.
-        poll_seconds: First pause between two questions after a task, of services that answer later; each further one
-            is half as long again, up to five times the first.
-        prices: Prices by name of the model.
+        poll_seconds: First pause between two polls of a task, for asynchronous services; each further pause is half as
+            long again, up to five times the first.
+        prices: Prices by model name.
     """
 
     send_prompts: bool = Field(default=False, json_schema_extra=TRUSTED)
@@ -63,11 +63,11 @@ class DrawingSettings(EndpointSettings):
 
 
 class DrawingService(DrawingSystem, ApiSystem):
-    """A service that draws.
+    """Image generation service.
 
     Attributes:
-        api: Its kind of endpoint (:mod:`medtest.api.wire`).
-        threads: In which pictures are decoded and written.
+        api: Kind of endpoint (:mod:`medtest.api.wire`).
+        threads: Number of threads that decode and write pictures.
     """
 
     Settings: ClassVar[type[DrawingSettings]] = DrawingSettings
@@ -76,29 +76,29 @@ class DrawingService(DrawingSystem, ApiSystem):
     api: ClassVar[str]
     threads: ClassVar[int] = 4
 
-    # ------------------------------------------------------------------------------------------ what a subclass says
+    # ------------------------------------------------------------------------------------------ for subclasses
 
     def options(self) -> dict[str, Json]:
-        """Return what the service is asked for besides, as fields of its requests; those that are None are left out."""
+        """Return additional fields of the request; those that are None are omitted."""
         return {}
 
     def wire_name(self) -> str:
-        """Return the name of its kind of endpoint."""
+        """Return the name of the kind of endpoint."""
         return self.api
 
     def rewrites(self) -> str:
-        """Say whether the service may draw another prompt than it is given, "" where it does not."""
+        """Return a notice if the service may rewrite prompts, "" if it does not."""
         return ""
 
-    # ------------------------------------------------------------------------------------------------------- the rest
+    # ------------------------------------------------------------------------------------------------------- common
 
     def endpoint(self) -> Endpoint:
-        """Return where prompts go."""
+        """Return the endpoint that receives prompts."""
         own = self.settings
         return Endpoint(base_url=own.base_url, key_variable=own.key_variable, send_prompts=own.send_prompts)
 
     def notice(self) -> str:
-        """Say which model is asked, where prompts go, whether it takes a seed and whether it rewrites."""
+        """Return a notice of model and host, missing seeds and prompt rewriting."""
         said = [super().notice().removesuffix(".")]
         if not self._takes_seed():
             said.append("it takes no seed: each asking draws anew")
@@ -110,7 +110,7 @@ class DrawingService(DrawingSystem, ApiSystem):
         return wire_of(self.wire_name()).takes_seed and self.settings.seed is not None
 
     def parameters(self) -> Parameters:
-        """Return everything of the model that shapes its pictures."""
+        """Return all parameters of the model that influence its pictures."""
         own = self.settings
         options = {name: value for name, value in self.options().items() if value is not None}
         if own.kept_size is not None:
@@ -127,7 +127,7 @@ class DrawingService(DrawingSystem, ApiSystem):
         )
 
     def words(self, call: Asking) -> str:
-        """Return what is sent as the prompt."""
+        """Return the text to send as the prompt."""
         return prompt_of(call).text
 
     def request(self, call: Asking) -> Request:
@@ -137,7 +137,7 @@ class DrawingService(DrawingSystem, ApiSystem):
         return Request(address=call.label, prompt=self.words(call), repeat=call.repeat, seed=seed)
 
     def caller(self, where: str, *, pictures: bool = True) -> Caller:
-        """Return what sends requests.
+        """Return the caller that sends requests.
 
         Raises:
             UserMistakes: The endpoint is not usable.
@@ -153,12 +153,12 @@ class DrawingService(DrawingSystem, ApiSystem):
         )
 
     def drawn(self, folder: Path, shared: Path) -> KeptPictures:
-        """Return where pictures are kept: in the run's folder, and beside the cache where that is used."""
+        """Return the picture store: in the run folder, and next to the cache if it is used."""
         beside = None if self._cache_mode == CacheMode.OFF else shared / PICTURES
         size = self.settings.kept_size
         helpers = Keepers(folder / PICTURES, size=size, most=self.threads)
         return KeptPictures(folder / PICTURES, beside, size=size, threads=self.threads, helpers=helpers)
 
     def asked(self, call: Asking, outcome: Outcome) -> Asked:
-        """Return the answer of a call's prompt."""
+        """Return the answer to a call's prompt."""
         return depicted(call, outcome)

@@ -1,4 +1,4 @@
-"""The simulated laboratory as a system that draws: its pictures come over HTTP, from a real server on loopback."""
+"""Simulated laboratory as an image generator, served over HTTP by a real server on loopback."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ _Refusal = Literal["policy", "empty_list", "empty_base64"]
 
 
 class DrawingDefectSettings(BaseModel):
-    """What is wrong with the product (:class:`medtest.simlab.drawing.defects.DrawingDefects`): rates from 0 to 1.
+    """Defects of the product (:class:`medtest.simlab.drawing.defects.DrawingDefects`): rates from 0 to 1.
 
     Attributes:
-        entities_dropped: What is named after the first ``most_entities`` things is not drawn.
-        most_entities: How many are.
+        entities_dropped: Only the first ``most_entities`` named things are drawn.
+        most_entities: Number of things drawn.
         sides_swapped: Left for right, above for under, in front for behind.
-        colours_leaked: Everything has the colour that is named first.
-        counts_capped: Of more than ``cap`` things of a kind ``cap`` are drawn.
-        cap: How many are.
-        unknown_default: For a noun other than a drawing's plain name a ball is drawn.
-        removed_kept: What the session's earlier prompt asked for and this one does not is drawn as well.
-        added_ignored: The later named thing of the relation that is said last is not drawn.
-        prompts_rewritten: A flower is asked for besides.
+        colours_leaked: Everything has the first named colour.
+        counts_capped: At most ``cap`` things of a kind are drawn.
+        cap: Number of things drawn.
+        unknown_default: A ball is drawn for any noun other than a drawing's plain name.
+        removed_kept: Things of the session's earlier prompt that this one omits are drawn as well.
+        added_ignored: The later named thing of the last relation is not drawn.
+        prompts_rewritten: A flower is added.
         refusals: Nothing is drawn.
         one_picture: One picture answers everything.
         blank_pictures: The picture is white.
         clutter_dropped: The last thing is not drawn, at this rate for each thing beyond the first.
-        anew: Those that are drawn anew at each asking; the others are steady.
-        refused_as: How it refuses: ``policy``, a 400; ``empty_list``, no picture; ``empty_base64``, an empty one.
+        anew: Defects that are drawn independently for each call; the others are constant per prompt.
+        refused_as: Form of refusals: ``policy``, a 400; ``empty_list``, no picture; ``empty_base64``, an empty one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -80,24 +80,24 @@ class DrawingDefectSettings(BaseModel):
     refused_as: list[_Refusal] = Field(default=["policy", "empty_list", "empty_base64"], min_length=1)
 
     def drawn(self) -> DrawingDefects:
-        """Return them as the product takes them."""
+        """Return the defects as the product's own type."""
         found = self.model_dump()
         return DrawingDefects(**{**found, "anew": tuple(sorted(self.anew)), "refused_as": tuple(self.refused_as)})
 
 
 class SimlabImagesSettings(OpenAIImagesSettings):
-    """Settings of the simulated laboratory that draws; those of an address and a key have no use here.
+    """Settings of the simulated image generator; those of an address and a key have no effect.
 
     Attributes:
-        model: The server's only one.
-        seed: ``case``: each asking has its own, by its address; null: it draws anew from 0.
+        model: The server's only model.
+        seed: ``case``: each call has its own, derived from its address; null: the server draws from 0.
         size: 128x128 to 1024x1024.
-        response_format: ``b64_json``, or ``url``: the picture lies at an address of the server's.
-        prices: It costs nothing; another price rehearses a budget.
-        product_seed: Seed of the product's draws.
-        defects: What is wrong with the product.
-        faults: What is wrong with its server.
-        painters: Threads that draw.
+        response_format: ``b64_json``, or ``url``: the picture is served at a URL of the server.
+        prices: Free of charge; set another price to rehearse a budget.
+        product_seed: Seed of the product's random draws.
+        defects: Defects of the product.
+        faults: Faults of its server.
+        painters: Drawing threads.
     """
 
     model: str = Field(default=MODEL, pattern=f"^{MODEL}$")
@@ -114,7 +114,7 @@ class SimlabImagesSettings(OpenAIImagesSettings):
 
 
 class SimlabImages(SimulatedServer, OpenAIImages):
-    """A simulated product that draws, behind a real server that lives from :meth:`open` to :meth:`close`."""
+    """Simulated image generator behind a real server, which runs from :meth:`open` to :meth:`close`."""
 
     tasks: ClassVar[tuple[str, ...]] = OpenAIImages.tasks
     Settings: ClassVar[type[SimlabImagesSettings]] = SimlabImagesSettings
@@ -122,7 +122,7 @@ class SimlabImages(SimulatedServer, OpenAIImages):
     revision: ClassVar[int] = REVISION
 
     def notice(self) -> str:
-        """Say that nothing of this stands for a product."""
+        """Return a notice that results say nothing about a real product."""
         defects = self.settings.defects
         rates = {name: rate for name, rate in defects.model_dump().items() if isinstance(rate, float) and rate}
         each = ", ".join(f"{name} {rate:g}{' anew' * (name in defects.anew)}" for name, rate in rates.items())
@@ -132,18 +132,18 @@ class SimlabImages(SimulatedServer, OpenAIImages):
         )
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return what determines its pictures beyond its settings: the product's revision."""
+        """Return everything beyond the settings that determines its pictures: the product's revision."""
         return {"product": REVISION}
 
     def content(self) -> str:
-        """Return a digest of the settings that shape pictures."""
+        """Return a digest of the settings that influence pictures."""
         config = asdict(self.config())
         kept = {"seed": config["seed"], "drawing": config["drawing"], "faults": kept_faults(config["faults"])}
         text = json.dumps({**kept, "product": REVISION}, sort_keys=True)
         return f"simlab:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def config(self) -> Config:
-        """Return what the server is started with, without its key."""
+        """Return the server's configuration, without its key."""
         own = self.settings
         return Config(
             seed=own.product_seed,
@@ -153,7 +153,7 @@ class SimlabImages(SimulatedServer, OpenAIImages):
         )
 
     def request(self, call: Asking) -> Request:
-        """Return the request of a call; where the product keeps what came before, it is told what that was."""
+        """Return the request of a call; announces the earlier prompt if the product keeps session state."""
         request: Request = super().request(call)
         before: Any = call.source_prompt
         if self.settings.defects.removed_kept and before is not None and before.text != request.prompt:

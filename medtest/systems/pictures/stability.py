@@ -1,4 +1,4 @@
-"""Stability AI's models: Stable Image Core and Ultra, Stable Diffusion 3.5."""
+"""Stability AI models: Stable Image Core and Ultra, Stable Diffusion 3.5."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class StabilitySettings(DrawingSettings):
 
     Attributes:
         model: ``core``, ``ultra``, or a model of Stable Diffusion 3 by its name.
-        aspect_ratio: Of the picture.
-        negative_prompt: What shall not be in it; null is not sent.
-        style_preset: A style of the service's; null is not sent.
+        aspect_ratio: Aspect ratio of the picture.
+        negative_prompt: Content to exclude from the picture; null is not sent.
+        style_preset: A style of the service; null is not sent.
         output_format: ``png``, ``jpeg`` or ``webp``.
     """
 
@@ -30,13 +30,13 @@ class StabilitySettings(DrawingSettings):
 
 
 class Stability(DrawingService):
-    """A model of Stability AI."""
+    """Stability AI model."""
 
     Settings: ClassVar[type[StabilitySettings]] = StabilitySettings
     settings: Any
     api: ClassVar[str] = "stability"
 
     def options(self) -> dict[str, Json]:
-        """Return shape, style, format."""
+        """Return aspect ratio, style and format."""
         names = ("aspect_ratio", "negative_prompt", "style_preset", "output_format")
         return {name: getattr(self.settings, name) for name in names}

@@ -1,4 +1,4 @@
-"""What algorithms without weights share: nothing to load, images of any dtype and dimension, no batches."""
+"""Base class of algorithms without weights: nothing to load, images of any dtype and dimension, no batches."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from medtest.systems.base import RawAnswer, System
 
 
 class Algorithm(System):
-    """A system that computes from its settings alone. Subclasses write :meth:`process`."""
+    """System that is fully determined by its settings. Subclasses implement :meth:`process`."""
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return nothing: settings and revision say it all. What reads a file states its SHA-256."""
+        """Return an empty fingerprint: settings and revision suffice. Subclasses that read files add their SHA-256."""
         return {}
 
     def open(self, *, device: str, threads: int) -> None:
-        """Do nothing: there is nothing to load."""
+        """Do nothing, because there is nothing to load."""
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Answer 8-bit RGB images."""

@@ -1,4 +1,4 @@
-"""The enhanced shock filter: edges are found in a smoothed copy, and contours diffuse along themselves."""
+"""Enhanced shock filter: edges are detected in a smoothed copy, and diffusion acts along contours."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def enhanced_shock(
 
     Alvarez, Mazorra: Signal and image restoration using shock filters and anisotropic diffusion. SIAM J. Numerical
     Analysis 31 (1994), in two dimensions; η is the direction of the smoothed gradient, ξ the one along the contour.
-    Slopes by minmod, u_ξξ by central differences with each step kept within the range of the 3×3 neighbourhood: the
-    maximum principle that the paper proves for its scheme holds for this one too.
+    Slopes by minmod, u_ξξ by central differences, with each step limited to the range of the 3×3 neighbourhood, so that
+    the maximum principle proved in the paper holds for this scheme too.
 
-    Edges are those of the smoothed image. Others read the paper as smoothing the second derivative itself, G_σ * (u_ηη)
-    (docs/denoising-study.md).
+    Edges are those of the smoothed image. Some authors read the paper as smoothing the second derivative itself,
+    G_σ * (u_ηη) (docs/denoising-study.md).
 
     Args:
         image: Float H×W or H×W×C in grey levels; channels are filtered one by one.
@@ -67,6 +67,6 @@ def enhanced_shock(
 
 
 class EnhancedShock(ImageFilter):
-    """Alvarez and Mazorra's shock filter."""
+    """Shock filter by Alvarez and Mazorra."""
 
     function = staticmethod(enhanced_shock)

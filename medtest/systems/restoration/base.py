@@ -1,4 +1,4 @@
-"""What a bundled image filter is: one function on grey levels; dtype, range and slices are dealt with here."""
+"""Base class of bundled image filters: a function on grey levels, adapted to any dtype, range and number of slices."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from medtest.systems.base import RawAnswer, SystemSettings
 from medtest.systems.restoration.algorithm import Algorithm
 
 WHITE = 255.0
-"""Filters work in the grey levels of an 8-bit picture, in which their parameters are published."""
+"""White in the grey levels of an 8-bit picture, the units of published filter parameters."""
 
 
 class ImageFilter(Algorithm):
-    """An algorithm that gives an image for an image, and has no state.
+    """Stateless algorithm that maps an image to an image.
 
     Attributes:
-        function: What filters one picture: float32, H×W or H×W×3 (RGB), contiguous and writable, in grey levels (the
-            image's range is 0 to 255, which noise may leave), to the same shape in any float type. Its keywords are the
-            settings, with their types, bounds and defaults.
+        function: Filters one picture: float32, H×W or H×W×3 (RGB), contiguous and writable, in grey levels (the image's
+            range is mapped to 0 to 255, which noise may exceed), to the same shape in any float type. Its keyword-only
+            arguments become the settings, with their types, bounds and defaults.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("image",)
@@ -55,7 +55,7 @@ class ImageFilter(Algorithm):
 
 
 def to_levels(image: Image, spec: ImageSpec) -> NDArray[np.float32]:
-    """Return an image in grey levels, float32, its range at 0 to 255; a copy."""
+    """Return a copy of an image as float32 grey levels, with its range mapped to 0 to 255."""
     if (spec.low, spec.high) == (0.0, WHITE):
         return np.array(image, dtype=np.float32, order="C")
     scaled: NDArray[np.float32] = ((image.astype(np.float64) - spec.low) * (WHITE / spec.span)).astype(np.float32)
@@ -63,7 +63,7 @@ def to_levels(image: Image, spec: ImageSpec) -> NDArray[np.float32]:
 
 
 def from_levels(levels: NDArray[np.floating], spec: ImageSpec) -> Image:
-    """Return grey levels in an image's own numbers, as floats: the border rounds them where they are integers."""
+    """Return grey levels in the image's own units, as floats; integer images are rounded later."""
     if (spec.low, spec.high) == (0.0, WHITE):
         return levels
     own: Image = levels.astype(np.float64) * (spec.span / WHITE) + spec.low

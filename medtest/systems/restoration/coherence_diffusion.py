@@ -1,4 +1,4 @@
-"""Coherence-enhancing diffusion: smoothing along flow-like structures, the more the clearer their direction."""
+"""Coherence-enhancing diffusion: smoothing along flow-like structures, stronger where their direction is clearer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from medtest.systems.restoration.grid import (
 )
 
 LARGEST_STEP = 0.25
-"""Bound of the explicit scheme for diffusivities up to 1 (Weickert 1998, section 3.4)."""
+"""Stability bound of the explicit scheme for diffusivities up to 1 (Weickert 1998, section 3.4)."""
 
 
 def coherence_diffusion(
@@ -37,8 +37,8 @@ def coherence_diffusion(
     """Filter by u_t = div(D(K_ρ * (∇u_σ ∇u_σᵀ)) ∇u).
 
     Weickert: Coherence-enhancing diffusion filtering. Int. J. Computer Vision 31 (1999), section 2. D has the tensor's
-    eigenvectors; across the structure it has λ1 = α, along it λ2 = α + (1 - α) exp(-C / (μ1 - μ2)²), and α where the
-    eigenvalues μ are alike. Explicit scheme with half-point differences, as in Weickert: Anisotropic diffusion in image
+    eigenvectors; across the structure it has λ1 = α, along it λ2 = α + (1 - α) exp(-C / (μ1 - μ2)²), and α if the
+    eigenvalues μ are equal. Explicit scheme with half-point differences, as in Weickert: Anisotropic diffusion in image
     processing (1998), section 3.4.
 
     Args:
@@ -47,11 +47,11 @@ def coherence_diffusion(
         step: Time step, at most 0.25.
         sigma: Noise scale, pixels.
         rho: Integration scale, pixels.
-        alpha: α, the diffusion there is at least, in (0, 1).
+        alpha: α, the minimum diffusion, in (0, 1).
         contrast: C, in grey levels to the fourth power.
 
     Returns:
-        The same shape and type; the mean grey level is kept.
+        The same shape and type; the mean grey level is preserved.
     """
 
     def once(u: Field) -> Field:
@@ -67,9 +67,9 @@ def coherence_diffusion(
 def _diffusion(
     planes: Sequence[Field], sigma: float, rho: float, alpha: float, contrast: float
 ) -> tuple[Field, Field, Field]:
-    """Return D's three entries a = D11, b = D12, c = D22, each H×W."""
+    """Return the entries a = D11, b = D12, c = D22 of D, each H×W."""
     difference, product = structure_tensor(planes, sigma, rho)
-    # Equal eigenvalues have no direction; the small number makes them take the limit, where the excess is 0.
+    # Equal eigenvalues have no direction; the small constant yields the limit, where the excess is 0.
     size = cv2.magnitude(difference, product) + 1e-12
     excess = (1 - alpha) * cv2.exp(-contrast / (size * size + 1e-30))
     half = 0.5 * excess
@@ -94,7 +94,7 @@ def _divergence(planes: Sequence[Field], a: Field, b: Field, c: Field) -> list[F
 
 
 def _mirrored(b: Field) -> Around:
-    """Return the neighbours of D12, whose sign a mirror turns: nothing then flows across the border."""
+    """Return the neighbours of D12 with the sign flipped at the border, so that nothing flows across it."""
     n = around(b)
     n.north[0] *= -1
     n.south[-1] *= -1
@@ -104,6 +104,6 @@ def _mirrored(b: Field) -> Around:
 
 
 class CoherenceDiffusion(ImageFilter):
-    """Weickert's coherence-enhancing diffusion of 1999."""
+    """Coherence-enhancing diffusion by Weickert (1999)."""
 
     function = staticmethod(coherence_diffusion)

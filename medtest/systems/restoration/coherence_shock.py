@@ -1,4 +1,4 @@
-"""Coherence-enhancing shock filter: what is across the local structure is sharpened, not what is across a pixel."""
+"""Coherence-enhancing shock filter: sharpens across the dominant local structure instead of each pixel's gradient."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from medtest.systems.restoration.grid import (
 )
 
 LARGEST_STEP = 0.7
-"""Just below 1 / √2: a pixel may not pass its neighbour (Godunov's scheme in two dimensions)."""
+"""Just below 1 / √2, the bound of Godunov's scheme in two dimensions: no pixel may pass its neighbour."""
 
 
 def coherence_shock(
@@ -43,8 +43,8 @@ def coherence_shock(
         image: Float H×W or H×W×C in grey levels; channels share one structure tensor.
         iterations: Steps.
         step: Time step, at most 0.7.
-        sigma: Structure scale, pixels: the size of the patterns that come out.
-        rho: Integration scale, pixels: over how far a structure's direction is agreed on.
+        sigma: Structure scale, pixels: the size of the resulting patterns.
+        rho: Integration scale, pixels: the window over which the direction of a structure is averaged.
 
     Returns:
         The same shape and type.
@@ -59,10 +59,10 @@ def coherence_shock(
 
 
 def _stepped(u: Field, difference: Field, product: Field, sigma: float, step: float) -> Field:
-    """Return one channel a step later."""
+    """Return one channel after one step."""
     v = blur(u, sigma)
     xx, yy, xy = second(v, around(v))
-    # 2 r v_ww with r = |(difference, product)|: only its sign is asked.
+    # 2 r v_ww with r = |(difference, product)|: only its sign matters.
     sign = np.sign(cv2.magnitude(difference, product) * (xx + yy) + difference * (xx - yy) + 2 * product * xy)
     slope = upwind_slope(u, around(u), sign)
     slope *= sign
@@ -71,6 +71,6 @@ def _stepped(u: Field, difference: Field, product: Field, sigma: float, step: fl
 
 
 class CoherenceShock(ImageFilter):
-    """Weickert's coherence-enhancing shock filter of 2003."""
+    """Coherence-enhancing shock filter by Weickert (2003)."""
 
     function = staticmethod(coherence_shock)

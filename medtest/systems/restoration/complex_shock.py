@@ -1,4 +1,4 @@
-"""The complex shock filter: the imaginary part of a complex diffusion tells where edges are, and how sure that is."""
+"""Complex shock filter: the imaginary part of a complex diffusion indicates edges and their certainty."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ def complex_shock(
     theta: Annotated[float, Setting(gt=0.0, le=0.2)] = 0.005,
     sharpness: Annotated[float, Setting(gt=0.0, le=100.0)] = 2.0,
 ) -> Field:
-    """Filter by I_t = -(2/π) arctan(a Im(I) / θ) |∇I| + λ I_ηη + λ̃ I_ξξ with λ = r exp(iθ), and give Re(I).
+    """Filter by I_t = -(2/π) arctan(a Im(I) / θ) |∇I| + λ I_ηη + λ̃ I_ξξ with λ = r exp(iθ), and return Re(I).
 
     Gilboa, Sochen, Zeevi: Image enhancement and denoising by complex diffusion processes. IEEE Trans. PAMI 26 (2004),
     section on shock filters; first in Regularized shock filters and complex diffusion, ECCV 2002. For small θ the
-    imaginary part tends to θ times a smoothed second derivative that grows with time, so that the arctan is a sign that
-    is soft where the derivative is small, and edges count more the longer they last.
+    imaginary part tends to θ times a smoothed second derivative that grows with time. The arctan is therefore a soft
+    sign
+    where the derivative is small, and persistent edges gain weight over time.
 
-    Directions (η along the gradient, ξ along the contour) and |∇I| (by minmod) are the real part's; the authors' code
-    takes the sizes of complex slopes, which for small θ are nearly the same.
+    Directions (η along the gradient, ξ along the contour) and |∇I| (by minmod) are those of the real part; the authors'
+    code uses magnitudes of complex slopes, which are nearly equal for small θ.
 
     Args:
         image: Float H×W or H×W×C in grey levels; channels are filtered one by one.
         iterations: Steps.
         step: Time step; stable for step · (r + λ̃) ≤ 0.25.
-        across: r, size of the complex diffusion across contours.
+        across: r, magnitude of the complex diffusion across contours.
         along: λ̃, real diffusion along contours.
         theta: θ in radians, small.
-        sharpness: a, per grey level: how fast the arctan becomes a sign.
+        sharpness: a, per grey level: steepness of the arctan.
 
     Returns:
         The same shape and type.
@@ -65,9 +66,9 @@ def complex_shock(
 
 
 def _directed(u: Field, n: Around, x: Field, y: Field) -> tuple[Field, Field]:
-    """Return second derivatives across and along the contours of another field, whose slopes are given.
+    """Return second derivatives across and along the contours of another field with the given slopes x and y.
 
-    Where that field is flat there is no direction: each is half of the Laplacian.
+    Where that field is flat, there is no direction and each is half of the Laplacian.
     """
     xx, yy, xy = second(u, n)
     x_square, y_square = x * x, y * y
@@ -83,6 +84,6 @@ def _directed(u: Field, n: Around, x: Field, y: Field) -> tuple[Field, Field]:
 
 
 class ComplexShock(ImageFilter):
-    """Gilboa, Sochen and Zeevi's shock filter."""
+    """Shock filter by Gilboa, Sochen and Zeevi."""
 
     function = staticmethod(complex_shock)

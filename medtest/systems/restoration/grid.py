@@ -1,8 +1,8 @@
-"""What the filters share: a pixel's neighbours, differences, slopes, Gaussian smoothing, the structure tensor.
+"""Shared numerics of the filters: neighbours, differences, slopes, Gaussian smoothing, the structure tensor.
 
 A field is float32 or float64, H×W or H×W×C, in grey levels; the pixel is the unit of length. Beyond the border a field
-goes on as its outermost pixel (slopes across the border are 0). Angles do not appear: the direction of a structure is
-kept as the double angle's cosine and sine, which needs no trigonometry and has no jump.
+is extended by its outermost pixel (slopes across the border are 0). Structure directions are represented by the cosine
+and sine of the double angle, which needs no trigonometry and has no discontinuity.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 Field: TypeAlias = NDArray[np.floating[Any]]
 _BAND_BYTES = 1 << 19
 TINY = 1e-12
-"""Added to squared slopes (grey levels squared) that something is divided by."""
+"""Added to squared slopes (grey levels squared) to avoid division by zero."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Around:
-    """The eight neighbours of every pixel, as views of one padded copy; ``north`` is the row above."""
+    """Eight neighbours of every pixel, as views of one padded copy; ``north`` is the row above."""
 
     north: Field
     south: Field
@@ -51,10 +51,10 @@ def around(u: Field) -> Around:
 
 
 def in_bands(step: Callable[[Field], Field], u: Field, reach: int) -> Field:
-    """Return a local step's result, worked out band by band: a band's fields stay in the processor's cache.
+    """Return the result of a local step, computed band by band so that the intermediate fields fit the CPU cache.
 
     Args:
-        step: Gives a field of its argument's shape; what it gives for a pixel depends on rows within ``reach`` only.
+        step: Returns a field of its argument's shape; each pixel may depend only on rows within ``reach``.
         u: The field.
         reach: Rows.
     """
@@ -71,14 +71,14 @@ def in_bands(step: Callable[[Field], Field], u: Field, reach: int) -> Field:
 
 
 def repeated(step: Callable[[Field], Field], u: Field, reach: int, times: int) -> Field:
-    """Return a field after a local step was taken so many times; see :func:`in_bands`."""
+    """Return a field after ``times`` applications of a local step; see :func:`in_bands`."""
     for _ in range(times):
         u = in_bands(step, u, reach)
     return u
 
 
 def reach_of(sigma: float) -> int:
-    """Return how many pixels away :func:`blur` looks."""
+    """Return the radius of :func:`blur` in pixels."""
     return int(np.ceil(3 * sigma)) if sigma > 0 else 0
 
 
@@ -88,7 +88,7 @@ def laplacian(u: Field, n: Around) -> Field:
 
 
 def _minmod(forward: Field, backward: Field) -> Field:
-    """Return the size of the smaller of two differences, 0 where their signs differ."""
+    """Return the magnitude of the smaller of two differences, 0 if their signs differ."""
     size = np.minimum(forward, backward)
     np.maximum(size, -np.maximum(forward, backward), out=size)
     return np.maximum(size, 0, out=size)
@@ -97,7 +97,7 @@ def _minmod(forward: Field, backward: Field) -> Field:
 def minmod_slope(u: Field, n: Around) -> Field:
     """Return |∇u| from the minmod of forward and backward differences (Osher and Rudin 1990, section 3).
 
-    It is 0 at a local extremum along an axis, so that a step against it makes no new extremum.
+    It is 0 at a local extremum along an axis, so that a step against it creates no new extremum.
     """
     x = _minmod(n.east - u, u - n.west)
     y = _minmod(n.south - u, u - n.north)
@@ -106,12 +106,12 @@ def minmod_slope(u: Field, n: Around) -> Field:
 
 
 def upwind_slope(u: Field, n: Around, sign: Field) -> Field:
-    """Return |∇u| from the side the front comes from (Osher and Sethian 1988).
+    """Return |∇u| from the upwind side (Osher and Sethian 1988).
 
     Args:
         u: The field.
         n: Its neighbours.
-        sign: Where positive u will fall (erosion), where negative it will rise (dilation).
+        sign: Positive where u will fall (erosion), negative where it will rise (dilation).
     """
     x, y = _drop(n.west - u, n.east - u, sign), _drop(n.north - u, n.south - u, sign)
     found: Field = np.asarray(cv2.magnitude(x, y), dtype=u.dtype)
@@ -119,18 +119,18 @@ def upwind_slope(u: Field, n: Around, sign: Field) -> Field:
 
 
 def _drop(one: Field, other: Field, sign: Field) -> Field:
-    """Return by how much the lower (sign > 0) or the higher (sign < 0) neighbour differs, 0 where none does."""
+    """Return the difference to the lower (sign > 0) or the higher (sign < 0) neighbour, 0 if there is none."""
     size = np.minimum(sign * one, sign * other)
     return np.maximum(np.negative(size, out=size), 0, out=size)
 
 
 def blur(u: Field, sigma: float, *, out: Field | None = None) -> Field:
-    """Smooth by a Gaussian cut at three standard deviations.
+    """Smooth by a Gaussian truncated at three standard deviations.
 
     Args:
         u: The field.
-        sigma: Standard deviation in pixels; 0 leaves the field as it is.
-        out: Memory for the answer, another than ``u``'s.
+        sigma: Standard deviation in pixels; 0 leaves the field unchanged.
+        out: Output buffer, distinct from ``u``.
     """
     if sigma <= 0:
         return u
@@ -164,10 +164,10 @@ def along_and_across(u: Field, n: Around) -> tuple[Field, Field, Field]:
 
 
 def structure_tensor(planes: Sequence[Field], inner: float, outer: float) -> tuple[Field, Field]:
-    """Return where structures point: J11 - J22 and 2 J12 of the tensor K_outer * (∇v ∇vᵀ), v = K_inner * u.
+    """Return structure directions: J11 - J22 and 2 J12 of the tensor K_outer * (∇v ∇vᵀ), v = K_inner * u.
 
     The two are r cos 2φ and r sin 2φ, where φ is the angle of the dominant eigenvector (across the structure) and r the
-    difference of the eigenvalues. The tensors of several channels are added up (Weickert 1999, section 3.4).
+    difference of the eigenvalues. The tensors of several channels are added (Weickert 1999, section 3.4).
 
     Args:
         planes: The channels of u, H×W each.
@@ -187,12 +187,12 @@ def structure_tensor(planes: Sequence[Field], inner: float, outer: float) -> tup
 
 
 def channels_of(u: Field) -> list[Field]:
-    """Return the channels of a field, contiguous."""
+    """Return the contiguous channels of a field."""
     return [u] if u.ndim == 2 else [np.asarray(plane, dtype=u.dtype) for plane in cv2.split(u)]
 
 
 def merged(planes: Sequence[Field]) -> Field:
-    """Return channels as one field again."""
+    """Merge channels into one field."""
     if len(planes) == 1:
         return planes[0]
     found: Field = np.asarray(cv2.merge(list(planes)), dtype=planes[0].dtype)
@@ -200,9 +200,9 @@ def merged(planes: Sequence[Field]) -> Field:
 
 
 def within_neighbours(new: Field, old: Field) -> Field:
-    """Keep a step between the lowest and the highest old value of the pixel and its eight neighbours.
+    """Limit a step to the range of the old values of the pixel and its eight neighbours.
 
-    A slope limiter: central differences of curvature have no discrete maximum principle of their own on a 3×3 stencil.
+    A slope limiter: central differences of curvature satisfy no discrete maximum principle on a 3×3 stencil.
     """
     window = np.ones((3, 3), np.uint8)
     return np.clip(new, cv2.erode(old, window), cv2.dilate(old, window))

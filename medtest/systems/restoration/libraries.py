@@ -1,6 +1,6 @@
-"""Filters of libraries: OpenCV's, scikit-image's, and BM3D by its authors' package.
+"""Filters from libraries: OpenCV, scikit-image, and BM3D by its authors' package.
 
-Wavelets need PyWavelets (extra ``wavelet``). The licence of BM3D (extra ``bm3d``) is for non-commercial use.
+Wavelets need PyWavelets (extra ``wavelet``). BM3D (extra ``bm3d``) is licensed for non-commercial use only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def median(image: Field, *, size: Literal[3, 5] = 3) -> Field:
 
 
 class Median(ImageFilter):
-    """The median of a square window."""
+    """Median of a square window."""
 
     function = staticmethod(median)
 
@@ -47,15 +47,16 @@ def bilateral(
     tonal: Annotated[float, Setting(gt=0.0, le=1000.0)] = 50.0,
     sigma: Annotated[float, Setting(gt=0.0, le=50.0)] = 2.0,
 ) -> Field:
-    """Filter by a mean weighted by distance and by likeness.
+    """Filter by a mean weighted by distance and similarity.
 
-    Tomasi, Manduchi: Bilateral filtering for gray and color images. ICCV 1998; both weights Gaussian. In OpenCV the
-    likeness of colours is judged by the sum of the channels' differences.
+    Tomasi, Manduchi: Bilateral filtering for gray and color images. ICCV 1998; both weights Gaussian. OpenCV measures
+    the
+    similarity of colours by the sum of the absolute channel differences.
 
     Args:
         image: Float H×W or H×W×3 in grey levels.
         size: Diameter of the window, pixels.
-        tonal: Standard deviation of likeness, grey levels.
+        tonal: Standard deviation of similarity, grey levels.
         sigma: Standard deviation of distance, pixels.
 
     Returns:
@@ -66,7 +67,7 @@ def bilateral(
 
 
 class Bilateral(ImageFilter):
-    """Tomasi and Manduchi's bilateral filter."""
+    """Bilateral filter by Tomasi and Manduchi."""
 
     function = staticmethod(bilateral)
 
@@ -98,7 +99,7 @@ def total_variation(
 
 
 class TotalVariation(ImageFilter):
-    """Rudin, Osher and Fatemi's model."""
+    """Total variation model by Rudin, Osher and Fatemi."""
 
     function = staticmethod(total_variation)
 
@@ -111,17 +112,17 @@ def non_local_means(
     patch: Annotated[int, Setting(ge=1, le=21)] = 5,
     distance: Annotated[int, Setting(ge=1, le=30)] = 6,
 ) -> Field:
-    """Filter by a mean over pixels whose surroundings look alike.
+    """Filter by a mean over pixels with similar neighbourhoods.
 
     Buades, Coll, Morel: A non-local algorithm for image denoising. CVPR 2005; patches compared with equal weights
-    through integral images, the noise's own share taken off their distance, as scikit-image's fast mode does.
+    through integral images, with the noise variance subtracted from their distance, as in scikit-image's fast mode.
 
     Args:
         image: Float H×W or H×W×3 in grey levels.
-        noise: Standard deviation of the noise that is reckoned with, grey levels; the same at every scale.
+        noise: Assumed standard deviation of the noise, grey levels; the same at every noise level.
         strength: The filter's h, in units of ``noise``.
         patch: Side of a patch, pixels.
-        distance: How far patches are looked for, pixels.
+        distance: Search radius for patches, pixels.
 
     Returns:
         Same shape, float32.
@@ -142,7 +143,7 @@ def non_local_means(
 
 
 class NonLocalMeans(ImageFilter):
-    """Buades, Coll and Morel's non-local means."""
+    """Non-local means by Buades, Coll and Morel."""
 
     function = staticmethod(non_local_means)
 
@@ -153,14 +154,14 @@ def wavelet(
     noise: Annotated[float, Setting(gt=0.0, le=255.0)] = 15.0,
     family: Annotated[str, Setting(pattern=r"(haar|db[1-9][0-9]?|sym[2-9]|coif[1-9]|bior[1-6]\.[1-9])")] = "db2",
 ) -> Field:
-    """Filter by soft thresholds on wavelet coefficients, each band's from its own spread (BayesShrink).
+    """Filter by soft-thresholding wavelet coefficients, with a threshold per band from its variance (BayesShrink).
 
     Chang, Yu, Vetterli: Adaptive wavelet thresholding for image denoising and compression. IEEE Trans. Image
     Processing 9 (2000); channels one by one.
 
     Args:
         image: Float H×W or H×W×3 in grey levels.
-        noise: Standard deviation of the noise that is reckoned with, grey levels; the same at every scale.
+        noise: Assumed standard deviation of the noise, grey levels; the same at every noise level.
         family: PyWavelets' name of the wavelet.
 
     Returns:
@@ -168,7 +169,7 @@ def wavelet(
     """
     from skimage.restoration import denoise_wavelet
 
-    # Scaled to 1 and back: scikit-image clips floats it thinks outside their range.
+    # Scaled to [0, 1] and back, because scikit-image clips floats outside its expected range.
     low, high = float(image.min()), float(image.max())
     if low == high:
         return np.asarray(image, dtype=np.float32)
@@ -185,12 +186,12 @@ def wavelet(
 
 
 class Wavelet(ImageFilter):
-    """Chang, Yu and Vetterli's wavelet shrinkage."""
+    """Wavelet shrinkage by Chang, Yu and Vetterli."""
 
     function = staticmethod(wavelet)
 
     def check(self) -> Sequence[Mistake]:
-        """Say when PyWavelets is missing."""
+        """Report a missing PyWavelets."""
         if importlib.util.find_spec("pywt"):
             return super().check()
         return [Mistake(where=self.name, found="PyWavelets is not installed", fix="pip install 'medtest[wavelet]'")]
@@ -204,7 +205,7 @@ def block_matching(image: Field, *, noise: Annotated[float, Setting(gt=0.0, le=2
 
     Args:
         image: Float H×W or H×W×3 in grey levels.
-        noise: Standard deviation of the noise that is reckoned with, grey levels; the same at every scale.
+        noise: Assumed standard deviation of the noise, grey levels; the same at every noise level.
 
     Returns:
         Same shape, float32.
@@ -217,12 +218,12 @@ def block_matching(image: Field, *, noise: Annotated[float, Setting(gt=0.0, le=2
 
 
 class BlockMatching(ImageFilter):
-    """Dabov and others' BM3D."""
+    """BM3D by Dabov et al."""
 
     function = staticmethod(block_matching)
 
     def check(self) -> Sequence[Mistake]:
-        """Say when the package is missing."""
+        """Report a missing bm3d package."""
         if importlib.util.find_spec("bm3d"):
             return super().check()
         return [

@@ -1,4 +1,4 @@
-"""Quantiles of smoothed local histograms, which the smoothed median and the smoothed shock filter share."""
+"""Quantiles of smoothed local histograms, for the smoothed median and the smoothed shock filter."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ _LARGEST_EXPONENT = 80.0
 
 
 def smoothed_quantile(u: Field, share: float, *, sigma: float, tonal: float) -> Field:
-    """Return the grey level below which a share of every pixel's smoothed local histogram lies.
+    """Return the given quantile of every pixel's smoothed local histogram, in grey levels.
 
     Kass, Solomon: Smoothed local histogram filters. ACM Trans. Graphics 29 (2010), section 3: the histogram around p is
     Σ_q K(I_q - s) W(p - q), so that its integral up to s, at all p at once, is the image C(s - I) smoothed by W, where
     C is the integral of K. It is sampled at levels s_i; the quantile lies between the two samples around the share.
 
-    Here W is a Gaussian and K a logistic density, where the paper's K is a Gaussian. With it the logit of C is linear
-    in s, and interpolating logits between samples gives a constant neighbourhood its own grey level back. A share other
-    than one half would still be biased by K's own quantile (on a constant image the 90 % quantile lies above the
-    constant); that is subtracted.
+    Here W is a Gaussian and K a logistic density, where the paper's K is a Gaussian. The logit of C is then linear in
+    s,
+    and interpolating logits between samples preserves the grey level of a constant neighbourhood. A share other than
+    one
+    half would be biased by K's own quantile (on a constant image the 90 % quantile lies above the constant); that bias
+    is
+    subtracted.
 
     Args:
         u: Float H×W or H×W×C in grey levels.
@@ -47,7 +50,7 @@ def smoothed_quantile(u: Field, share: float, *, sigma: float, tonal: float) -> 
 
 
 def span_of(planes: Sequence[Field]) -> tuple[float, float]:
-    """Return the darkest and the brightest value of all channels: they share their samples."""
+    """Return the minimum and maximum over all channels, which share their samples."""
     return min(float(plane.min()) for plane in planes), max(float(plane.max()) for plane in planes)
 
 
@@ -59,11 +62,11 @@ def quantile_of(
     Args:
         u: The band, H×W.
         share: In (0, 1).
-        span: Darkest and brightest value of the whole image, so that all bands have the same samples.
+        span: Minimum and maximum of the whole image, so that all bands use the same samples.
         sigma: Standard deviation of W, pixels.
         tonal: Standard deviation of K, grey levels.
-        side: Of ``u``'s shape: the quantile at ``share`` where it is 1, at 1 - ``share`` where -1, the median where 0;
-            None is 1 everywhere.
+        side: Of ``u``'s shape: 1 selects the quantile at ``share``, -1 at 1 - ``share``, 0 the median; None means 1
+            everywhere.
     """
     low, high = span
     if low == high:
@@ -80,7 +83,7 @@ def quantile_of(
     before, after = _log_odds(lower), _log_odds(upper)
     after -= before
     np.maximum(after, _EDGE, out=after)
-    # The wanted logit less that at the sample below, as a part of the way to the sample above.
+    # Position of the target logit between the samples below and above, from 0 to 1.
     way: Field = np.subtract(logit if side is None else side * logit, before, out=before)
     way /= after
     np.clip(way, 0, 1, out=way)
@@ -94,19 +97,19 @@ def quantile_of(
 def _around(
     u: Field, wanted: Field | float, levels: Sequence[float], *, start: float, scale: float, sigma: float
 ) -> tuple[NDArray[np.uint8], Field, Field]:
-    """Return how many samples lie below a wanted share, and the integrals at the samples on both sides of it.
+    """Return the number of samples below a target share, and the integrals at the samples on both sides of it.
 
     Args:
         u: The band, H×W.
-        wanted: The share.
+        wanted: The target share.
         levels: Samples above ``start``, in units of ``scale``.
         start: First sample, grey levels.
         scale: Scale of the tonal kernel, grey levels.
         sigma: Standard deviation of the window, pixels.
     """
     exponent = (u - start) * (1 / scale)
-    # One exponential serves all samples, where single precision can hold it: with a = (u - start) / scale,
-    # 1 / (1 + exp(a - level)) is exp(level) / (exp(level) + exp(a)).
+    # If single precision suffices, one exponential serves all samples: with a = (u - start) / scale, 1 / (1 + exp(a -
+    # level)) is exp(level) / (exp(level) + exp(a)).
     power = cv2.exp(exponent) if levels[-1] < _LARGEST_EXPONENT else None
     lower, upper = np.zeros_like(u), np.ones_like(u)
     count = np.zeros(u.shape, dtype=np.uint8)
@@ -130,7 +133,7 @@ def _around(
 
 
 def _log_odds(share: Field) -> Field:
-    """Return log(share / (1 - share)), kept finite; the argument is overwritten."""
+    """Return log(share / (1 - share)), clipped to stay finite; the argument is overwritten."""
     np.clip(share, _EDGE, 1 - _EDGE, out=share)
     share /= 1 - share
     found: Field = np.asarray(cv2.log(share), dtype=share.dtype)

@@ -1,4 +1,4 @@
-"""The original shock filter: dilation where the image is concave, erosion where it is convex."""
+"""Original shock filter: dilation where the image is concave, erosion where it is convex."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medtest.systems.restoration.grid import Field, along_and_across, around, la
 
 Detector = Literal["laplacian", "gradient"]
 LARGEST_STEP = 0.5
-"""Above it the scheme has no maximum principle in two dimensions (Osher and Rudin 1990, section 3)."""
+"""Above it the scheme satisfies no maximum principle in two dimensions (Osher and Rudin 1990, section 3)."""
 
 
 def original_shock(
@@ -30,8 +30,8 @@ def original_shock(
     Args:
         image: Float H×W or H×W×C in grey levels; channels are filtered one by one.
         iterations: Steps.
-        step: Time step, at most 0.5; iterations times step is how many pixels a shock moves at most.
-        detector: L: ``laplacian`` is u_xx + u_yy (what the (α, σ) paper tells of), ``gradient`` is u_ηη, the second
+        step: Time step, at most 0.5; a shock moves by at most iterations times step pixels.
+        detector: L: ``laplacian`` is u_xx + u_yy (used in the (α, σ) paper), ``gradient`` is u_ηη, the second
             derivative along the gradient.
 
     Returns:
@@ -50,6 +50,6 @@ def original_shock(
 
 
 class OriginalShock(ImageFilter):
-    """Osher and Rudin's shock filter."""
+    """Shock filter by Osher and Rudin."""
 
     function = staticmethod(original_shock)

@@ -1,4 +1,4 @@
-"""The smoothed median: the median of a smoothed local histogram."""
+"""Smoothed median: the median of a smoothed local histogram."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def smoothed_median(
     """Filter by the median of smoothed local histograms.
 
     Kass, Solomon: Smoothed local histogram filters. ACM Trans. Graphics 29 (2010), section on the median: the level
-    where the integral of the smoothed histogram is one half (see :mod:`.local_histogram`). Unlike the common median
-    its window has no corners, and it does not jump when one value passes another.
+    at which the integral of the smoothed histogram is one half (see :mod:`.local_histogram`). Unlike the common median
+    its window has no corners, and it is continuous when one value passes another.
 
     Args:
         image: Float H×W or H×W×C in grey levels; channels are filtered one by one.
         sigma: Standard deviation of the spatial Gaussian, pixels.
         tonal: Standard deviation of the tonal kernel, grey levels: 0 would be the weighted median, large is the mean.
-        iterations: How often.
+        iterations: Number of passes.
 
     Returns:
         The same shape and type.
@@ -40,7 +40,7 @@ def smoothed_median(
 
 
 class SmoothedMedian(ImageFilter):
-    """Kass and Solomon's median of smoothed local histograms."""
+    """Median of smoothed local histograms by Kass and Solomon."""
 
     revision: ClassVar[int] = 2
     function = staticmethod(smoothed_median)

@@ -1,4 +1,4 @@
-"""The smoothed shock filter: a shock filter whose dilation and erosion are quantiles of smoothed local histograms."""
+"""Smoothed shock filter, with quantiles of smoothed local histograms as dilation and erosion."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ def smoothed_shock(
 
     Vacavant, Albouy-Kissi, Menguy, Solomon: Fast smoothed shock filtering. ICPR 2012; Vacavant: Smoothed shock
     filtering: algorithm and applications. J. Imaging 7 (2021) 56. The step of a shock filter, u_t = -sign(ΔG_σ * u)
-    |∇u|, is a dilation or an erosion by a small disc. Here it is a smoothed one, in the sense of Kass and Solomon: the
-    quantile at ``share`` (dilation) or 1 - ``share`` (erosion) of the smoothed local histogram instead of the maximum
-    or the minimum. A share of one half makes it an iterated smoothed median, 1 the morphological shock filter.
+    |∇u|, is a dilation or an erosion by a small disc. Here it is smoothed in the sense of Kass and Solomon: the
+    quantile
+    at ``share`` (dilation) or 1 - ``share`` (erosion) of the smoothed local histogram replaces the maximum or the
+    minimum.
+    A share of one half gives an iterated smoothed median, 1 the morphological shock filter.
 
-    The two papers give the scheme; the parameters here are ours (docs/denoising-study.md says how they were chosen).
+    The scheme is from the two papers, the parameters are ours (see docs/denoising-study.md for how they were chosen).
 
     Args:
         image: Float H×W or H×W×C in grey levels; channels are filtered one by one.
@@ -57,7 +59,7 @@ def smoothed_shock(
 
 
 class SmoothedShock(ImageFilter):
-    """Shock filter with smoothed dilation and erosion, by Vacavant and others."""
+    """Shock filter with smoothed dilation and erosion by Vacavant et al."""
 
     revision: ClassVar[int] = 2
     function = staticmethod(smoothed_shock)
