@@ -1,7 +1,8 @@
-"""What systems over an API have in common: address, key, ledger, cache, budget, the loop of calls, the account.
+"""Base class of systems over an API: address, key, ledger, cache, budget, call loop and account.
 
-Calls, limits, retries, the cache, the ledger and the budget are :mod:`medtest.api`'s. A subclass says what its service
-is asked for (:meth:`ApiSystem.parameters`, :meth:`ApiSystem.request`) and what an outcome is (:meth:`ApiSystem.asked`).
+Calls, limits, retries, cache, ledger and budget are implemented in :mod:`medtest.api`. A subclass defines the model
+parameters (:meth:`ApiSystem.parameters`), the requests (:meth:`ApiSystem.request`) and the conversion of outcomes
+(:meth:`ApiSystem.asked`).
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ from medtest.systems.answering.misplaced_keys import holds_secret, unnamed
 from medtest.systems.base import SystemSettings
 
 LEDGER = "ledger.sqlite"
-"""The ledger's name in a run's folder."""
+"""File name of the ledger in the run folder."""
 CACHE = "answers.sqlite"
-"""The cache's name in the folder that all runs share."""
+"""File name of the cache in the folder shared by all runs."""
 _WAIT_SECONDS = 10.0
 _MARGIN_SECONDS = 60.0
 
 
 class PriceSettings(BaseModel):
-    """US dollars for a million tokens.
+    """Prices in US dollars per million tokens.
 
     Attributes:
-        input: Of the question, pictures included.
-        output: Of the answer.
-        as_of: Day on which the price was looked up.
+        input: Per million tokens of the question, pictures included.
+        output: Per million tokens of the answer.
+        as_of: Date of the price.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -59,26 +60,26 @@ class PriceSettings(BaseModel):
 
 
 class EndpointSettings(SystemSettings):
-    """Settings of a service over an API. What a suite may not set is about where, how fast and for how much.
+    """Settings of a service over an API. Suites may not set those that concern address, speed and cost.
 
     Attributes:
-        base_url: ``https://host/v1``; plain http to this machine alone.
-        key_variable: Name of the environment variable that holds the key; "" for servers without one.
-        model: Name of the model as the server knows it; a dated snapshot where there is one.
-        seed: ``case`` (drawn from the suite's seed and the case's address), a number, or null: not sent.
-        extra: Further fields of the request's body, e.g. ``{reasoning_effort: low}``.
-        prices: Prices by name of the model.
-        max_in_flight: Most calls under way at once; of systems that ask one server with one key the smallest holds for
-            all of them together. Fewer leave where more would only wait for one another at the server.
-        call_seconds: Longest duration of one call.
-        total_seconds: Longest time for one question from its first call on, retries and pauses included, but not what
-            it waits for other calls to end: no call is begun after it. A server that asks for a longer pause ends the
-            run.
-        attempts: Most calls for one question.
+        base_url: ``https://host/v1``; plain http to this machine only.
+        key_variable: Name of the environment variable with the key; "" for servers without a key.
+        model: Server's name of the model; preferably a dated snapshot.
+        seed: ``case`` (derived from the suite's seed and the case's address), a number, or null: not sent.
+        extra: Further fields of the request body, e.g. ``{reasoning_effort: low}``.
+        prices: Prices by model name.
+        max_in_flight: Maximum number of concurrent calls; the smallest value of all systems that share a server and a
+        key
+            applies to them together. Fewer calls are sent if more would only queue at the server.
+        call_seconds: Time limit of one call.
+        total_seconds: Time limit of one question from its first call on, retries and pauses included, but not the wait
+            for other calls to end: no call starts after it. A server that asks for a longer pause ends the run.
+        attempts: Maximum number of calls per question.
     """
 
     own_fields: ClassVar[frozenset[str]] = frozenset()
-    """Fields of a body by which answers are read and budgets kept: they have settings of their own, or one value."""
+    """Body fields needed to read answers and keep budgets; they have settings of their own or a fixed value."""
 
     base_url: str = Field(default="", json_schema_extra=TRUSTED)
     key_variable: str = Field(default="", json_schema_extra=TRUSTED)
@@ -94,9 +95,9 @@ class EndpointSettings(SystemSettings):
     @field_validator("base_url", "key_variable", mode="before")
     @classmethod
     def _never_repeated(cls, given: object) -> object:
-        """Take whatever is typed as text: a key in the wrong place would be repeated as "found", were it refused here.
+        """Accept any value as text, because a validation error would print a key typed in the wrong place.
 
-        What is wrong with it is said before anything runs, without it
+        Mistakes are reported before the run without the value
         (:meth:`medtest.api.calls.client.Endpoint.mistakes`).
         """
         return given if given is None else str(given)
@@ -110,10 +111,10 @@ class EndpointSettings(SystemSettings):
 
 
 class ApiSystem(AskingSystem):
-    """A system over an API. A subclass may say elsewhere where its server is (:meth:`endpoint`).
+    """System over an API. A subclass may override the server's address (:meth:`endpoint`).
 
     Attributes:
-        sends: What leaves this machine, for messages: ``images`` or ``prompts``.
+        sends: Kind of content sent to the server, for messages: ``images`` or ``prompts``.
     """
 
     Settings: ClassVar[type[EndpointSettings]] = EndpointSettings
@@ -136,15 +137,15 @@ class ApiSystem(AskingSystem):
         self._kept: KeptPictures | None = None
         self._line = ""
 
-    # --------------------------------------------------------------------------------------------- before anything runs
+    # --------------------------------------------------------------------------------------------- before the run
 
     @abstractmethod
     def endpoint(self) -> Endpoint:
-        """Return where requests go; asked again for every stream of calls."""
+        """Return the endpoint of requests; called again for every stream of calls."""
 
     @abstractmethod
     def parameters(self) -> Parameters:
-        """Return everything of the model that shapes its answers."""
+        """Return all parameters of the model that influence its answers."""
 
     @abstractmethod
     def request(self, call: Asking) -> Request:
@@ -152,24 +153,24 @@ class ApiSystem(AskingSystem):
 
     @abstractmethod
     def asked(self, call: Asking, outcome: Outcome) -> Asked:
-        """Return what came of a call."""
+        """Convert the outcome of a call."""
 
     def drawn(self, folder: Path, shared: Path) -> KeptPictures | None:
-        """Return where pictures are kept that the service draws; None for a service that draws none.
+        """Return the store of generated pictures; None for a service that generates none.
 
         Args:
-            folder: The run's own folder.
-            shared: The folder that all runs share.
+            folder: The run folder.
+            shared: The folder shared by all runs.
         """
         return None
 
     def price(self) -> Price | None:
-        """Return the model's price, None where none is known."""
+        """Return the model's price, None if unknown."""
         table = {name: Price(**entry.model_dump()) for name, entry in self.settings.prices.items()}
         return price_for(self.settings.model, table)
 
     def notice(self) -> str:
-        """Say which model is asked and where the images go."""
+        """Return a notice of the model and where images are sent."""
         endpoint = self.endpoint()
         host = urlsplit(endpoint.base_url).netloc
         where = f"{self.sends} stay on this machine" if endpoint.loopback else f"{self.sends} are sent there"
@@ -177,7 +178,7 @@ class ApiSystem(AskingSystem):
         return f"{self.record_name} asks {self.settings.model} at {host}: {where}{priced}."
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is missing: the address, the model's name, the key, leave to send images."""
+        """Return missing settings: address, model name, key, permission to send images."""
         found = unnamed(self.settings, self.endpoint(), self.name, model="model", sends=self.sends)
         if holds_secret(self.settings.extra):
             what = "what looks like a key (not shown)"
@@ -186,7 +187,7 @@ class ApiSystem(AskingSystem):
         return found
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return a hash of the server's address, and further fields of the body: neither is in the settings' digest."""
+        """Return a hash of the server's address, and extra body fields: neither is in the settings' digest."""
         provider = self.endpoint().provider.rstrip("/")
         printed: dict[str, Json] = {"provider": hashlib.sha256(provider.encode()).hexdigest()}
         if self.settings.extra:
@@ -194,7 +195,7 @@ class ApiSystem(AskingSystem):
         return printed
 
     def quote(self, calls: Iterable[tuple[Asking, int]]) -> Quote | None:
-        """Return calls, tokens and price, every answer at full length."""
+        """Return calls, tokens and price, assuming answers of maximum length."""
         total, prompt, completion, usd = 0, 0, 0, 0.0
         price, parameters = self.price(), self.parameters()
         for call, count in calls:
@@ -209,14 +210,14 @@ class ApiSystem(AskingSystem):
 
     @property
     def silent_seconds(self) -> float:  # type: ignore[override]
-        """Longest silence: a pause before a question's first call, all its time after it, and its last call."""
+        """Longest silence: a pause before a question's first call, its whole time after it, and its last call."""
         own: EndpointSettings = self.settings
         return 2.0 * own.total_seconds + own.call_seconds + _MARGIN_SECONDS
 
     # ------------------------------------------------------------------------------------------------------- the run
 
     def keep_in(self, folder: Path, shared: Path, *, budget: BudgetLimits, cache: str) -> None:
-        """Take the run's folder, the shared one, the budget and the use of the cache."""
+        """Set the run folder, the shared folder, the budget and the cache mode."""
         self._folder, self._shared = folder, shared
         self._limits, self._cache_mode = budget, CacheMode(cache)
 
@@ -224,32 +225,32 @@ class ApiSystem(AskingSystem):
         """Open ledger and cache, and count what earlier sessions of the run spent.
 
         Raises:
-            UserMistakes: The endpoint is not usable, or a budget in dollars has no price to go by.
+            UserMistakes: The endpoint is not usable, or a budget in dollars has no price.
             FolderInUse: Another process holds the ledger.
             OutputProblem: Ledger or cache cannot be used.
         """
         if self._folder is None or self._shared is None:
             raise MedtestError(f"{self.record_name} has no folder for its ledger")
-        # The folder is this run's: whoever holds the ledger is a worker of it that is just ending.
+        # The folder belongs to this run, so any other holder of the ledger is a worker of the run that is exiting.
         self._ledger = Ledger(self._folder / LEDGER, wait=_WAIT_SECONDS)
         self._budget = self.budget(self._ledger, self._limits, self.name)
         self._cache = Cache(self._shared / CACHE, self._cache_mode)
-        self.caller(self.name)  # says what is wrong with the endpoint before a call is drawn
+        self.caller(self.name)  # checks the endpoint before the first call
         self._limiter = shared_limiter(self.endpoint().limited_as, self.settings.max_in_flight)
         self._kept = self.drawn(self._folder, self._shared)
         import httpx2  # noqa: F401 - a quarter of a second, which no call should wait for
 
     def budget(self, ledger: Ledger, limits: BudgetLimits, where: str) -> Budget:
-        """Return limits with what earlier sessions spent of them.
+        """Return the limits, reduced by the spending of earlier sessions.
 
         Raises:
-            UserMistakes: A budget in dollars has no price to go by.
+            UserMistakes: A budget in dollars has no price.
         """
         spent = ledger.totals()
         return Budget(**asdict(limits), price=self.price(), spent_usd=spent.cost_usd, calls=spent.billable, where=where)
 
     def caller(self, where: str, *, pictures: bool = True) -> Caller:
-        """Return what sends requests.
+        """Return the caller that sends requests.
 
         Raises:
             UserMistakes: The endpoint is not usable.
@@ -267,7 +268,7 @@ class ApiSystem(AskingSystem):
     def campaign(
         self, caller: Caller, ledger: Ledger, cache: Cache | None, budget: Budget | None, limiter: RateLimiter | None
     ) -> Campaign:
-        """Return a campaign under the model's own limits of time."""
+        """Return a campaign with the model's own time limits."""
         own = self.settings
         rules = Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds)
         return Campaign(caller, ledger, cache=cache, budget=budget, limiter=limiter, retries=rules, pictures=self._kept)
@@ -275,12 +276,14 @@ class ApiSystem(AskingSystem):
     def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
         """Answer a stream of calls.
 
+        In all cases, outcomes of calls in flight are yielded before an error is raised.
+
         Raises:
-            BudgetReached: The budget allows no further call; what was under way was yielded before.
-            ServerClosed: The server asks for a longer pause than a question may last; the same.
-            NoCredit, AccessLost, ServerGone: The account is empty, the key is refused from some moment on, nobody is
-                there any more; the same.
-            TurnedAway, ServerMissing: The server lets nobody in, or there is none.
+            BudgetReached: The budget allows no further call.
+            ServerClosed: The server asks for a longer pause than a question may last.
+            NoCredit, AccessLost, ServerGone: The account is empty, the key is no longer accepted, or the server has
+                become unreachable.
+            TurnedAway, ServerMissing: The server accepts no requests, or does not exist.
         """
         if self._ledger is None:
             raise MedtestError(f"{self.record_name} is not open")
@@ -291,7 +294,7 @@ class ApiSystem(AskingSystem):
         waiting: dict[str, deque[Asking]] = {}
         lock = threading.Lock()
 
-        def requests() -> Iterator[Request | None]:  # drawn in a thread of the campaign's
+        def requests() -> Iterator[Request | None]:  # runs in a thread of the campaign
             for call in calls:
                 if call is not None:
                     with lock:
@@ -307,22 +310,22 @@ class ApiSystem(AskingSystem):
             yield self.asked(call, outcome)
 
     def stop(self) -> None:
-        """Begin no further call; those under way end as usual."""
+        """Start no further call; those in flight finish as usual."""
         self._stopping.set()
         if self._campaign is not None:
             self._campaign.stop()
 
     def counters(self) -> str:
-        """Return how the calls stand."""
+        """Return the progress of the calls."""
         if self._campaign is not None:
             try:
                 self._line = self._campaign.progress().line()
-            except RuntimeError:  # a counter was being added while they were copied; the last line will do
+            except RuntimeError:  # a counter was added during the copy: reuse the last line
                 return self._line
         return self._line
 
     def account(self, folder: Path) -> str:
-        """Say how many calls of the run may be billed without an answer."""
+        """Return a notice of calls that may be billed without an answer."""
         said = [doubtful_words(folder / LEDGER, self.record_name)]
         aside = sorted(one.name for one in folder.glob(f"{LEDGER}.aside-*") if one.name[-1].isdigit())
         if aside:

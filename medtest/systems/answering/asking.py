@@ -1,8 +1,8 @@
-"""What a system is that answers questions about images: many at a time, in any order, each once.
+"""Base class of systems that answer questions about images: many at a time, in any order, each once.
 
-A classifier answers a batch when it is handed one. A model over an API answers hundreds of calls at once, each when it
-likes, so here the system draws questions from a stream and yields answers as they come. Which questions are open,
-what follows from an answer and what is written of it is the runner's.
+A classifier answers a batch at once. A model over an API answers hundreds of concurrent calls in any order, so this
+kind of system pulls questions from a stream and yields answers as they arrive. The runner decides which questions are
+open, evaluates the answers and writes the records.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from medtest.systems.base import RawAnswer, System
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """One call to a system: an image and one question, or all questions of the image together; or a prompt.
+    """One call to a system: an image with one question, an image with all its questions, or a prompt.
 
     Attributes:
-        number: Of the call within this process; the answer names it.
-        label: The case's address as it may be shown (ids hashed where the suite wants that), with the question or
-            ``together``: what a ledger keeps answers under.
-        addresses: Address of every question's case; networks must not look at them, a server's seed comes of
-            :meth:`seed`.
+        number: Number of the call within this process; the answer refers to it.
+        label: Displayable address of the case (ids hashed if the suite requires it), with the question or ``together``;
+            the ledger's key for the answer.
+        addresses: Address of every question's case. Networks must not use them; a server's seed comes from
+            :attr:`seed`.
         image: uint8 RGB H×W×3, read-only.
         sha256: SHA-256 of the image (:func:`medtest.core.cases.image_sha256`).
-        asks: The questions, one for each address.
-        together: All in one call.
-        seed: Seed of the answer's random numbers, 0 to 2³¹ - 1, from the suite's seed and the case's address: the same
-            whenever the case is run again, another for each repeat.
-        prompt: Where the case's input is a prompt, that: there is no image then, one address, and no question.
-        source_prompt: The seed's own prompt, where the case's input is one; a system that tells sessions apart may say
-            that it came before.
+        asks: The questions, one per address.
+        together: Whether all questions are asked in one call.
+        seed: Seed of the answer's random numbers, 0 to 2³¹ - 1, derived from the suite's seed and the case's address:
+            the same whenever the case is run again, different for each repeat.
+        prompt: Prompt of a case whose input is one; such a case has no image, one address and no question.
+        source_prompt: Prompt of the source case, if the input is a prompt; systems with sessions may announce it as the
+            earlier prompt.
     """
 
     number: int
@@ -54,19 +54,19 @@ class Asking:
 
     @property
     def repeat(self) -> int:
-        """Number of the asking of this very input: 0 for sources and follow-ups, 1, 2 … for ``unchanged``."""
+        """Number of the repetition of this exact input: 0 for sources and follow-ups, 1, 2 … for ``unchanged``."""
         case = self.addresses[0]
         return 0 if case.is_source else case.repeat + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What came of a call.
+    """Result of a call.
 
     Attributes:
-        number: The call's.
-        outputs: One for each question, or for the prompt; a text says why there is none (an ERROR of that case).
-        seconds: How long it took; None where the answer was kept from before.
+        number: Number of the call.
+        outputs: One per question, or one for the prompt; a string is the reason of an ERROR.
+        seconds: Duration; None for cached answers.
     """
 
     number: int
@@ -76,7 +76,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLimits:
-    """What a run may spend on one system, over all its sessions; None for no limit."""
+    """Spending limits of a run for one system, over all its sessions; None for no limit."""
 
     max_usd: float | None = None
     max_calls: int | None = None
@@ -84,13 +84,13 @@ class BudgetLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """What a plan's calls would need at most.
+    """Upper bound on the cost of a plan's calls.
 
     Attributes:
-        calls: Calls.
+        calls: Number of calls.
         prompt_tokens: Estimate of the tokens sent.
-        completion_tokens: Most tokens that can come back.
-        usd: What they cost, None without a price.
+        completion_tokens: Maximum number of tokens returned.
+        usd: Their cost, None without a price.
     """
 
     calls: int
@@ -100,15 +100,16 @@ class Quote:
 
 
 class AskingSystem(System):
-    """A system that answers questions about images.
+    """System that answers questions about images.
 
     Attributes:
-        own_limits: It bounds the time of every call itself (servers); else one that is silent for ``batch_seconds``
-            is killed.
-        silent_seconds: Where it has ``own_limits``: longest time for which nothing may come of any call while some are
-            open. Calls that are open then become ERROR: an answer that was dropped must not be waited for without end.
-        simulated: It is a simulation that stands for no product: everything made with it says so, and never shares
-            a table with a real one.
+        own_limits: Whether it limits the time of every call itself (servers); otherwise it is killed after
+            ``batch_seconds`` of silence.
+        silent_seconds: With ``own_limits``: longest time without any answer while calls are open. Open calls then
+        become
+            ERROR, so that a lost answer is not awaited forever.
+        simulated: Whether it is a simulation that represents no product: all its results are marked, and never share a
+            table with a real system.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("answer",)
@@ -120,18 +121,18 @@ class AskingSystem(System):
 
     @property
     def record_name(self) -> str:
-        """Name in records; that of a simulation ends with ``-simulated``, so that no table can hide it."""
+        """Name in records; a simulation's ends with ``-simulated``, so that it shows in every table."""
         name = super().record_name
         return name if not self.simulated or is_simulated(name) else f"{name}{SIMULATED}"
 
     def keep_in(self, folder: Path, shared: Path, *, budget: BudgetLimits, cache: str) -> None:
-        """Say where it may keep things; called in the worker before :meth:`open`.
+        """Set storage folders; called in the worker before :meth:`open`.
 
         Args:
-            folder: The run's own folder, locked by the run: a ledger of what was asked and paid.
-            shared: A folder that all runs share: answers by content.
-            budget: What it may spend.
-            cache: ``use``, ``refresh`` or ``off``: whether answers by content are taken and kept.
+            folder: The run folder, locked by the run: ledger of questions and payments.
+            shared: Folder shared by all runs: answers by content.
+            budget: Spending limits.
+            cache: ``use``, ``refresh`` or ``off``: whether answers are read from and written to the cache.
         """
         return
 
@@ -140,49 +141,52 @@ class AskingSystem(System):
         """Answer a stream of calls, in any order.
 
         Args:
-            calls: Drawn as fast as the system can use them, from any one thread; None means that nothing is there yet
-                (what was drawn should be worked on, and the next be asked for soon). It ends when the run ends.
+            calls: Iterated as fast as the system can use them, from any single thread; None means that no call is
+            available
+                yet (work on those received and ask again soon). It ends when the run ends.
 
         Yields:
-            One :class:`Asked` for every call, those apart that :meth:`stop` keeps from being begun.
+            One :class:`Asked` for every call, except those that :meth:`stop` prevented.
+
+        Calls in flight are yielded before any of these errors; calls that were not yielded are not recorded.
 
         Raises:
-            BudgetReached: No further call is allowed; what was under way was yielded before.
-            ServerClosed: A server asks for a longer pause than a question may last; the same.
-            MedtestError: What it was asked ends for another reason that is no fault of a single question's
-                (:mod:`medtest.api.stops`); the same. What was not yielded is not recorded.
+            BudgetReached: No further call is allowed.
+            ServerClosed: A server asks for a longer pause than a question may last.
+            MedtestError: The server stops for another reason that no single question caused (:mod:`medtest.api.stops`).
         """
 
     def stop(self) -> None:
-        """Begin no further call: the user stopped the run; from any thread, perhaps before :meth:`ask`.
+        """Start no further call, because the user stopped the run; from any thread, possibly before :meth:`ask`.
 
-        Calls under way shall end and be yielded as usual, and :meth:`ask` with them. The stream ends too: a system that
-        works on one call after the other need do nothing. Calls that were drawn and are not begun need no answer.
+        Calls in flight finish and are yielded as usual, and :meth:`ask` ends with them. The stream ends too, so a
+        system that
+        handles one call after the other need do nothing. Calls received but not started need no answer.
         """
         return
 
     def quote(self, calls: Iterable[tuple[Asking, int]]) -> Quote | None:
-        """Return what calls would need, without sending any; None where nothing is paid or counted.
+        """Return an upper bound on the calls' cost without sending any; None if nothing is paid or counted.
 
         Args:
-            calls: One example of every kind of call, and how many of the kind there are.
+            calls: One example of every kind of call, and the number of calls of that kind.
         """
         return None
 
     def counters(self) -> str:
-        """Return the progress of :meth:`ask` in a few words ("in flight 8 · waiting 2 · $0.31"), from any thread."""
+        """Return the progress of :meth:`ask` in short form ("in flight 8 · waiting 2 · $0.31"), from any thread."""
         return ""
 
     def account(self, folder: Path) -> str:
-        """Return what is to be said of the calls once the run has ended, one line, or an empty string.
+        """Return a final remark on the calls once the run has ended, one line, or an empty string.
 
         Args:
-            folder: The run's own folder, as in :meth:`keep_in`; no worker holds it any more.
+            folder: The run folder, as in :meth:`keep_in`; no worker uses it any more.
         """
         return ""
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Refuse: a system of this kind is asked questions.
+        """Raise an error: a system of this kind answers questions only.
 
         Raises:
             MedtestError: Always.
@@ -191,5 +195,5 @@ class AskingSystem(System):
 
 
 def draws_calls(system: System) -> TypeGuard[AskingSystem]:
-    """Say whether a system draws its calls from a stream, and is not handed batches."""
+    """Return True if a system pulls its calls from a stream instead of receiving batches."""
     return type(system).draws_calls

@@ -1,7 +1,7 @@
-"""A vision-language checkpoint of Hugging Face transformers in a local folder, asked in this process.
+"""Vision-language checkpoints of Hugging Face transformers in a local folder, run in this process.
 
-Calls are answered one by one: with several in a batch an answer would depend on what else is left to ask, since the
-same weights give other last digits in other batches.
+Calls are answered one by one: in a batch, an answer would depend on the remaining questions, because the last digits
+of the results vary with the batch.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class LocalChatSettings(PromptSettings):
     """Settings of a local vision-language checkpoint.
 
     Attributes:
-        path: The folder that ``save_pretrained`` wrote, with its processor and chat template.
-        seed: ``case`` (drawn from the suite's seed and the case's address) or a number; it counts where a temperature
-            above 0 makes answers random.
-        precision: Numbers to compute with; ``own``: those of the file.
+        path: Folder written by ``save_pretrained``, with processor and chat template.
+        seed: ``case`` (derived from the suite's seed and the case's address) or a number; used if a temperature above 0
+            makes answers random.
+        precision: Number type for computation; ``own`` is the type of the file.
     """
 
     path: str = Field(default="", json_schema_extra=TRUSTED)
@@ -46,9 +46,9 @@ class LocalChatSettings(PromptSettings):
 
 
 class LocalChat(AskingSystem):
-    """LLaVA, Qwen-VL, SmolVLM, PaliGemma and kin: whatever transformers loads for image and text to text.
+    """LLaVA, Qwen-VL, SmolVLM, PaliGemma and any other image-text-to-text model that transformers loads.
 
-    Nothing is downloaded, no code of the folder runs, weights are read from safetensors alone.
+    Nothing is downloaded, no code in the folder is executed, weights are read from safetensors only.
     """
 
     Settings: ClassVar[type[LocalChatSettings]] = LocalChatSettings
@@ -63,10 +63,10 @@ class LocalChat(AskingSystem):
         self._answered = 0
         self._form: _Form = _before_question
 
-    # --------------------------------------------------------------------------------------------- before anything runs
+    # --------------------------------------------------------------------------------------------- before the run
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the folder."""
+        """Return the problems of the folder."""
         where, typed = self.name, self.settings.path
         found = folder_mistakes(typed, where=where, key="path")
         if found:
@@ -91,7 +91,7 @@ class LocalChat(AskingSystem):
         return [mistake for path in files for mistake in pointer_mistakes(path, where=where, key="path")]
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return one SHA-256 over everything in the folder that shapes an answer."""
+        """Return one SHA-256 over all files in the folder that influence an answer."""
         digest = hashlib.sha256()
         folder = user_path(self.settings.path)
         for path in sorted(p for p in folder.iterdir() if p.is_file() and p.suffix in _PRINTED):
@@ -104,7 +104,7 @@ class LocalChat(AskingSystem):
         """Load the checkpoint.
 
         Raises:
-            MedtestError: It is no model from image and text to text, or has no chat template.
+            MedtestError: It is no image-text-to-text model, or has no chat template.
         """
         import torch
         from transformers import AutoModelForImageTextToText, AutoProcessor
@@ -135,10 +135,10 @@ class LocalChat(AskingSystem):
         self._form = self._fitting_form(folder.name)
 
     def _fitting_form(self, name: str) -> _Form:
-        """Return how the chat template takes a system message: templates differ, and some drop it without a word.
+        """Return the form in which the chat template accepts a system message; some templates drop it silently.
 
         Raises:
-            MedtestError: The template shows no question.
+            MedtestError: The template drops the question.
         """
         from jinja2 import TemplateError
 
@@ -154,13 +154,13 @@ class LocalChat(AskingSystem):
         raise MedtestError(f"the chat template of {name} takes no message with an image and a text")
 
     def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
-        """Answer calls one by one, in their order; what breaks on one of them is the ERROR of that one."""
+        """Answer calls one by one, in their order; a failure becomes the ERROR of its call."""
         for call in calls:
             if call is None:
                 continue
             try:
                 outcome = self._outcome(call)
-            except Exception as error:  # noqa: BLE001 - a stranger's processor or network may raise whatever it likes
+            except Exception as error:  # noqa: BLE001 - third-party processors and networks may raise anything
                 outcome = Outcome(
                     address=call.label, key="", state=CallState.ERROR, reason=reason_of(error), attempts=1
                 )
@@ -206,7 +206,7 @@ class LocalChat(AskingSystem):
         own = self.settings
         said: dict[str, Any] = {} if own.max_tokens is None else {"max_new_tokens": own.max_tokens}
         if own.temperature == 0.0:
-            # Greedy: what a checkpoint brings for sampling is taken out, for it would only be warned about.
+            # Greedy: remove the checkpoint's sampling settings, which would only cause warnings.
             return {**said, "do_sample": False, "temperature": None, "top_p": None, "top_k": None}
         if own.temperature is not None:
             said |= {"do_sample": True, "temperature": own.temperature}
@@ -217,16 +217,16 @@ class LocalChat(AskingSystem):
         return frozenset(found if isinstance(found, list) else [] if found is None else [int(found)])
 
     def counters(self) -> str:
-        """Return how many calls were answered."""
+        """Return the number of answered calls."""
         return f"{self._answered} answered"
 
     def close(self) -> None:
-        """Let go of the checkpoint."""
+        """Release the checkpoint."""
         self._model = self._processor = None
 
 
 _Form: TypeAlias = Callable[[str, str, Any], list[dict[str, Any]]]
-"""From system message, question and image to a conversation as chat templates take it."""
+"""Conversion of system message, question and image to a conversation for a chat template."""
 
 
 def _question(prompt: str, image: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is wrong with a model's address and name, keys among them that were typed in their place."""
+"""Checks of a model's address and name, including keys typed in their place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from medtest.core.errors import Mistake
 
 
 def holds_secret(value: Any, name: str = "") -> bool:
-    """Whether further fields of a body hold what looks like a key, by its name or by itself."""
+    """Return True if extra body fields contain a likely key, judged by name or value."""
     if isinstance(value, Mapping):
         return any(holds_secret(item, str(key)) for key, item in value.items())
     if isinstance(value, list | tuple):
@@ -22,7 +22,7 @@ def holds_secret(value: Any, name: str = "") -> bool:
 
 
 def key_as_name(where: str, key: str) -> Mistake:
-    """Return the mistake of typing what looks like a key as a model's name, which stands in records and reports."""
+    """Return the mistake of typing a likely key as the model name, which would appear in records and reports."""
     return Mistake(
         where=where,
         key=key,
@@ -42,16 +42,16 @@ def unnamed(
     pictures: bool = True,
     sends: str = "images",
 ) -> list[Mistake]:
-    """Return what is missing or wrong of a model's address, key and name.
+    """Return missing or wrong parts of a model's address, key and name.
 
     Args:
         own: Its settings: ``base_url`` and ``model``.
-        endpoint: Where its requests go.
-        where: Who asks.
-        typed: What stands before a key on the command line.
+        endpoint: Endpoint of its requests.
+        where: Name of the asking part, for messages.
+        typed: Prefix of keys on the command line.
         model: The key of the model's name.
         pictures: Whether images are sent.
-        sends: What is, where that is not words alone: ``images``, or ``prompts`` of which pictures are drawn.
+        sends: Kind of content sent besides words: ``images``, or ``prompts`` for generated pictures.
     """
     found: list[Mistake] = []
     if own.base_url:

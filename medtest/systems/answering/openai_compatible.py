@@ -1,7 +1,7 @@
-"""A model behind an OpenAI-compatible server: OpenAI, Gemini, DashScope, OpenRouter, vLLM, Ollama, LM Studio.
+"""Models behind an OpenAI-compatible server: OpenAI, Gemini, DashScope, OpenRouter, vLLM, Ollama, LM Studio.
 
-What systems over an API have in common is :mod:`medtest.systems.answering.api_system`'s; here a question becomes a
-request and an outcome an answer.
+The common part of systems over an API is in :mod:`medtest.systems.answering.api_system`; this module converts
+questions to requests and outcomes to answers.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ _KEPT_PICTURES = 16
 
 
 class ApiSettings(PromptSettings, EndpointSettings):
-    """Settings of a model over an API. What a suite may not set is about where, how fast and for how much.
+    """Settings of a model over an API. Suites may not set those that concern address, speed and cost.
 
     Attributes:
-        base_url: ``https://host/v1``; plain http to this machine alone.
-        key_variable: Name of the environment variable that holds the key; "" for servers without one.
-        send_images: Images may be sent to a host that is not this machine.
-        model: Name of the model as the server knows it; a dated snapshot where there is one.
+        base_url: ``https://host/v1``; plain http to this machine only.
+        key_variable: Name of the environment variable with the key; "" for servers without a key.
+        send_images: Whether images may be sent to a host other than this machine.
+        model: Server's name of the model; preferably a dated snapshot.
         api: ``chat`` (chat.completions) or ``responses``.
-        seed: ``case`` (drawn from the suite's seed and the case's address), a number, or null: not sent.
-        max_tokens_name: What the server calls ``max_tokens``.
+        seed: ``case`` (derived from the suite's seed and the case's address), a number, or null: not sent.
+        max_tokens_name: Server's name of ``max_tokens``.
         detail: ``low``, ``high``, ``auto`` or ``original``; null is not sent.
-        structured: When answers are asked for by schema. ``first``: always, with "cannot tell" and "refused" among the
-            values, and words are read where a server heeds no schema; a folder that was begun under ``together``, the
-            default before, is gone on with under it. ``always`` and ``together`` (all questions in one call): without
-            these values, and what is no JSON is malformed. ``never``: in words alone. A server that refuses schemas is
-            asked for the same JSON in words.
-        extra: Further fields of the request's body, e.g. ``{reasoning_effort: low}``.
-        prices: Prices by name of the model.
-        max_in_flight: Most calls under way at once; of systems that ask one server with one key the smallest holds for
-            all of them together. Fewer leave where more would only wait for one another at the server.
-        call_seconds: Longest duration of one call.
-        total_seconds: Longest time for one question from its first call on, retries and pauses included, but not what
-            it waits for other calls to end: no call is begun after it. A server that asks for a longer pause ends the
-            run.
-        attempts: Most calls for one question.
+        structured: When answers are requested by schema. ``first``: always, with "cannot tell" and "refused" among the
+            values, and plain words are accepted if the server ignores the schema; a folder that was begun under
+            ``together``, the previous default, continues under it. ``always`` and ``together`` (all questions in one
+            call): without these values, and anything but JSON is malformed. ``never``: plain words only. If a server
+            rejects schemas, the same JSON is requested in words.
+        extra: Further fields of the request body, e.g. ``{reasoning_effort: low}``.
+        prices: Prices by model name.
+        max_in_flight: Maximum number of concurrent calls; the smallest value of all systems that share a server and a
+        key
+            applies to them together. Fewer calls are sent if more would only queue at the server.
+        call_seconds: Time limit of one call.
+        total_seconds: Time limit of one question from its first call on, retries and pauses included, but not the wait
+            for other calls to end: no call starts after it. A server that asks for a longer pause ends the run.
+        attempts: Maximum number of calls per question.
     """
 
     own_fields: ClassVar[frozenset[str]] = frozenset(
@@ -66,7 +66,7 @@ class ApiSettings(PromptSettings, EndpointSettings):
 
 
 class OpenAICompatible(ApiSystem):
-    """A model over an API. A subclass may say elsewhere where its server is (:meth:`endpoint`)."""
+    """Model over an API. A subclass may override the server's address (:meth:`endpoint`)."""
 
     Settings: ClassVar[type[ApiSettings]] = ApiSettings
     settings: ApiSettings
@@ -76,12 +76,12 @@ class OpenAICompatible(ApiSystem):
         self._pictures: dict[str, Picture] = {}
 
     def endpoint(self) -> Endpoint:
-        """Return where requests go; asked again for every stream of calls."""
+        """Return the endpoint of requests; called again for every stream of calls."""
         own = self.settings
         return Endpoint(base_url=own.base_url, key_variable=own.key_variable, send_images=own.send_images)
 
     def parameters(self) -> Parameters:
-        """Return everything of the model that shapes its answers."""
+        """Return all parameters of the model that influence its answers."""
         own = self.settings
         return Parameters(
             model=own.model,
@@ -114,13 +114,13 @@ class OpenAICompatible(ApiSystem):
         )
 
     def _mode(self, call: Asking, outcome: Outcome) -> str:
-        """Return how an answer was asked for."""
+        """Return the mode in which an answer was requested."""
         if self.settings.structured == "never" or (self.settings.structured == "together" and not call.together):
             return "words"
         return "json" if outcome.plain else "schema"
 
     def _picture(self, call: Asking) -> Picture:
-        """Return the image as it is sent; all questions of an image share the file."""
+        """Return the encoded image; all questions of an image share the file."""
         found = self._pictures.get(call.sha256)
         if found is None:
             found = self._pictures[call.sha256] = Picture.of(call.image)
@@ -129,5 +129,5 @@ class OpenAICompatible(ApiSystem):
         return found
 
     def asked(self, call: Asking, outcome: Outcome) -> Asked:
-        """Return the answer of each of a call's questions."""
+        """Return the answers to the questions of a call."""
         return asked_of(call, outcome, mode=self._mode(call, outcome))

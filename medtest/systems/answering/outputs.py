@@ -1,4 +1,4 @@
-"""From what came of a call to an answer for each of its questions."""
+"""Conversion of call outcomes to one answer per question."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from medtest.systems.answering.asking import Asked, Asking
 from medtest.systems.answering.shapes import ANSWER, field_names, said
 
 FIRST_NUMBER = 1
-"""Questions of one call are numbered from here."""
+"""Number of the first question of a call."""
 
 
 def asked_of(call: Asking, outcome: Outcome, *, mode: str = "words") -> Asked:
-    """Return what came of a call, question by question.
+    """Convert the outcome of a call, question by question.
 
-    ``mode`` is how it was asked for (:class:`medtest.core.cases.AnswerOutput`).
+    ``mode`` is the mode of the request (:class:`medtest.core.cases.AnswerOutput`).
 
-    Tokens and cost are shared evenly among the questions of the call. Where a call has no answer at all, its questions
-    have none; where a structure does not fit, each question whose own answer can be told apart has that, and the
-    others are ``malformed``.
+    Tokens and cost are shared evenly among the questions of the call. If a call has no answer at all, neither have its
+    questions; if a structure does not fit, questions with an identifiable answer keep it and the others are
+    ``malformed``.
     """
     seconds = outcome.seconds if outcome.source == Source.CALL else None
     if outcome.state == CallState.ERROR:

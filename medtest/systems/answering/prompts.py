@@ -1,4 +1,4 @@
-"""What is put to a model: instructions, one question, or all questions of an image as a numbered list."""
+"""Prompts for models: instructions, one question, or all questions of an image as a numbered list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medtest.systems.base import SystemSettings
 
 QUESTION = "{question}"
 QUESTIONS = "{questions}"
-"""What templates leave open. Nothing else in braces is replaced, so that a template is no program."""
+"""Placeholders of templates. No other braces are replaced, so that a template is not a program."""
 
 SYSTEM_PROMPT = (
     "You are shown one medical image. Answer the question about it in a few words."
@@ -22,15 +22,15 @@ TOGETHER_PROMPT = "Answer each of these questions about the image, by its name.\
 
 
 class PromptSettings(SystemSettings):
-    """Settings of everything that is asked questions in words.
+    """Settings of systems that answer questions in words.
 
     Attributes:
-        prompt: What is asked where a call asks one question; ``{question}`` stands for it.
-        together_prompt: What is asked where a call asks all questions of an image; ``{questions}`` stands for the
-            list, one a line: number, name, wording.
-        system_prompt: The system message; "" for none.
-        max_tokens: Most tokens of an answer; null for the server's own limit.
-        temperature: 0 to 2; null is not sent, or for a local checkpoint its own.
+        prompt: Prompt of a call with one question; ``{question}`` stands for it.
+        together_prompt: Prompt of a call with all questions of an image; ``{questions}`` stands for the list, one per
+            line: number, name, wording.
+        system_prompt: System message; "" for none.
+        max_tokens: Maximum number of tokens of an answer; null for the server's own limit.
+        temperature: 0 to 2; null is not sent, or is the checkpoint's own value for a local checkpoint.
         top_p: 0 to 1; null is not sent.
     """
 
@@ -50,7 +50,7 @@ class PromptSettings(SystemSettings):
 
 
 def prompt_of(settings: PromptSettings, asks: Sequence[Ask], *, together: bool) -> str:
-    """Return the words of one call.
+    """Return the prompt of one call.
 
     Args:
         settings: The templates.

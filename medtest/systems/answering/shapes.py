@@ -1,8 +1,8 @@
-"""Shapes of structured answers: one Pydantic model for each type of answer, and one for all questions of an image.
+"""Schemas of structured answers: one Pydantic model per type of answer, and one for all questions of an image.
 
-A shape asks for a value and not for a sentence, but names nothing that a question's true answers would give away:
-lists of findings, colours and places are open. What comes back is put into words again (:func:`said`), so that
-structured and plain answers go through the same parser.
+A schema asks for a value instead of a sentence, but must not reveal true answers: lists of findings, colours and places
+are open. Values are converted back to words (:func:`said`), so that structured and plain answers go through the same
+parser.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from medtest.core.cases import Ask, Json
 from medtest.language.questions.values import Kind
 
 ANSWER = "answer"
-"""Name of the only field of one question's shape."""
+"""Field name of the answer to a single question."""
 NOT_RELEVANT = "not relevant"
 
 _NULL = "null where the question does not apply to the image"
@@ -33,7 +33,7 @@ _FIELDS: dict[str, tuple[Any, str]] = {
     Kind.TEXT: (str | None, f"a few words; {_NULL}"),
 }
 CANNOT_TELL, REFUSED = "cannot tell", "refused"
-"""What a shape with ways out takes in the place of a value."""
+"""Values that a schema with ways out accepts in place of an answer."""
 _OUT: Any = Literal["not relevant", "cannot tell", "refused"]
 _OUTS = (
     f"or: {NOT_RELEVANT}, where the question does not apply to the image; {CANNOT_TELL}, where it cannot be seen;"
@@ -58,7 +58,7 @@ _EMPTY_IS_NONE = frozenset({Kind.FINDINGS.value})
 
 
 def shape_of(ask: Ask, *, outs: bool = False) -> type[BaseModel]:
-    """Return the shape of one question's answer; the same class for the same type of answer.
+    """Return the schema of one question's answer; the same class for the same type of answer.
 
     Args:
         ask: The question.
@@ -68,12 +68,12 @@ def shape_of(ask: Ask, *, outs: bool = False) -> type[BaseModel]:
 
 
 def shape_of_all(asks: Sequence[Ask], *, outs: bool = False) -> type[BaseModel]:
-    """Return the shape of the answers to several questions, a field for each; the same class for the same questions."""
+    """Return the schema of the answers to several questions, one field each; the same class for the same questions."""
     return _several(tuple((ask.text, ask.kind) for ask in asks), tuple(field_names(asks)), outs)
 
 
 def field_names(asks: Sequence[Ask]) -> list[str]:
-    """Return the name of each question's field: its item where that can be one, else its number."""
+    """Return the field name of each question: its item if that is a valid name, otherwise its number."""
     return [ask.item if _can_be_field(ask.item) else f"question_{number}" for number, ask in enumerate(asks, start=1)]
 
 

@@ -1,4 +1,4 @@
-"""The simulated laboratory as a system: a product that looks at pixels, behind a real server on loopback."""
+"""Simulated laboratory as a system: a product that looks at pixels, behind a real server on loopback."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from medtest.systems.answering.simulated import RATE, FaultSettings, SimulatedSe
 
 
 class DefectSettings(BaseModel):
-    """What is wrong with the product (:class:`medtest.simlab.defects.Defects`): rates from 0 to 1.
+    """Defects of the product (:class:`medtest.simlab.defects.Defects`): rates from 0 to 1.
 
     Attributes:
-        saturation_flips: Another answer, on saturated pictures.
-        blur_not_relevant: "Not relevant", on blurred pictures.
-        blood_instruments: One instrument more than there is, on bloody pictures.
-        counts_capped: Counts above ``cap`` are given as ``cap``.
-        cap: The highest count that a capped answer gives.
-        nondeterminism: Another answer, drawn anew for each asking.
+        saturation_flips: A different answer on saturated pictures.
+        blur_not_relevant: "Not relevant" on blurred pictures.
+        blood_instruments: One instrument too many on bloody pictures.
+        counts_capped: Counts above ``cap`` are reported as ``cap``.
+        cap: Highest count in a capped answer.
+        nondeterminism: A different answer, drawn independently for each call.
         refusals: The product declines to answer.
     """
 
@@ -49,20 +49,21 @@ class DefectSettings(BaseModel):
 
 
 class SimlabSettings(ApiSettings):
-    """Settings of the simulated laboratory; those of an address, a key and prices have no use here.
+    """Settings of the simulated laboratory; those of an address, a key and prices have no effect.
 
     Attributes:
-        model: The server's only one.
-        structured: As for any model over an API, but in words for single questions by default: styles are of words.
-        prices: It costs nothing; another price rehearses a budget.
-        product_seed: Seed of the product's draws.
-        reader: ``pixels``: it looks. ``truth``: it is told the source image's true answers, whatever a relation made
-            of the image, so that only its defects err.
-        ocr: How it looks for writing: ``rapidocr`` (extra ``ocr``), ``edges``, or ``auto``: the first where it is
-            installed.
-        styles: How it puts its answers.
-        defects: What is wrong with the product.
-        faults: What is wrong with its server.
+        model: The server's only model.
+        structured: As for any model over an API, but plain words for single questions by default, because styles
+        concern
+            words.
+        prices: Free of charge; set another price to rehearse a budget.
+        product_seed: Seed of the product's random draws.
+        reader: ``pixels``: it looks at the image. ``truth``: it receives the source image's true answers, whatever a
+            relation did to the image, so that only its defects cause errors.
+        ocr: Text detection: ``rapidocr`` (extra ``ocr``), ``edges``, or ``auto``: the first if installed.
+        styles: Styles of its answers.
+        defects: Defects of the product.
+        faults: Faults of its server.
         readers: Threads that look at pictures.
     """
 
@@ -83,7 +84,7 @@ class SimlabSettings(ApiSettings):
 
 
 class Simlab(SimulatedServer, OpenAICompatible):
-    """A simulated product behind a real server, which lives from :meth:`open` to :meth:`close` and no longer."""
+    """Simulated product behind a real server, which runs from :meth:`open` to :meth:`close`."""
 
     Settings: ClassVar[type[ApiSettings]] = SimlabSettings
     settings: SimlabSettings
@@ -94,10 +95,10 @@ class Simlab(SimulatedServer, OpenAICompatible):
         super().__init__(name, settings)
         self._told: set[tuple[str, tuple[str, ...]]] = set()
 
-    # --------------------------------------------------------------------------------------------- before anything runs
+    # --------------------------------------------------------------------------------------------- before the run
 
     def notice(self) -> str:
-        """Say that nothing of this stands for a product."""
+        """Return a notice that results say nothing about a real product."""
         wrong = {name: rate for name, rate in self.settings.defects.model_dump().items() if name != "cap" and rate}
         errs = ", ".join(f"{name} {rate:g}" for name, rate in wrong.items()) or "no defects"
         sees = "looks at pixels" if self.settings.reader == "pixels" else "is told the true answers"
@@ -107,7 +108,7 @@ class Simlab(SimulatedServer, OpenAICompatible):
         )
 
     def check(self) -> Sequence[Mistake]:
-        """Return settings that have no use here, and an OCR that is not installed."""
+        """Return settings without effect, and a missing OCR."""
         found = list(super().check())
         if self.settings.ocr == "rapidocr" and engine_of("auto") != "rapidocr":
             fix = "pip install 'medtest[ocr]', or ocr: edges"
@@ -115,11 +116,11 @@ class Simlab(SimulatedServer, OpenAICompatible):
         return found
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return what determines its answers beyond its settings: the product's revision and how it reads letters."""
+        """Return everything beyond the settings that determines its answers: the product's revision and its OCR."""
         return {"product": REVISION, "ocr": engine_of(self.settings.ocr)}
 
     def content(self) -> str:
-        """Return a digest of the settings that shape answers."""
+        """Return a digest of the settings that influence answers."""
         config = asdict(self.config())
         kept = {name: config[name] for name in ("seed", "defects", "styles", "reader", "ocr", "faults")}
         kept["faults"] = kept_faults(kept["faults"])
@@ -127,7 +128,7 @@ class Simlab(SimulatedServer, OpenAICompatible):
         return f"simlab:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def config(self) -> Config:
-        """Return what the server is started with, without its key."""
+        """Return the server's configuration, without its key."""
         own = self.settings
         return Config(
             seed=own.product_seed,
@@ -142,7 +143,7 @@ class Simlab(SimulatedServer, OpenAICompatible):
     # ------------------------------------------------------------------------------------------------------- the run
 
     def request(self, call: Asking) -> Request:
-        """Return the request of a call; with ``reader: truth`` the product is told the answers before."""
+        """Return the request of a call; with ``reader: truth`` the product receives the answers first."""
         if self.settings.reader == "truth" and self._server is not None:
             self._tell(call)
         return super().request(call)

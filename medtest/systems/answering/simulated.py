@@ -1,4 +1,4 @@
-"""Systems behind the simulated laboratory's server: what is wrong with the server, and its life from open to close."""
+"""Systems behind the simulated laboratory's server: its faults and its life cycle."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from medtest.simlab.process import Running, start
 from medtest.systems.answering.api_system import ApiSystem
 
 KEY_VARIABLE = "MEDTEST_SIMLAB_KEY"  # the name of a variable
-"""Variable of the worker's own process in which the server's key stands; drawn anew whenever it is not set."""
+"""Environment variable of the worker process with the server's key; generated if not set."""
 
 RATE = Field(default=0.0, ge=0.0, le=1.0)
 _NOT_SET = ("key", "hidden", "hidden_seconds", "slots")
 
 
 class FaultSettings(BaseModel):
-    """What is wrong with the server (:class:`medtest.api.faulty.faults.Faults`): seconds, and shares from 0 to 1.
+    """Faults of the server (:class:`medtest.api.faulty.faults.Faults`): seconds, and shares from 0 to 1.
 
     Attributes:
         latency: Seconds before an answer.
-        jitter: Further seconds at most.
-        rate: Requests a second that it allows; null for no limit.
-        burst: Requests that it allows at once under a limit.
-        headers: Whether answers under a limit say what is left.
-        retry_after: What a 429 says about coming back.
+        jitter: Maximum additional seconds.
+        rate: Allowed requests per second; null for no limit.
+        burst: Requests allowed at once under a limit.
+        headers: Whether answers under a limit report the remaining quota.
+        retry_after: Form of the Retry-After header of a 429.
         too_many: Share of 429 without any limit.
         error: Share of 500.
         reset: Share of connections that are reset.
-        truncated: Share of bodies that are cut short.
+        truncated: Share of bodies that are truncated.
         wrong_type: Share of HTML pages with status 200.
         slow: Share of bodies that drip over ``slow_seconds``.
         slow_seconds: Duration of a dripping body.
@@ -47,7 +47,7 @@ class FaultSettings(BaseModel):
         filtered: Share of stops by a content filter.
         length: Share of stops for length.
         takes_schema: Whether structured output is supported.
-        seed: Of these draws, which go by the order of arrival.
+        seed: Seed of these draws, which depend on the order of arrival.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -73,15 +73,15 @@ class FaultSettings(BaseModel):
 
 
 def kept_faults(faults: dict[str, Any]) -> dict[str, Any]:
-    """Return faults as content keys hold them: without what no suite can set."""
+    """Return faults for content keys, without those that suites cannot set."""
     return {name: value for name, value in faults.items() if name not in _NOT_SET}
 
 
 class SimulatedServer(ApiSystem):
-    """A system whose server is the simulated laboratory, which lives from :meth:`open` to :meth:`close` and no longer.
+    """System with the simulated laboratory as its server, which runs from :meth:`open` to :meth:`close`.
 
     Attributes:
-        unused: Settings of an address and a key, which have no use here.
+        unused: Settings of an address and a key, which have no effect.
     """
 
     simulated: ClassVar[bool] = True
@@ -92,15 +92,15 @@ class SimulatedServer(ApiSystem):
         self._server: Running | None = None
 
     def config(self) -> Config:
-        """Return what the server is started with, without its key."""
+        """Return the server's configuration, without its key."""
         raise NotImplementedError
 
     def content(self) -> str:
-        """Return what stands for the server's address in content keys: its settings."""
+        """Return the settings' digest, which replaces the server's address in content keys."""
         raise NotImplementedError
 
     def check(self) -> Sequence[Mistake]:
-        """Return settings that have no use here."""
+        """Return settings that have no effect."""
         return [
             Mistake(where=self.name, key=key, found="a value", allowed="nothing: the server is medtest's own")
             for key in self.unused
@@ -108,7 +108,7 @@ class SimulatedServer(ApiSystem):
         ]
 
     def endpoint(self) -> Endpoint:
-        """Return where the server listens; in content keys its settings stand for its address."""
+        """Return the server's address; in content keys its settings replace the address."""
         url = "http://127.0.0.1:0/v1" if self._server is None else self._server.base_url
         return Endpoint(base_url=url, key_variable="" if self._server is None else KEY_VARIABLE, name=self.content())
 
@@ -130,10 +130,10 @@ class SimulatedServer(ApiSystem):
             raise
 
     def put(self, path: str, content: object) -> None:
-        """Tell the server something at one of its doors.
+        """Send content to one of the server's control paths.
 
         Raises:
-            MedtestError: It does not take it.
+            MedtestError: The server rejects it.
         """
         if self._server is None:
             return

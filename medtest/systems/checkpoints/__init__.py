@@ -1,1 +1,1 @@
-"""Checkpoints as people have them and weights files of ours: what networks of every kind share."""
+"""Published checkpoints and medtest's own weights files, for networks of every kind."""

@@ -1,8 +1,8 @@
-"""Files of networks that would fill the memory: refused by the sizes they declare, before anything is unpacked.
+"""Protection against files that would fill the memory, based on the sizes they declare before anything is unpacked.
 
 Checkpoints of torch, TorchScript archives, arrays of NumPy and MONAI bundles are zip archives: a few kilobytes may
-declare terabytes. An ONNX graph declares the sizes of its tensors, and of constants that a runtime makes when it loads.
-Readers stop at the declared size, so that what is declared bounds what can come.
+declare terabytes. An ONNX graph declares the sizes of its tensors and of constants that a runtime creates on loading.
+Readers stop at the declared size, so it bounds the memory.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from medtest.core.errors import MedtestError
 from medtest.systems.checkpoints.protobuf import Span, fields, varint
 
 MOST_TIMES, SLACK = 20, 64 << 20
-"""An archive may declare this many times its own bytes, and these bytes more: weights shrink by a tenth, if at all."""
+"""An archive may declare at most this many times its own size, plus slack: weights compress by a tenth at best."""
 _DEEPEST = 8
 _SIZES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 14: 8, 15: 16, 16: 2}
-"""Bytes of a value by its number in ONNX's ``TensorProto.DataType``; others are small."""
+"""Bytes per value by number in ONNX's ``TensorProto.DataType``; other types are small."""
 
 
 def check_archive(file: Path | IO[bytes], name: str = "") -> None:
-    """Refuse a zip archive that declares far more than it holds; any other file passes.
+    """Reject a zip archive that declares far more than it holds; any other file passes.
 
     Args:
-        file: A path, or an open file, which is left at its beginning.
-        name: What the message calls it; a path's own name by default.
+        file: A path, or an open file, which is rewound.
+        name: Name in messages; a path's own name by default.
 
     Raises:
-        MedtestError: It is such an archive.
+        MedtestError: The archive declares too much.
     """
     try:
         if not zipfile.is_zipfile(file):
@@ -39,7 +39,7 @@ def check_archive(file: Path | IO[bytes], name: str = "") -> None:
         with zipfile.ZipFile(file) as archive:
             declared = sum(member.file_size for member in archive.infolist())
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
-        return  # whoever reads it says what is wrong with it
+        return  # whoever reads the file reports the problem
     finally:
         if not isinstance(file, Path):
             file.seek(0)
@@ -67,13 +67,14 @@ def _refuse_beyond(declared: int, held: int, name: str) -> None:
 
 
 def check_graph(path: Path) -> None:
-    """Refuse an ONNX graph whose tensors are declared far larger than its files, or lie outside its folder.
+    """Reject an ONNX graph that declares far larger tensors than its files hold, or tensors outside its folder.
 
-    Counted are initializers, dense and sparse, values of ``Constant``, and what ``ConstantOfShape`` and ``Expand``
-    make of a shape that stands in the graph: a runtime makes all of these when it loads.
+    Initializers, dense and sparse, values of ``Constant``, and results of ``ConstantOfShape`` and ``Expand`` with a
+    shape
+    in the graph are counted, because a runtime creates all of these on loading.
 
     Raises:
-        MedtestError: It is such a graph.
+        MedtestError: The graph is rejected.
     """
     held = path.stat().st_size
     if held == 0:
@@ -85,7 +86,7 @@ def check_graph(path: Path) -> None:
                 if number == 7 and isinstance(span, tuple):  # ModelProto.graph
                     walk.graph(span, 0)
         except (ValueError, RecursionError):
-            return  # no ONNX: the runtime says so
+            return  # not an ONNX file: the runtime reports it
     _refuse_beyond(walk.declared, held + sum(walk.files.values()), path.name)
 
 
@@ -172,7 +173,7 @@ class _Graph:
             self.shapes[name] = tuple(found)
 
     def outside(self, span: Span) -> None:
-        """Count a file beside the graph (``StringStringEntryProto`` of ``location``)."""
+        """Count an external data file (``StringStringEntryProto`` of ``location``)."""
         entry = {number: part for number, part in fields(self.content, span) if isinstance(part, tuple)}
         if 1 not in entry or 2 not in entry or self.content[slice(*entry[1])] != b"location":
             return
@@ -185,7 +186,7 @@ class _Graph:
         self.files[name] = beside.stat().st_size
 
     def numbers(self, parts: list[int | Span]) -> list[int]:
-        """Return repeated whole numbers, packed or not."""
+        """Return repeated integers, packed or not."""
         found: list[int] = []
         for part in parts:
             if isinstance(part, int):

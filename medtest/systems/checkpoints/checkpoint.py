@@ -1,8 +1,8 @@
-"""Published checkpoints as people have them: read safely, unwrapped, renamed, and loaded strictly.
+"""Published checkpoints: safe reading, unwrapping, renaming and strict loading.
 
-A checkpoint comes from a stranger: it is read with ``weights_only``, which takes tensors and plain containers and runs
-no code of the file. Wrappers and leftovers that are known in the wild are taken off; anything else that does not fit is
-listed, with the network it looks like.
+Checkpoints are untrusted: they are read with ``weights_only``, which accepts tensors and plain containers and runs no
+code. Common wrappers and leftovers are removed; any other mismatch is listed, with the network that the weights
+resemble.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 Entry = TypeVar("Entry")
 
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "network")
-"""Keys under which training scripts put the weights."""
+"""Keys under which training scripts store the weights."""
 PREFIXES = ("module.", "model.", "net.", "network.", "_orig_mod.")
-"""Prefixes that DataParallel, wrapper classes and torch.compile leave on every name."""
+"""Prefixes that DataParallel, wrapper classes and torch.compile add to every name."""
 LEFTOVERS = ("total_ops", "total_params", "n_averaged")
-"""Ends of the names that the profiler thop and torch's averaging of weights leave behind."""
+"""Name suffixes left by the profiler thop and by torch's weight averaging."""
 COUNTER = "num_batches_tracked"
-"""Counters of batch norms, absent from checkpoints older than PyTorch 0.4.1; they do not affect evaluation."""
+"""Batch norm counters, absent from checkpoints older than PyTorch 0.4.1; they do not affect evaluation."""
 SHOWN = 12
 _DOTTED = re.compile(r"(\bdenselayer\d+\.(?:norm|relu|conv))\.([12])(?=\.)")
 _POINTER = b"version https://git-lfs"
@@ -38,11 +38,11 @@ _DEEPEST = 4
 
 
 class NeedsTrust(MedtestError):
-    """A checkpoint is a pickle that holds more than tensors: reading it would run code."""
+    """Pickled checkpoint that holds more than tensors, so that reading it would run code."""
 
 
 class CheckpointMismatch(MedtestError):
-    """A checkpoint's names or shapes are not those of the network."""
+    """Checkpoint whose names or shapes differ from the network's."""
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
@@ -55,14 +55,14 @@ def read_state(path: Path) -> dict[str, Tensor]:
 
 
 def read_weights(file: Path | IO[bytes], *, name: str) -> dict[str, Tensor]:
-    """Return a file's table of weights, without a training script's wrappers and a profiler's leftovers.
+    """Return a file's weights, without a training script's wrappers and a profiler's leftovers.
 
     Args:
         file: A path, or an open file of torch's format.
-        name: What messages call it.
+        name: Name in messages.
 
     Raises:
-        NeedsTrust: It needs more than ``weights_only`` allows; of a path the message names the command that converts.
+        NeedsTrust: It needs more than ``weights_only`` allows; for a path, the message includes the conversion command.
         MedtestError: It cannot be read, or holds no weights.
     """
     if isinstance(file, Path) and (other := what_instead(file)):
@@ -96,7 +96,7 @@ def read_weights(file: Path | IO[bytes], *, name: str) -> dict[str, Tensor]:
 
 
 def what_instead(path: Path) -> str:
-    """Return what a downloaded file is where it is no checkpoint at all but what servers give in its place, or ""."""
+    """Return a description of a file that servers deliver instead of a checkpoint, or ""."""
     try:
         with path.open("rb") as file:
             head = file.read(512)
@@ -121,7 +121,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def without_prefixes(state: Mapping[str, Entry]) -> dict[str, Entry]:
-    """Return a table without the prefixes that all of its names share."""
+    """Return a table without the prefixes shared by all its names."""
     plain = dict(state)
     while prefix := next((p for p in PREFIXES if all(name.startswith(p) for name in plain)), None):
         plain = {name.removeprefix(prefix): value for name, value in plain.items()}
@@ -129,14 +129,14 @@ def without_prefixes(state: Mapping[str, Entry]) -> dict[str, Entry]:
 
 
 def unwrapped(found: Any, name: str) -> dict[str, Tensor]:
-    """Return the weights among what a file holds under the names they have there.
+    """Return the weights in a file's content, under their original names.
 
     Args:
-        found: What was read.
-        name: What messages call the file.
+        found: Content of the file.
+        name: Name of the file in messages.
 
     Raises:
-        MedtestError: There are none, or some are not plain numbers.
+        MedtestError: There are no weights, or some are not plain numbers.
     """
     import torch
 
@@ -148,12 +148,12 @@ def unwrapped(found: Any, name: str) -> dict[str, Tensor]:
 
 
 def entries_of(found: Any, name: str, kind: type[Entry]) -> dict[str, Entry]:
-    """Return the table of weights among what a file holds, without wrappers and leftovers.
+    """Return the table of weights in a file's content, without wrappers and leftovers.
 
     Args:
-        found: What was read.
-        name: What messages call the file.
-        kind: What a weight is.
+        found: Content of the file.
+        name: Name of the file in messages.
+        kind: Type of a weight.
 
     Raises:
         MedtestError: There are none.
@@ -176,18 +176,18 @@ def entries_of(found: Any, name: str, kind: type[Entry]) -> dict[str, Entry]:
 
 
 def _renamed(entries: dict[str, Entry]) -> dict[str, Entry]:
-    """Return weights under the names of today where they have those of PyTorch before 0.4.
+    """Convert names from before PyTorch 0.4 to current names.
 
-    Names of modules could hold a dot then, as those of torchvision's DenseNet did (``denselayer1.norm.1.weight``).
+    Module names could contain a dot then, as in torchvision's DenseNet (``denselayer1.norm.1.weight``).
     """
     renamed = {name: _DOTTED.sub(r"\1\2", name) for name in entries}
-    if len(set(renamed.values())) < len(renamed):  # both names of one weight: not one of them is dropped unsaid
+    if len(set(renamed.values())) < len(renamed):  # two names collide: dropping either weight would be silent
         return entries
     return {renamed[name]: value for name, value in entries.items()}
 
 
 def draft_of(path: Path) -> Path:
-    """Return the name under which a file is written before it takes its place."""
+    """Return the temporary name under which a file is written before it is moved into place."""
     return path.with_name(path.name + ".partial")
 
 
@@ -203,7 +203,7 @@ def write_state(path: Path, state: Mapping[str, Tensor]) -> None:
     for name, value in state.items():
         held = value.untyped_storage().nbytes()
         if value.numel() * value.element_size() > max(held, 1):
-            # A few bytes that claim to be an array of any size: written out they would fill memory and disk.
+            # A few bytes may claim to be an array of any size, which would fill memory and disk when written.
             claim = f"{name[:80]} claims {value.numel():,} numbers and holds {held:,} bytes"
             raise MedtestError(f"{path.name} was not written: {claim}")
     partial = draft_of(path)
@@ -221,7 +221,7 @@ def write_state(path: Path, state: Mapping[str, Tensor]) -> None:
 
 
 def load_strictly(network: nn.Module, state: Mapping[str, Tensor], *, name: str, file: str) -> nn.Module:
-    """Fill a network with a checkpoint's weights, all of them, and return it in evaluation mode.
+    """Load all weights of a checkpoint into a network and return it in evaluation mode.
 
     Args:
         network: The network.
@@ -237,13 +237,14 @@ def load_strictly(network: nn.Module, state: Mapping[str, Tensor], *, name: str,
 
 
 def fitting_state(network: nn.Module, state: Mapping[str, Tensor], *, name: str, file: str) -> dict[str, Tensor]:
-    """Return weights under a network's names and in its number formats.
+    """Return weights under a network's names and in its number types.
 
-    Names may carry prefixes that DataParallel and wrapper classes leave, or lack one that is the network's own. Missing
-    batch counters are tolerated; half-precision weights are raised to float32.
+    Names may carry prefixes of DataParallel and wrapper classes, or lack a prefix of the network. Missing batch
+    counters
+    are tolerated; half-precision weights are converted to float32.
 
     Args:
-        network: The network; it may lie on torch's meta device.
+        network: The network; it may be on torch's meta device.
         state: The weights.
         name: The network's name, for messages.
         file: The checkpoint's name, for messages.
@@ -266,7 +267,7 @@ def fitting_state(network: nn.Module, state: Mapping[str, Tensor], *, name: str,
 
 
 def fitting_names(state: Mapping[str, Entry], wanted: Collection[str]) -> Mapping[str, Entry]:
-    """Return weights without prefixes that all names share, or with one more, so that some are the wanted ones.
+    """Return weights with shared prefixes removed, or one added, to match the network's names.
 
     Args:
         state: The weights.
@@ -300,16 +301,16 @@ def _published_shapes(name: str) -> dict[str, tuple[int, ...]]:
 
     with torch.device("meta"):
         network = networks.published(name)
-    state = without_prefixes(network.state_dict())  # a prefix may be the network's own, and is off the weights' names
+    state = without_prefixes(network.state_dict())  # a prefix may belong to the network, but the weights' names lack it
     return {key: tuple(value.shape) for key, value in state.items() if not key.endswith(COUNTER)}
 
 
 def looks_like(state: Mapping[str, Tensor], *, share: float = 0.5) -> str | None:
-    """Return the published network that shares most names and shapes with these weights, if it shares enough.
+    """Return the published network that shares most names and shapes with these weights, if the share is large enough.
 
     Args:
         state: From :func:`read_state`.
-        share: Least share of both sides' names (Jaccard index of name and shape).
+        share: Minimum share of names (Jaccard index of name and shape).
     """
     from medtest.systems.pytorch import networks
 
@@ -327,12 +328,12 @@ def looks_like(state: Mapping[str, Tensor], *, share: float = 0.5) -> str | None
 def load_published(
     path: Path, names: tuple[str, ...], *, build: Callable[[str], nn.Module] | None = None
 ) -> tuple[str, nn.Module]:
-    """Load a checkpoint into the network of these names that it fits, and return which one it was.
+    """Load a checkpoint into the matching one of several networks, and return its name and the network.
 
     Args:
         path: The checkpoint.
-        names: Published networks it may belong to, most likely first; more than one where a family has sizes.
-        build: Makes the untrained network of a name; the registry's by default.
+        names: Candidate published networks, most likely first; several if a family has sizes.
+        build: Creates the untrained network of a name; by default from the registry.
 
     Raises:
         MedtestError: It cannot be read or fits none of them.

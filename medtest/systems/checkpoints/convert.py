@@ -1,4 +1,4 @@
-"""Old checkpoints made into files that hold weights and nothing else; behind ``medtest weights convert``."""
+"""Conversion of old checkpoints to files with weights only, for ``medtest weights convert``."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SECONDS = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """What a conversion made.
+    """Result of a conversion.
 
     Attributes:
         path: The new file.
         entries: Number of tensors in it.
-        network: The published network that they look like, or None.
-        sha256: Of the new file.
-        ran_code: Whether the old file had to be read whole, in a process of its own.
+        network: The published network that they resemble, or None.
+        sha256: SHA-256 of the new file.
+        ran_code: Whether the old file had to be fully unpickled, in a separate process.
     """
 
     path: Path
@@ -41,18 +41,19 @@ class Converted:
 def convert(source: str, target: str, *, trusted: Callable[[], bool], overwrite: bool = False) -> Converted:
     """Write a checkpoint's weights, under their official names, to a file that can be read without running code.
 
-    A file that ``weights_only`` can read is converted without a question. Any other is read whole in a process of its
-    own, which runs what is in it, if the user trusts it.
+    A file that ``weights_only`` can read is converted without asking. Any other is fully unpickled in a separate
+    process,
+    which runs its code, if the user trusts it.
 
     Args:
         source: The old checkpoint.
         target: The new file; ``.safetensors`` or ``.pth``.
-        trusted: Asked once, and only where the old file must be read whole: does the user trust it?
-        overwrite: Whether the new file may be there already.
+        trusted: Asks the user whether to trust the file; called once, and only if it must be fully unpickled.
+        overwrite: Whether the new file may already exist.
 
     Raises:
-        UserMistakes: Files are not in order.
-        MedtestError: The user does not trust the file, or no weights come out of it.
+        UserMistakes: A file is missing or invalid.
+        MedtestError: The user does not trust the file, or it yields no weights.
     """
     from medtest.systems.checkpoints.checkpoint import NeedsTrust, looks_like, read_state, write_state
 
@@ -90,13 +91,13 @@ def _target_mistakes(source: str, target: str, overwrite: bool) -> list[Mistake]
 
 
 def _in_process(old: Path, new: Path) -> None:
-    """Read the old file whole in a process of its own, in an empty folder."""
+    """Unpickle the old file in a separate process, in an empty folder."""
     module = "medtest.systems.checkpoints.unpickle"
     root = Path(__file__).parents[3]
     code = f"import sys; sys.path.insert(0, {str(root)!r}); from {module} import main; sys.exit(main(sys.argv[1:]))"
     with tempfile.TemporaryDirectory() as folder:
         try:
-            done = subprocess.run(  # noqa: S603 - our own module, apart because it reads a stranger's file
+            done = subprocess.run(  # noqa: S603 - our own module, in a separate process because it reads an untrusted file
                 [sys.executable, "-c", code, str(old), str(new)],
                 cwd=folder,
                 capture_output=True,
@@ -108,7 +109,7 @@ def _in_process(old: Path, new: Path) -> None:
         except subprocess.TimeoutExpired as error:
             raise MedtestError(f"{old.name}: reading it took more than {SECONDS} s") from error
         finally:
-            draft_of(new).unlink(missing_ok=True)  # what a process that died left
+            draft_of(new).unlink(missing_ok=True)  # left over from a process that died
     answers = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
     try:
         answer = dict(json.loads(answers[-1]))

@@ -1,7 +1,7 @@
-"""Batch norms folded into the convolutions before them, for inference: the same function, fewer passes over memory.
+"""Fusion of batch norms into the preceding convolutions, for inference: same function, fewer memory passes.
 
-In evaluation mode a batch norm is an affine map per channel, so convolution and norm are one convolution. Which norm
-follows which convolution is seen in a forward pass and not guessed from names.
+In evaluation mode a batch norm is an affine map per channel, so convolution and norm are one convolution. The pairs
+are determined in a forward pass instead of guessed from names.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def fuse_norms(network: nn.Module, *example: Tensor) -> int:
-    """Fold batch norms into convolutions, in place, and return how many.
+    """Fold batch norms into convolutions, in place, and return their number.
 
     Args:
         network: In evaluation mode, float32. A convolution whose output goes into a norm must go nowhere else, as in
             all networks of medtest.
-        example: Inputs of a forward pass by which the pairs are found; small ones will do.
+        example: Inputs of the forward pass that determines the pairs; small ones suffice.
     """
     import torch
     from torch import nn
@@ -26,7 +26,7 @@ def fuse_norms(network: nn.Module, *example: Tensor) -> int:
 
     pairs: dict[nn.BatchNorm2d, nn.Conv2d] = {}
     uses: dict[nn.Module, int] = {}
-    made: dict[int, tuple[nn.Conv2d, Any]] = {}  # the tensor is kept, so that its id is not given to another one
+    made: dict[int, tuple[nn.Conv2d, Any]] = {}  # the tensor is stored so that its id is not reused
 
     def after_convolution(module: nn.Module, _: Any, output: Any) -> None:
         if isinstance(module, nn.Conv2d):
@@ -48,7 +48,7 @@ def fuse_norms(network: nn.Module, *example: Tensor) -> int:
             handle.remove()
     fused: dict[nn.Module, nn.Module] = {}
     for norm, convolution in pairs.items():
-        # A module that runs twice in a pass would be changed for both of its places.
+        # Fusing a module that runs twice in a pass would change both places.
         if uses[norm] == 1 and uses[convolution] == 1 and norm.running_mean is not None:
             weight, bias = fuse_conv_bn_weights(
                 convolution.weight,

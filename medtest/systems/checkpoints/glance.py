@@ -1,8 +1,8 @@
-"""Names of a checkpoint's tensors, read without torch and without running anything of the file.
+"""Names of a checkpoint's tensors, read without torch and without running code of the file.
 
-The parent process asks which network a checkpoint is before any worker loads it, and must not import torch. A file of
-``torch.save`` is a pickle beside its numbers; here the pickle is read with every class replaced by one that does
-nothing, so that names come out and code does not run, whatever the file holds.
+The parent process identifies a checkpoint's network before any worker loads it, and must not import torch. A file of
+``torch.save`` is a pickle next to its numbers; here the pickle is read with every class replaced by an inert one, so
+that names are obtained but no code runs, whatever the file holds.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from medtest.systems.checkpoints.archives import check_archive
 from medtest.systems.checkpoints.checkpoint import COUNTER, entries_of, without_prefixes
 
 MOST_BYTES = 64 << 20
-"""Bound on a zip's pickle, which holds names and shapes alone: ten thousand of them take a megabyte."""
+"""Size limit of a zip's pickle, which holds names and shapes only: ten thousand of them take a megabyte."""
 _FIRST_OF_OLD = 4
-"""Files older than PyTorch 1.6 are pickles one after another: magic number, version, machine, then the table."""
+"""Files older than PyTorch 1.6 are consecutive pickles: magic number, version, machine, then the table."""
 
 
 class _Tensor:
-    """Stands for a tensor."""
+    """Placeholder of a tensor."""
 
 
 class _Nothing:
-    """Stands for an object of any other class: takes what unpickling gives it and keeps nothing."""
+    """Placeholder of an object of any other class; ignores everything that unpickling passes to it."""
 
     def __new__(cls, *_: Any, **__: Any) -> _Nothing:
         return super().__new__(cls)
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        """Keep nothing."""
+        """Ignore the arguments."""
 
     def __setstate__(self, _: Any) -> None:
-        """Keep nothing."""
+        """Ignore the state."""
 
     def __setitem__(self, _: Any, __: Any) -> None:
-        """Keep nothing."""
+        """Ignore the item."""
 
     def __call__(self, *_: Any, **__: Any) -> _Nothing:
-        """Stand for what a method of it would give."""
+        """Return itself as the result of any call."""
         return self
 
     def append(self, _: Any) -> None:
-        """Keep nothing."""
+        """Ignore the item."""
 
     extend = add = update = append
 
@@ -57,7 +57,7 @@ def _tensor(*_: Any) -> _Tensor:
 
 
 class _NamesAlone(pickle._Unpickler):
-    # The one in Python, not the one in C, in which a few bytes may ask for a memo of many gigabytes.
+    # The Python implementation, because in the C one a few bytes may request a memo of many gigabytes.
     def find_class(self, module: str, name: str) -> Any:
         if module == "collections" and name == "OrderedDict":
             return dict

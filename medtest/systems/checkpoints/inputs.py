@@ -1,4 +1,4 @@
-"""How a network wants its pixels: order of channels, mean and standard deviation."""
+"""Input formats of networks: channel order, mean and standard deviation."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputKind:
-    """What a network's input tensor is made of.
+    """Format of a network's input tensor.
 
     Attributes:
         blue_first: Whether channels come in the order blue, green, red.
-        mean: Subtracted per channel from values in [0, 1], red, green, blue.
-        std: Divided by, likewise.
+        mean: Subtracted per channel from values in [0, 1]; red, green, blue.
+        std: Divisor per channel; red, green, blue.
     """
 
     blue_first: bool = False
@@ -30,7 +30,7 @@ class InputKind:
 
     @classmethod
     def of(cls, mean: Sequence[float], std: Sequence[float]) -> InputKind:
-        """Return the kind of RGB pixels in [0, 1] of these means and standard deviations."""
+        """Return the format of RGB pixels in [0, 1] with these means and standard deviations."""
         return cls(mean=(mean[0], mean[1], mean[2]), std=(std[0], std[1], std[2]))
 
     def tensor(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -41,7 +41,7 @@ class InputKind:
         return np.ascontiguousarray(ordered.transpose(0, 3, 1, 2))
 
     def normalised(self, pixels: Tensor) -> Tensor:
-        """Return pixels, float B×3×H×W RGB in [0, 1], as the network takes them; differentiable."""
+        """Normalise pixels, float B×3×H×W RGB in [0, 1], for the network; differentiable."""
         mean, std = (pixels.new_tensor(values)[:, None, None] for values in (self.mean, self.std))
         scaled = (pixels - mean) / std
         return scaled.flip(1) if self.blue_first else scaled
@@ -50,13 +50,13 @@ class InputKind:
 IMAGENET = InputKind()
 PLAIN = InputKind(mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
 PLAIN_BLUE_FIRST = InputKind(blue_first=True, mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
-"""What OpenCV reads, divided by 255 and nothing else."""
+"""Images as OpenCV reads them, divided by 255."""
 CIFAR10 = InputKind(mean=(0.4914, 0.4822, 0.4465), std=(0.2023, 0.1994, 0.2010))
 ATTNMEL: Mapping[str, InputKind] = {
     "isic2016": InputKind(mean=(0.7012, 0.5517, 0.4875), std=(0.0942, 0.1331, 0.1521)),
     "isic2017": InputKind(mean=(0.6820, 0.5312, 0.4736), std=(0.0840, 0.1140, 0.1282)),
 }
-"""By the data set on which AttnMel was trained."""
+"""Formats by AttnMel's training data set."""
 
 INPUTS: Mapping[str, InputKind] = {
     "pranet": IMAGENET,
@@ -69,14 +69,14 @@ INPUTS: Mapping[str, InputKind] = {
     "inceptionv3_dr": CIFAR10,
     "chexnet": IMAGENET,
 }
-"""By family of medtest's networks."""
+"""Formats by family of medtest's networks."""
 
 
 @cache
 def levels(kind: InputKind) -> NDArray[np.float32]:
-    """Return what each of 256 levels of each channel is to the network, float32 1×256×3, in its order of channels.
+    """Return the network input of each of the 256 levels of each channel, float32 1×256×3, in its channel order.
 
-    A pixel has no other levels, so that looking them up gives what computing would give, in a third of the time.
+    Pixels have no other levels, so a lookup gives the same values as the computation, in a third of the time.
     """
     order = slice(None, None, -1 if kind.blue_first else 1)
     middle, spread = (np.asarray(values[order], np.float32) * np.float32(255) for values in (kind.mean, kind.std))

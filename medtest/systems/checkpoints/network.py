@@ -1,4 +1,4 @@
-"""What every network of medtest's is as a system: a compact one that ships, and a published one by checkpoint."""
+"""Base class of medtest's networks: a compact network that ships with medtest, or a published checkpoint."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ SUFFIXES = (".pth", ".pt", ".tar", ".ckpt", ".bin", ".safetensors")
 
 
 class CheckpointSettings(SystemSettings):
-    """Settings of a network that has a checkpoint.
+    """Settings of a network with a checkpoint.
 
     Attributes:
-        checkpoint: Path of published weights, or of weights that ``medtest train`` wrote; null runs the compact network
+        checkpoint: Path of published weights, or of weights written by ``medtest train``; null runs the compact network
             that ships with medtest.
-        channels_last: Keep channels last in memory, which is faster on a CPU; null lets medtest choose.
-        fuse_norms: Fold batch norms into the convolutions before them, which is faster and moves answers by about 1e-6.
-        precision: ``bfloat16`` pays on processors with AVX-512 BF16 or AMX and on GPUs; it moves answers by about 1e-2.
-        compile: Run through ``torch.compile``. It takes a minute to start and pays in long runs on a GPU; on a CPU
-            it needs a C++ compiler.
+        channels_last: Store channels last in memory, which is faster on a CPU; null lets medtest choose.
+        fuse_norms: Fold batch norms into the preceding convolutions, which is faster and changes answers by about 1e-6.
+        precision: ``bfloat16`` is faster on processors with AVX-512 BF16 or AMX and on GPUs; it changes answers by
+        about
+            1e-2.
+        compile: Run through ``torch.compile``. It takes a minute to start and is worthwhile in long runs on a GPU; on a
+            CPU it needs a C++ compiler.
     """
 
     checkpoint: str | None = Field(default=None, json_schema_extra=TRUSTED)
@@ -49,14 +51,14 @@ class CheckpointSettings(SystemSettings):
 
 
 class CheckpointNetwork(TorchSystem):
-    """A network whose weights are a file: the compact one's, which ships, or the user's.
+    """Network loaded from a weights file: the bundled compact one, or the user's.
 
     Attributes:
-        family: Name of the network, and of the compact one in the weights' folder.
+        family: Name of the network, and of the compact one in the weights folder.
         published: Names of the published networks a checkpoint may belong to.
-        needs_checkpoint: Whether there is nothing to run without one.
-        suffixes: Ends of names that its checkpoints may have.
-        channels_last_pays: Whether channels are kept last in memory where the user does not say.
+        needs_checkpoint: Whether the network cannot run without a checkpoint.
+        suffixes: File suffixes of its checkpoints.
+        channels_last_pays: Whether channels are stored last in memory by default.
     """
 
     Settings = CheckpointSettings
@@ -78,12 +80,12 @@ class CheckpointNetwork(TorchSystem):
 
     @property
     def is_compact(self) -> bool:
-        """Whether the compact network that ships with medtest runs."""
+        """Whether the bundled compact network runs."""
         return self.settings.checkpoint is None
 
     @property
     def is_published(self) -> bool:
-        """Whether a published checkpoint runs, and not weights that ``medtest train`` wrote."""
+        """Whether a published checkpoint runs, rather than weights written by ``medtest train``."""
         if self.is_compact:
             return False
         if self._ours is None:
@@ -93,9 +95,10 @@ class CheckpointNetwork(TorchSystem):
         return not self._ours
 
     def own_name(self) -> str:
-        """Return the name of what runs; a name of the user's stays.
+        """Return the name of the network that runs; a name given by the user is kept.
 
-        The published network's; ``<family>-compact`` without a checkpoint; ``<family>-compact-trained`` with weights of
+        The published network's name; ``<family>-compact`` without a checkpoint; ``<family>-compact-trained`` with
+        weights of
         ``medtest train``.
         """
         if self.name != self.family:
@@ -105,11 +108,11 @@ class CheckpointNetwork(TorchSystem):
         return f"{self.family}-compact" if self.is_compact else f"{self.family}-compact-trained"
 
     def _published_name(self) -> str:
-        """Return which of the family's published networks the checkpoint is; asked in the parent, without torch."""
+        """Return the name of the checkpoint's published network; called in the parent, without torch."""
         return self._kept_name or self.published[0]
 
     def notice(self) -> str:
-        """Say that the compact network runs."""
+        """Return a notice if the compact network runs."""
         if not self.is_compact or self.needs_checkpoint:
             return ""
         return (
@@ -118,13 +121,13 @@ class CheckpointNetwork(TorchSystem):
         )
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the checkpoint's path."""
+        """Return the problems of the checkpoint's path."""
         if self.is_compact and self.needs_checkpoint:
             fix = f"add checkpoint=PATH, or take model={self.family}, whose compact network ships with medtest"
             return [Mistake(where=self.name, key="checkpoint", found="nothing", allowed="a file", fix=fix)]
         if self.is_compact:
             return ()
-        # SANet's authors call theirs model-128.
+        # The checkpoint of SANet's authors is named model-128, without a suffix.
         suffixes = self.suffixes if user_path(self.settings.checkpoint).suffix else ()
         found = file_mistakes(self.settings.checkpoint, where=self.name, key="checkpoint", suffixes=suffixes)
         other = "" if found else what_instead(user_path(self.settings.checkpoint))
@@ -140,14 +143,14 @@ class CheckpointNetwork(TorchSystem):
         return {"weights_sha256": cached_sha256(path)}
 
     def load(self) -> nn.Module:
-        """Return the network, as fast as the settings want it."""
+        """Return the network, optimised as the settings request."""
         cv2.setNumThreads(1)
         network, info = self._load()
         self._take(info)
         return self._made_fast(network.eval())
 
     def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
-        """Return the network, and what its file says about it where the file is one of medtest's."""
+        """Return the network, and its description if the file is one of medtest's."""
         if not self.is_published:
             from medtest.systems.checkpoints.weights import load_network
 
@@ -161,16 +164,16 @@ class CheckpointNetwork(TorchSystem):
         return network, None
 
     def _load_published(self, path: Path) -> tuple[str, nn.Module]:
-        """Return the name of the published network a checkpoint is of, and the network, filled strictly."""
+        """Return the name of the checkpoint's published network, and the strictly loaded network."""
         from medtest.systems.checkpoints.checkpoint import load_published
 
         return load_published(path, self.published)
 
     def _take(self, info: WeightsInfo | None) -> None:
-        """Take what a weights file of medtest's says; None where the network is a published one."""
+        """Apply the description of one of medtest's weights files; None for a published network."""
 
     def _made_fast(self, network: nn.Module) -> nn.Module:
-        """Apply what the settings say of speed."""
+        """Apply the performance settings."""
         import torch
 
         from medtest.systems.checkpoints.fuse import fuse_norms
@@ -187,13 +190,13 @@ class CheckpointNetwork(TorchSystem):
         return network
 
     def _example(self) -> Tensor:
-        """Return images, B×3×H×W, with which the network runs; small ones will do."""
+        """Return example images, B×3×H×W, for a forward pass; small ones suffice."""
         import torch
 
         return torch.zeros(1, 3, 64, 64)
 
     def _arguments(self, batch: Tensor) -> tuple[Tensor, ...]:
-        """Return everything the network takes, given its images."""
+        """Return all arguments of the network for a batch of images."""
         return (batch,)
 
     def _keeps_channels_last(self) -> bool:
@@ -202,11 +205,11 @@ class CheckpointNetwork(TorchSystem):
 
     @property
     def input_kind(self) -> InputKind:
-        """How the family's networks want their pixels."""
+        """Input format of the family's networks."""
         return INPUTS[self.family]
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
-        """Return normalised images, channels last in memory as the pixels come."""
+        """Return normalised images, channels last in memory as in the source pixels."""
         import torch
 
         kind = self.input_kind
@@ -217,18 +220,18 @@ class CheckpointNetwork(TorchSystem):
         return batch if self._keeps_channels_last() else batch.contiguous()
 
     def normalised(self, pixels: Tensor) -> Tensor:
-        """Return pixels as the network takes them, channels last in memory where it keeps them so."""
+        """Return pixels normalised for the network, channels last in memory if it stores them so."""
         import torch
 
         given: Tensor = super().normalised(pixels)
         return given.contiguous(memory_format=torch.channels_last) if self._keeps_channels_last() else given
 
     def forward(self, inputs: Tensor, through: Callable[..., Any] | None = None) -> Any:
-        """Return what the network gives for normalised images.
+        """Return the network's output for normalised images.
 
         Args:
             inputs: B×3×h×w.
-            through: A method of the network in place of its own ``forward``.
+            through: A method of the network to call instead of ``forward``.
         """
         import torch
 

@@ -1,4 +1,4 @@
-"""Messages in Protocol Buffers' encoding, walked over without their descriptions: numbers of fields, and values."""
+"""Protocol Buffers messages, parsed without their descriptors: field numbers and values."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
 Span: TypeAlias = tuple[int, int]
-"""Where bytes begin and end."""
+"""Start and end of a byte range."""
 
 
 class Content(Protocol):
     """Bytes, in memory or mapped."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of bytes."""
 
     def __getitem__(self, place: int, /) -> int:
-        """Return one."""
+        """Return one byte."""
 
 
 def fields(content: Content, span: Span) -> Iterator[tuple[int, int | Span]]:
-    """Yield number and value of the fields of a message: a whole number, or the span of anything else.
+    """Yield number and value of the fields of a message: an integer, or the span of anything else.
 
     Args:
-        content: What holds the message.
-        span: Where it lies.
+        content: Bytes with the message.
+        span: Its position.
 
     Raises:
-        ValueError: It is no message.
+        ValueError: Invalid message.
     """
     at, end = span
     while at < end:
@@ -50,7 +50,7 @@ def fields(content: Content, span: Span) -> Iterator[tuple[int, int | Span]]:
 
 
 def varint(content: Content, at: int) -> tuple[int, int]:
-    """Return a whole number of variable length, and where it ends.
+    """Return a varint and the position after it.
 
     Raises:
         ValueError: It does not end.

@@ -1,8 +1,8 @@
-"""Weights of TensorFlow 1, saved by their owner as arrays in an .npz file, under the names and in the order of PyTorch.
+"""TensorFlow 1 weights, saved by their owner as arrays in an .npz file, converted to PyTorch's names and axis order.
 
-Whoever has a checkpoint of ``tf.train.Saver`` also has TensorFlow, in which two lines write its arrays under their
-names (``tf.train.load_checkpoint(PATH)`` lists and gives them; ``numpy.savez`` writes). Here no TensorFlow is needed,
-and no array of objects is read, which would run code.
+Owners of a ``tf.train.Saver`` checkpoint also have TensorFlow, and two lines export its arrays under their names
+(``tf.train.load_checkpoint(PATH)`` reads, ``numpy.savez`` writes). Reading them here needs no TensorFlow; arrays of
+objects, which would run code, are rejected.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MOST_BYTES = 4 << 30
-"""Bound on the arrays of a file together."""
+"""Limit on the total size of a file's arrays."""
 SLOTS = ("/Momentum",)
-"""Ends of the names under which an optimizer keeps what it needs to go on."""
+"""Name suffixes of an optimizer's state."""
 _NORM = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var"}
 
 
 def read_arrays(path: Path) -> dict[str, Tensor]:
-    """Return the weights of an .npz file as PyTorch names and orders them; an optimizer's slots are left out.
+    """Return the weights of an .npz file in PyTorch's names and axis order, without optimizer state.
 
     Raises:
-        MedtestError: It cannot be read, or holds what are no plain numbers.
+        MedtestError: It cannot be read, or holds anything but plain numbers.
     """
     import torch
 
@@ -55,7 +55,7 @@ def name_of(name: str) -> str:
 
 
 def _ordered(name: str, value: NDArray[Any]) -> NDArray[Any]:
-    """Return a kernel, height × width × inputs × outputs, as PyTorch has it, outputs first; anything else as it is."""
+    """Transpose a kernel, height × width × inputs × outputs, to PyTorch's order, outputs first; leave others unchanged."""
     if name.endswith("/kernel") and value.ndim == 4:
         value = value.transpose(3, 2, 0, 1)
     return np.ascontiguousarray(value)
@@ -79,7 +79,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _array(file: IO[bytes], size: int, where: str) -> NDArray[Any]:
-    """Read one array after its header has been compared with what there is: it may claim any size."""
+    """Read one array after checking the size in its header against the file, because it may claim any size."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, columns_first, dtype = read(file)

@@ -1,8 +1,8 @@
-"""Reads an old checkpoint whole, which runs what is in it, and writes its weights alone. A process of its own.
+"""Full unpickling of an old checkpoint, which runs its code, to extract its weights. Runs in a separate process.
 
-``python -m medtest.systems.checkpoints.unpickle IN OUT`` is started by :mod:`medtest.systems.checkpoints.convert`
-after the user has said that he trusts the file; nothing else starts it. Its answer is one line: :data:`MARK` and a JSON
-object.
+``python -m medtest.systems.checkpoints.unpickle IN OUT`` is started only by
+:mod:`medtest.systems.checkpoints.convert`, after the user has confirmed that the file is trusted. Its answer is one
+line: :data:`MARK` and a JSON object.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from medtest.systems.checkpoints.archives import check_archive
 
 DEPTH = 4
 MARK = "medtest-answer: "
-"""Begins the line with the answer; code of the file may print before and after."""
+"""Prefix of the line with the answer; code of the file may print before and after."""
 
 
 def stand_in(module: str, name: str) -> type[Any]:
-    """Return a class that takes the place of one whose code is not here.
+    """Return a class that replaces one whose code is not available.
 
-    A model that was pickled whole names the classes of its authors' code. Its parameters do not need that code: they
-    lie in the attributes that every ``torch.nn.Module`` has. Beside the weights lie settings of the training script
-    (yacs, easydict and the like), which unpickle as calls, as dictionaries or as lists; what they hold is of no use.
+    A model that was pickled whole refers to the classes of its authors' code. Its parameters do not need that code:
+    they
+    are in the attributes that every ``torch.nn.Module`` has. Settings of the training script (yacs, easydict and
+    others)
+    next to the weights unpickle as calls, dictionaries or lists; their content is discarded.
     """
     from torch import nn
 
@@ -41,7 +43,7 @@ def stand_in(module: str, name: str) -> type[Any]:
             nn.Module.__setstate__(self, state)  # type: ignore[no-untyped-call]
 
     def ignore(_: nn.Module, *__: Any) -> None:
-        """Take an item and drop it."""
+        """Ignore an item."""
 
     def new(cls: type[nn.Module], *_: Any, **__: Any) -> nn.Module:
         made: nn.Module = object.__new__(cls)
@@ -53,19 +55,19 @@ def stand_in(module: str, name: str) -> type[Any]:
 
 
 class TolerantUnpickler(pickle.Unpickler):
-    """An unpickler that puts :func:`stand_in` where a class cannot be imported."""
+    """Unpickler that uses :func:`stand_in` for classes that cannot be imported."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return the class or function of this name, or what stands in for it."""
+        """Return the class or function of this name, or its replacement."""
         try:
             return super().find_class(module, name)
         except (ImportError, AttributeError):
-            # torch's reader replaces find_class of this class's instances by one of its own; this is its fallback too.
+            # torch's reader overrides find_class of this class's instances and falls back to this method.
             return stand_in(module, name)
 
 
 def pickle_module() -> ModuleType:
-    """Return a module that torch.load takes instead of ``pickle``."""
+    """Return a module for torch.load to use instead of ``pickle``."""
     made = ModuleType("medtest_pickle")
     made.__dict__.update({name: getattr(pickle, name) for name in pickle.__all__})
     made.Unpickler = TolerantUnpickler  # type: ignore[attr-defined]
@@ -73,7 +75,7 @@ def pickle_module() -> ModuleType:
 
 
 def read_whole(path: Path) -> Any:
-    """Return what a checkpoint holds, running whatever it asks for."""
+    """Return a checkpoint's content, running any code it requests."""
     import torch
 
     check_archive(path)
@@ -85,7 +87,7 @@ def read_whole(path: Path) -> Any:
 
 
 def plain(found: Any, depth: int = DEPTH) -> Any:
-    """Return the same with modules replaced by their weights and arrays by tensors."""
+    """Return the content with modules replaced by their weights and arrays by tensors."""
     import numpy as np
     import torch
     from torch import nn
@@ -110,13 +112,13 @@ def main(arguments: list[str]) -> int:
         write_state(target, state)
     except MedtestError as error:
         return _tell({"error": str(error)})
-    except Exception as error:  # noqa: BLE001 - a stranger's pickle may raise anything
+    except Exception as error:  # noqa: BLE001 - an untrusted pickle may raise anything
         return _tell({"error": f"{source.name}: {type(error).__name__}: {str(error)[:300]}"})
     return _tell({"entries": len(state)})
 
 
 def _tell(answer: dict[str, Any]) -> int:
-    """Print the answer on a line of its own, whatever the file's own code printed before."""
+    """Print the answer on a separate line, whatever the file's own code printed before."""
     sys.stdout.write(f"\n{MARK}{json.dumps(answer)}\n")
     sys.stdout.flush()
     return int("error" in answer)

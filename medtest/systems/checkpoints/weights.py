@@ -1,4 +1,4 @@
-"""Compact networks on disk: safetensors in half precision, whose header says what the network is."""
+"""Compact networks on disk: safetensors in half precision, with the network's description in the header."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ if TYPE_CHECKING:
 
 FORMAT = "medtest-network-1"
 SIDES = range(64, 2049, 32)
-"""Sides in pixels at which a network may take its images."""
+"""Allowed input sizes in pixels."""
 MOST_LAYERS = 1000
 WIDEST = 16_384
-"""Bounds on the numbers of a description: a stranger's file may name any, and it is built before it is filled."""
+"""Limits on the numbers of a description, because an untrusted network is built before its weights are loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsInfo:
-    """What a weights file says about itself.
+    """Description of the network in a weights file.
 
     Attributes:
         network: The network's description, see ``networks.networks.describe``.
-        size: Side in pixels the network was trained for and takes its images at.
+        size: Input side in pixels, for training and inference.
         threshold: Probability above which a pixel is lesion, chosen on validation images.
         note: Free text of the trainer (data, step).
-        classes: Names of a classifier's classes, in the order of its scores; empty where they are the family's own.
-        resized: Whether images of any other side are brought to ``size``, also where the network would take them.
-        defence: Of a network that was trained under attack: ``name``, ``variant`` and ``from_sha256``, that of the
-            weights it was trained from; else empty.
+        classes: Names of a classifier's classes, in the order of its scores; empty for the family's own.
+        resized: Whether images of other sizes are resized to ``size`` even if the network would accept them.
+        defence: For adversarially trained networks: ``name``, ``variant`` and ``from_sha256``, the SHA-256 of the
+        initial
+            weights; otherwise empty.
     """
 
     network: Mapping[str, Any]
@@ -46,7 +47,7 @@ class WeightsInfo:
 
 
 def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> None:
-    """Write a network in half precision (counters as they are), atomically."""
+    """Write a network in half precision (counters unchanged), atomically."""
     facts = {
         "format": FORMAT,
         "network": dict(info.network),
@@ -64,10 +65,10 @@ def save_weights(path: Path, state: Mapping[str, Tensor], info: WeightsInfo) -> 
 
 
 def read_info(path: Path) -> WeightsInfo:
-    """Return what a weights file of ours says about itself, without loading it.
+    """Return the description in one of medtest's weights files, without loading the weights.
 
     Raises:
-        MedtestError: It is not one.
+        MedtestError: It is not one of medtest's files.
     """
     try:
         facts = facts_of(path)
@@ -94,10 +95,10 @@ def read_info(path: Path) -> WeightsInfo:
 
 
 def _classes(names: Any) -> tuple[str, ...]:
-    """Return the names of classes that a header gives.
+    """Return the class names in a header.
 
     Raises:
-        ValueError: They are no distinct names.
+        ValueError: They are not distinct names.
     """
     if not isinstance(names, list) or not all(isinstance(name, str) and 0 < len(name) <= 100 for name in names):
         raise ValueError("its classes are no list of names")
@@ -107,7 +108,7 @@ def _classes(names: Any) -> tuple[str, ...]:
 
 
 def is_ours(path: Path) -> bool:
-    """Say whether a file is a network as medtest writes it, with its description in the header."""
+    """Return True if a file is a network written by medtest, with its description in the header."""
     if path.suffix.lower() != ".safetensors" or not path.is_file():
         return False
     try:
@@ -117,16 +118,18 @@ def is_ours(path: Path) -> bool:
 
 
 def load_network(path: Path) -> tuple[nn.Module, WeightsInfo]:
-    """Return the network of a weights file in float32 and evaluation mode, and what the file says about it.
+    """Return the network of a weights file in float32 and evaluation mode, and its description.
 
     Raises:
-        MedtestError: The file is not one of ours, or its weights do not fit its description.
+        MedtestError: The file is not one of medtest's, or its weights do not fit its description.
     """
     import torch
 
     info = read_info(path)
     state = read_tensors(path)
-    with torch.device("meta"):  # takes no memory, so that only what has its weights in the file is built
+    with torch.device(
+        "meta"
+    ):  # the meta device takes no memory, so only networks whose weights are in the file are really built
         draft = _described(info, path)
     _compare(draft, state, path)
     network = _described(info, path)
@@ -135,7 +138,7 @@ def load_network(path: Path) -> tuple[nn.Module, WeightsInfo]:
 
 
 def _described(info: WeightsInfo, path: Path) -> nn.Module:
-    """Build the network of a description that may be anybody's."""
+    """Build the network of an untrusted description."""
     from medtest.systems.pytorch import networks
 
     try:
@@ -149,7 +152,7 @@ def _described(info: WeightsInfo, path: Path) -> nn.Module:
 
 
 def _check_numbers(value: Any, key: str = "network") -> None:
-    """Check that no number of a description is beyond any network, and none of the layers together."""
+    """Check that no number of a description, nor the sum of its layers, exceeds the limits."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             _check_numbers(inner, str(name))

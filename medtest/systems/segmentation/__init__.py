@@ -1,1 +1,1 @@
-"""Segmentation under test: published networks and their compact ones, organs in volumes, what moves in films."""
+"""Segmentation systems: published and compact networks, organs in volumes, motion in films."""

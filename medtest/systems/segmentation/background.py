@@ -1,4 +1,4 @@
-"""Background subtraction: OpenCV's two mixture models, one film in, what moves out."""
+"""Background subtraction: OpenCV's two mixture models, which segment motion in a film."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from medtest.systems.segmentation.segmenter import Segmenter
 
 
 class SubtractorSettings(SystemSettings):
-    """Settings of both.
+    """Settings common to both models.
 
     Attributes:
-        history: Frames that the background's model remembers.
-        warmup: First frames, while the model is learnt: nothing is answered there.
-        opening: Side of the square with which specks are opened away, in pixels; 1 leaves them.
+        history: Number of frames in the background model.
+        warmup: Number of first frames for learning the model, with an empty answer.
+        opening: Side of the square of the morphological opening that removes specks, in pixels; 1 keeps them.
     """
 
     history: int = Field(default=60, ge=1, le=100_000)
@@ -32,10 +32,10 @@ class SubtractorSettings(SystemSettings):
 
 
 class Subtractor(Segmenter):
-    """A model of the background that goes through a film once, frame by frame, as 8-bit grey or RGB."""
+    """Background model that processes a film once, frame by frame, as 8-bit grey or RGB."""
 
     def segment(self, volume: Image, spec: ImageSpec) -> NDArray[np.bool_]:
-        """Return what moves.
+        """Segment motion.
 
         Raises:
             BadOutput: The image is no film.
@@ -54,14 +54,14 @@ class Subtractor(Segmenter):
 
     @abstractmethod
     def model(self) -> Any:
-        """Return a fresh model with ``apply(frame) -> uint8 H×W`` (255 moving, 127 shadow, 0 background)."""
+        """Return a new model with ``apply(frame) -> uint8 H×W`` (255 moving, 127 shadow, 0 background)."""
 
 
 class Mog2Settings(SubtractorSettings):
     """Settings of MOG2.
 
     Attributes:
-        threshold: Squared Mahalanobis distance above which a pixel is no background (OpenCV's ``varThreshold``).
+        threshold: Squared Mahalanobis distance above which a pixel is foreground (OpenCV's ``varThreshold``).
     """
 
     threshold: float = Field(default=16.0, gt=0)
