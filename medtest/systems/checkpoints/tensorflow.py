@@ -55,7 +55,7 @@ def name_of(name: str) -> str:
 
 
 def _ordered(name: str, value: NDArray[Any]) -> NDArray[Any]:
-    """Transpose a kernel, height × width × inputs × outputs, to PyTorch's order, outputs first; leave others unchanged."""
+    """Transpose a kernel, height × width × inputs × outputs, to PyTorch's order, outputs first; leave others alone."""
     if name.endswith("/kernel") and value.ndim == 4:
         value = value.transpose(3, 2, 0, 1)
     return np.ascontiguousarray(value)

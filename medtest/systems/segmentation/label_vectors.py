@@ -1,14 +1,14 @@
-"""The five word vectors that a published TGANet needs beside its checkpoint, from whatever file the user has.
+"""Word vectors for published TGANet checkpoints, read from various file formats.
 
-Their order is that of Tomar et al.'s code: one, multiple, small, medium, large. Files that are read:
+The five vectors are ordered as in Tomar et al.'s code: one, multiple, small, medium, large. Supported files:
 
 - ``.npy``: one array 5×300. ``.npz``: one such array, or one array of 300 per word, named after the word.
-- ``.csv``, ``.txt``: five lines of 300 numbers, separated by commas or blanks, in this order; where every line begins
-  with its word, in any order.
+- ``.csv``, ``.txt``: five lines of 300 numbers, separated by commas or blanks, in this order; in any order if every
+  line begins with its word.
 - BPEmb's own ``en.wiki.bpe.vs100000.d300.w2v.bin`` (Heinzerling and Strube, "BPEmb: Tokenization-free Pre-trained
-  Subword Embeddings in 275 Languages", LREC 2018; word2vec's binary format), or the folder it lies in. A word is the
-  mean of the vectors of its pieces. A word that is a piece of its own, as short common words are, is looked up as
-  it is; where one is not, its pieces are found with BPEmb's sentencepiece model (``….model``).
+  Subword Embeddings in 275 Languages", LREC 2018; word2vec's binary format), or its folder. The vector of a word is
+  the mean over its pieces. A word that is itself a piece, as most short common words are, is looked up directly;
+  otherwise it is split by BPEmb's sentencepiece model (``….model``).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from medtest.core.errors import MedtestError
 from medtest.systems.segmentation.pieces import read_pieces, split_word
 
 ORDER = ("one", "multiple", "small", "medium", "large")
-"""What the rows stand for."""
+"""Words of the rows."""
 SIZE = 300
 MAX_TEXT = 10_000_000
 MAX_BINARY = 2_000_000_000
 MOST_NUMBERS = 100_000
-"""Bound on an array that is read: the header of a small file may promise any."""
+"""Size limit of an array, because the header of a small file may declare any size."""
 BEGIN = "\N{LOWER ONE EIGHTH BLOCK}"
-"""What sentencepiece writes where a word begins."""
+"""Sentencepiece's mark of a word's beginning."""
 
 Vectors = NDArray[np.float32]
 
@@ -45,10 +45,10 @@ def read_label_vectors(path: Path, pieces: Path | None = None) -> Vectors:
 
     Args:
         path: One of the files above.
-        pieces: BPEmb's sentencepiece model; for BPEmb's vectors the one beside them is found without.
+        pieces: BPEmb's sentencepiece model; by default the one next to BPEmb's vectors.
 
     Raises:
-        MedtestError: The file is missing, cannot be read, or holds something else.
+        MedtestError: The file is missing, unreadable, or has unexpected content.
     """
     if path.is_dir():
         found = sorted(path.glob("*d300.w2v.bin"))
@@ -71,7 +71,7 @@ def read_label_vectors(path: Path, pieces: Path | None = None) -> Vectors:
 
 
 def vectors_sha256(vectors: Vectors) -> str:
-    """Return the SHA-256 of the vectors as little-endian float32, whatever file they came from."""
+    """Return the SHA-256 of the vectors as little-endian float32, independent of the file format."""
     return hashlib.sha256(np.ascontiguousarray(vectors, "<f4").tobytes()).hexdigest()
 
 
@@ -116,7 +116,7 @@ def _from_npz(path: Path) -> NDArray[np.floating]:
 
 
 def _array(file: IO[bytes]) -> NDArray[np.generic]:
-    """Read an array of NumPy's format whose header promises no more than word vectors can be."""
+    """Read an array of NumPy's format whose header declares no more numbers than word vectors can have."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, columns_first, kind = read(file)
@@ -149,7 +149,7 @@ def _from_text(text: str) -> NDArray[np.floating]:
 
 
 def _from_bpemb(path: Path, pieces: Path | None) -> NDArray[np.floating]:
-    """Look the words up in word2vec's binary format: a line "count size", then "piece " and ``size`` floats each."""
+    """Look up the words in word2vec's binary format: a line "count size", then "piece " and ``size`` floats each."""
     if pieces is None:
         near = path.with_name(path.name.split(".d300")[0] + ".model")
         pieces = near if near.is_file() else None

@@ -1,15 +1,15 @@
-"""What the segmentation networks of medtest share: a compact one that ships, and a published one by checkpoint.
+"""Base class of medtest's segmentation networks: a bundled compact network, or a published checkpoint.
 
-Two protocols say how an image becomes an input and a network's logits an answer:
+Two protocols define pre- and post-processing:
 
-- ``official``: exactly as the network's authors test it. What that is stands in each class.
-- ``common``: as all networks are compared alike. The image is resized by OpenCV, averaging areas where it shrinks; the
-  network's own order of channels and normalisation stay, since it was trained on them; its logits are brought to the
-  input's size as its authors do, the sigmoid is taken, the *probability* is resized to the image's size, and cut at
-  0.5 (or at ``threshold``).
+- ``official``: exactly as the network's authors test it, as described in each class.
+- ``common``: the same for all networks. The image is resized by OpenCV, averaging areas when shrinking, with the
+  network's own channel order and normalisation, on which it was trained. The logits are resized to the input's size as
+  the authors do, the sigmoid is taken, the *probability* is resized to the image's size and thresholded at 0.5 (or at
+  ``threshold``).
 
-Pixels come in as uint8 RGB at the prepared size. What the authors' scripts do to a picture of another size they do to
-the picture file: ``prepare.size=native`` hands it on as it is.
+Pixels arrive as uint8 RGB at the prepared size. The authors' scripts resize the original image file:
+``prepare.size=native`` passes it on unchanged.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class SegmentationSettings(CheckpointSettings):
     """Settings of a segmentation network.
 
     Attributes:
-        size: Side in pixels at which the network takes images, a multiple of 32; null for the one it was trained at.
-        protocol: ``official`` pre- and post-processes as the network's authors test it, ``common`` as all networks are
-            compared alike (see the module); ``auto`` is official with a published checkpoint, common without.
-        threshold: A pixel is lesion where the probability exceeds this; null for what was chosen in validation when
-            the compact network was trained, 0.5 for published ones.
+        size: Input side in pixels, a multiple of 32; null for the training size.
+        protocol: ``official`` pre- and post-processes as the network's authors do, ``common`` as all networks are
+            compared (see the module); ``auto`` is official with a published checkpoint, common without.
+        threshold: A pixel is lesion if its probability exceeds this; null for the value chosen in validation when the
+            compact network was trained, 0.5 for published networks.
     """
 
     size: int | None = Field(default=None, ge=64, le=1024, multiple_of=32)
@@ -51,11 +51,11 @@ class SegmentationSettings(CheckpointSettings):
 
 
 class SegmentationNetwork(CheckpointNetwork):
-    """A segmentation network. A subclass says which, and how its authors post-process.
+    """Segmentation network. A subclass defines the network and its authors' post-processing.
 
     Attributes:
-        published_size: Side in pixels at which the published networks take images.
-        published_resize: How their test scripts resize images: ``pillow`` (bilinear, antialiased where it shrinks) or
+        published_size: Input side of the published networks in pixels.
+        published_resize: Resampling in the authors' test scripts: ``pillow`` (bilinear, antialiased when shrinking) or
             ``opencv`` (bilinear, not antialiased).
     """
 
@@ -82,7 +82,7 @@ class SegmentationNetwork(CheckpointNetwork):
         self._threshold = threshold if self.settings.threshold is None else self.settings.threshold
 
     def fitted(self, image: Image) -> NDArray[np.uint8]:
-        """Return the image at the side the network takes, as the protocol says."""
+        """Return the image resized to the network's input size, according to the protocol."""
         size = (self._size, self._size)
         if self.protocol == "official" and self.published_resize == "pillow":
             from PIL import Image as PillowImage
@@ -93,16 +93,16 @@ class SegmentationNetwork(CheckpointNetwork):
         return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA if averages else cv2.INTER_LINEAR))
 
     def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
-        """Return one probability map per image, float32, at the image's size unless the class says otherwise."""
+        """Return one probability map per image, float32, at the image's size unless the class states otherwise."""
         return [
             self._cut(self._probability(one, (image.shape[0], image.shape[1])))
             for one, image in zip(self.scores(outputs), images, strict=True)
         ]
 
     def scores(self, outputs: Any) -> Tensor:
-        """Return the answer's logits of what the network gives, float32 B×1×h×w.
+        """Return the answer's logits in the network's output, float32 B×1×h×w.
 
-        Under the common protocol they have the input's side; under the official one they are as the network gives them.
+        Under the common protocol they have the input's size; under the official one, the network's output size.
         """
         from medtest.systems.segmentation.networks.answers import answer_of
 
@@ -110,7 +110,7 @@ class SegmentationNetwork(CheckpointNetwork):
         return exactly(answer_of(self.family, outputs, size))
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
-        """Return pixels at the side the network takes, as the protocol says."""
+        """Return pixels resized to the network's input size, according to the protocol."""
         from medtest.systems.pytorch.pixels import Filter, resized
 
         official: Filter = "bilinear" if self.published_resize == "pillow" else "linear"
@@ -127,11 +127,11 @@ class SegmentationNetwork(CheckpointNetwork):
         return resized_map(logits[:, 0], shape, self._threshold)
 
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
-        """Do to logits B×1×h×w what :meth:`_official` does, and return those of the probability, B×H×W."""
+        """Post-process logits B×1×h×w as in :meth:`_official`, and return the logits of the probability, B×H×W."""
         raise NotImplementedError
 
     def _probability(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
-        """Return the probability map of one image, of 1×h×w logits, at its height and width."""
+        """Return the probability map of one image with 1×h×w logits, at its height and width."""
         if self.protocol == "official":
             return self._official(logits, shape)
         import torch
@@ -143,7 +143,7 @@ class SegmentationNetwork(CheckpointNetwork):
         raise NotImplementedError
 
     def _cut(self, probability: Probability) -> Probability:
-        """Map the threshold to 0.5, the rest linearly on both sides, so that the border's cut is the user's."""
+        """Map the threshold to 0.5 and the rest linearly on both sides, so that a later cut at 0.5 applies the threshold."""
         threshold = np.float32(self._threshold)
         if threshold == np.float32(CUT):
             return probability

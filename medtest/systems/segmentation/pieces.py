@@ -21,7 +21,7 @@ def read_pieces(path: Path) -> dict[str, float]:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is no such model.
+        ValueError: It is no sentencepiece model.
     """
     if path.stat().st_size > MAX_BYTES:
         raise ValueError(f"{path.name} is larger than {MAX_BYTES // 1_000_000} MB")
@@ -39,10 +39,10 @@ def read_pieces(path: Path) -> dict[str, float]:
 
 
 def split_word(word: str, scores: Mapping[str, float]) -> list[str]:
-    """Return the pieces of a word.
+    """Split a word into pieces.
 
     Args:
-        word: With the mark of a word's beginning.
+        word: Including the mark of a word's beginning.
         scores: From :func:`read_pieces`.
     """
     parts = list(word)

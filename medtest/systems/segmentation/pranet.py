@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 LEAST = 1e-6
-"""What probabilities of 0 and 1 are taken for, that they have a logit."""
+"""Probabilities are clipped to this distance from 0 and 1, so that their logits are finite."""
 
 
 class PraNetSystem(SegmentationNetwork):
@@ -22,8 +22,10 @@ class PraNetSystem(SegmentationNetwork):
 
     Official protocol: image resized to 352×352 by PIL's antialiased bilinear filter, ImageNet normalisation; the
     *logit* resized to the image's size (bilinear, corners not aligned), sigmoid, then min–max scaling per image, so
-    that 0.5 is compared with a map that always reaches from 0 to 1 (an image without polyp gets one therefore).
-    ``mean_dice_256`` stretches once more and averages over 256 thresholds, as the authors' MATLAB evaluator does.
+    that
+    0.5 is compared with a map that always spans 0 to 1 (an image without a polyp therefore gets one). ``mean_dice_256``
+    scales again and averages over 256 thresholds, as the authors' MATLAB evaluation does.
+
     Common protocol: the sigmoid's map resized.
     """
 
@@ -38,7 +40,7 @@ class PraNetSystem(SegmentationNetwork):
         share = functional.interpolate(logits, size=shape, mode="bilinear", align_corners=False)[:, 0].sigmoid()
         low, high = share.amin(dim=(1, 2), keepdim=True), share.amax(dim=(1, 2), keepdim=True)
         span = high - low + 1e-8
-        # The least and the largest probability become 0 and 1, whose logits are not finite.
+        # The smallest and largest probability become 0 and 1, whose logits are not finite.
         return log_odds((share - low) / span, (high - share + 1e-8) / span, least=LEAST)
 
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:

@@ -38,6 +38,6 @@ class SANetSystem(SegmentationNetwork):
         resized = functional.interpolate(logits, size=shape, mode="bilinear", align_corners=True)[:, 0]
         for chosen in (resized > 0, resized < 0):
             share = chosen.float().mean(dim=(1, 2), keepdim=True)
-            # Where nothing is chosen there is nothing to divide, and the share of zero must not make NaN.
+            # An empty selection has a share of zero, which must not yield NaN.
             resized = torch.where(chosen, resized / share.clamp(min=1e-12), resized)
         return resized

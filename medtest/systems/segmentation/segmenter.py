@@ -1,4 +1,4 @@
-"""What a bundled segmenter of volumes or films is: one image in, one region out."""
+"""Base class of bundled segmenters of volumes or films: one image in, one region out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from medtest.systems.restoration.algorithm import Algorithm
 
 
 class Segmenter(Algorithm):
-    """An algorithm that gives a region for an image of any dimension. Subclasses write :meth:`segment`."""
+    """Algorithm that maps an image of any dimension to a region. Subclasses implement :meth:`segment`."""
 
     tasks: ClassVar[tuple[str, ...]] = ("region",)
 
@@ -24,8 +24,8 @@ class Segmenter(Algorithm):
         """Segment one image.
 
         Args:
-            volume: Read-only, in its own numbers (Hounsfield units of CT), with the axes that ``spec`` names.
-            spec: Range, spacing in millimetres, and the points that a person clicked (``marks``).
+            volume: Read-only, in its own units (Hounsfield units for CT), with the axes named in ``spec``.
+            spec: Range, spacing in millimetres, and the points clicked by a person (``marks``).
 
         Returns:
             bool of the image's spatial shape.

@@ -17,23 +17,22 @@ if TYPE_CHECKING:
 
 THIRD_STAGE = "backbone.block3."
 BLOCKS_OF_S = 6
-"""Blocks of that stage in MiT-B2, on which S stands; MiT-B4, on which L does, has 27."""
+"""Blocks of that stage in MiT-B2, the encoder of S; MiT-B4, the encoder of L, has 27."""
 
 
 class SSFormerSystem(SegmentationNetwork):
-    """SSFormer (Wang et al., MICCAI 2022), compact, or S or L with published weights, told apart by their names.
+    """SSFormer (Wang et al., MICCAI 2022), compact, or S or L with published weights, distinguished by their names.
 
     Official protocol: image resized to 352×352 by PIL's antialiased bilinear filter, ImageNet normalisation; sigmoid,
     then the *probability* resized to the image's size (bilinear, corners not aligned), then cut at 0.5: the answer is
-    a map of zeros and ones. The authors' script goes on with two steps that look like more than they are, and a map of
-    zeros and ones makes both come out as there:
+    a map of zeros and ones. The authors' script continues with two steps whose effect on such a map is simple:
 
-    - it stretches the map to its minimum and maximum, which does nothing to zeros and ones;
+    - it rescales the map to its minimum and maximum, which leaves zeros and ones unchanged;
     - it averages Dice over 256 thresholds, of which 255 see the same mask and the last, 0, sees the whole image, so
-      that its number is (255·Dice + Dice of the whole image) / 256. ``mean_dice_256`` gives that number.
+      that its result is (255·Dice + Dice of the whole image) / 256. ``mean_dice_256`` computes that number.
 
-    Masks: the script takes floor(mask / 255), so that only pixels of value 255 are lesion, where medtest takes those
-    above 127. The two differ for masks stored with losses (Kvasir's JPEG files) and agree for masks of 0 and 255.
+    Masks: the script takes floor(mask / 255), so that only pixels of value 255 are lesion, whereas medtest uses those
+    above 127. The two differ for lossy masks (Kvasir's JPEG files) and agree for masks of 0 and 255.
 
     Common protocol: the sigmoid's map resized.
     """
@@ -48,13 +47,13 @@ class SSFormerSystem(SegmentationNetwork):
             try:
                 names = names_in(user_path(self.settings.checkpoint))
             except MedtestError:
-                names = frozenset()  # the same mistake is reported, with its reason, when the network is opened
+                names = frozenset()  # the same error is reported, with its reason, when the network is opened
             blocks = {name.split(".")[2] for name in names if name.startswith(THIRD_STAGE)}
             self._kept_name = self.published[len(blocks) > BLOCKS_OF_S]
         return super()._published_name()
 
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
-        """Return those of the resized probability before the cut: a map of zeros and ones has no gradient."""
+        """Return the logits of the resized probability before the cut, because a binary map has no gradient."""
         import torch
         from torch.nn import functional
 

@@ -34,10 +34,10 @@ class TGANetSettings(SegmentationSettings):
     """Settings of TGANet.
 
     Attributes:
-        label_vectors: File of the five word vectors that a published checkpoint needs, see
-            :mod:`medtest.systems.segmentation.label_vectors`; not used by the compact network, which carries its own.
-        label_pieces: BPEmb's sentencepiece model, beside ``label_vectors`` as BPEmb's vectors; needed only for a word
-            that is no piece of its own. The one that lies beside the vectors is found without.
+        label_vectors: File with the five word vectors that a published checkpoint needs, see
+            :mod:`medtest.systems.segmentation.label_vectors`; not used by the compact network, which includes its own.
+        label_pieces: BPEmb's sentencepiece model, for BPEmb's vectors in ``label_vectors``; needed only for a word that
+            is not itself a piece. By default the one next to the vectors.
     """
 
     label_vectors: str | None = Field(default=None, json_schema_extra=TRUSTED)
@@ -49,11 +49,13 @@ class TGANetSystem(SegmentationNetwork):
 
     Official protocol: image in the order blue, green, red (as OpenCV reads it), resized to 256×256 by OpenCV's bilinear
     filter (not antialiased), divided by 255 and not normalised further; sigmoid, cut at 0.5. The authors compare at
-    256×256, with masks brought to that size: the answer has 256×256 pixels, and ``prepare.size=256`` compares there.
+    256×256, with masks resized to that size: the answer has 256×256 pixels, and ``prepare.size=256`` compares at that
+    size.
+
     Common protocol: the sigmoid's map resized to the image's size.
 
     Attributes:
-        labels: The word vectors, float32 5×300, after :meth:`open` with a published checkpoint; else None.
+        labels: The word vectors, float32 5×300, after :meth:`open` with a published checkpoint; otherwise None.
     """
 
     Settings = TGANetSettings
@@ -67,7 +69,7 @@ class TGANetSystem(SegmentationNetwork):
         self.labels: Tensor | None = None
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with checkpoint and word vectors."""
+        """Return the problems of checkpoint and word vectors."""
         mistakes = list(super().check())
         given = self.settings.label_vectors
         if mistakes:
@@ -93,7 +95,7 @@ class TGANetSystem(SegmentationNetwork):
         return ()
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return the SHA-256 of the weights, and of the word vectors where they come from a file."""
+        """Return the SHA-256 of the weights, and of word vectors from a file."""
         found = super().fingerprint()
         if self.is_published and self.settings.label_vectors:
             found["label_vectors_sha256"] = vectors_sha256(self._vectors())

@@ -1,4 +1,4 @@
-"""Which of a network's outputs is its answer."""
+"""Selection of a network's final output."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def answer_of(family: str, outputs: Outputs, size: tuple[int, int] | None = None
 
     Args:
         family: ``pranet``, ``sanet``, ``tganet`` or ``ssformer``.
-        outputs: What the network gave.
-        size: Height and width wanted; maps of another size are resized as the family's authors do (bilinear, corners
-            aligned for SANet). As it comes where None.
+        outputs: Output of the network.
+        size: Target height and width; other maps are resized as the family's authors do (bilinear, corners aligned for
+            SANet). None keeps the size.
     """
     if isinstance(outputs, Tensor):
         logits = outputs

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 BLOCK_EPS = 1e-6
-"""Epsilon of the layer norms around blocks; patch embeddings and attention keep torch's default 1e-5."""
+"""Epsilon of the layer norms around blocks; patch embeddings and attention use torch's default 1e-5."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,9 @@ class MitConfig:
         widths: Channels of the four stages.
         depths: Blocks of the four stages.
         heads: Attention heads of the four stages.
-        reductions: Side by which each stage's keys and values are reduced; 1 leaves them.
+        reductions: Factor by which each stage's keys and values are reduced per side; 1 for none.
         mlp_ratio: Hidden width of the feed-forward part over the stage's.
-        drop_path: Largest probability of leaving out a block in training; grows linearly with depth.
+        drop_path: Maximum probability of dropping a block in training; grows linearly with depth.
         stem: Channels of a convolutional stem's intermediate maps; empty for the published 7×7 patch embedding.
     """
 
@@ -46,11 +46,11 @@ class PatchEmbed(nn.Module):
     """Overlapped patch merging: a strided convolution and a layer norm over channels.
 
     Args:
-        inputs: Channels that come in.
-        outputs: Channels that go out.
+        inputs: Input channels.
+        outputs: Output channels.
         kernel: Kernel side of the convolution.
-        stride: Its stride.
-        stem: Channels of extra convolutions before it, see :class:`MitConfig`; they halve the size once.
+        stride: Stride of the convolution.
+        stem: Channels of additional convolutions before it, see :class:`MitConfig`; they halve the size once.
     """
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, stem: tuple[int, ...] = ()) -> None:
@@ -71,7 +71,7 @@ class PatchEmbed(nn.Module):
         self.norm = nn.LayerNorm(outputs)
 
     def forward(self, x: Tensor) -> tuple[Tensor, int, int]:
-        """Map [B, inputs, H, W] to tokens [B, h·w, outputs], and give h and w."""
+        """Map [B, inputs, H, W] to tokens [B, h·w, outputs], and return h and w."""
         if self.has_stem:
             x = self.stem(x)
         x = self.proj(x)
@@ -137,7 +137,7 @@ class MixFeedForward(nn.Module):
 
     Args:
         width: Channels of a token.
-        hidden: Channels in between.
+        hidden: Hidden channels.
     """
 
     def __init__(self, width: int, hidden: int) -> None:
@@ -153,10 +153,10 @@ class MixFeedForward(nn.Module):
 
 
 class DropPath(nn.Module):
-    """Leaves out a residual branch per sample in training (stochastic depth, Huang et al., ECCV 2016).
+    """Drops a residual branch per sample in training (stochastic depth, Huang et al., ECCV 2016).
 
     Args:
-        probability: Of leaving it out.
+        probability: Probability of dropping it.
     """
 
     def __init__(self, probability: float) -> None:
@@ -164,7 +164,7 @@ class DropPath(nn.Module):
         self.probability = probability
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return ``x`` in evaluation; else ``x`` with some samples zeroed and the rest scaled up."""
+        """Return ``x`` in evaluation; in training, ``x`` with some samples zeroed and the rest scaled up."""
         if not self.training or self.probability == 0.0:
             return x
         keep = 1.0 - self.probability
@@ -173,14 +173,14 @@ class DropPath(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """One transformer block: attention and feed-forward part, each with a norm before and a shortcut around.
+    """Transformer block: attention and feed-forward part, each with a norm before and a shortcut around.
 
     Args:
         width: Channels of a token.
         heads: Attention heads.
         reduction: Reduction of keys and values.
         mlp_ratio: Hidden width over ``width``.
-        drop_path: Probability of leaving out a branch in training.
+        drop_path: Probability of dropping a branch in training.
     """
 
     def __init__(self, width: int, heads: int, reduction: int, mlp_ratio: int, drop_path: float) -> None:
@@ -199,7 +199,7 @@ class TransformerBlock(nn.Module):
 
 
 class MixTransformer(nn.Module):
-    """The encoder; gives the four stages at 1/4, 1/8, 1/16 and 1/32 of the input.
+    """Encoder that returns four stages at 1/4, 1/8, 1/16 and 1/32 of the input.
 
     Args:
         config: Widths and depths.

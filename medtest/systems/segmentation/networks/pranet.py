@@ -24,7 +24,7 @@ class PraNetConfig:
     """Widths and depths of a PraNet; the defaults are the published network.
 
     Attributes:
-        backbone: The Res2Net below it.
+        backbone: Configuration of the Res2Net backbone.
         channels: Width of the receptive field blocks and of the decoder.
         coarse_width: Width of the reverse attention at 1/32.
         coarse_kernel: Kernel side of its three middle convolutions, odd.
@@ -39,12 +39,12 @@ class PraNetConfig:
 
 
 class ConvNorm(nn.Module):
-    """A convolution without bias and its batch norm, without activation; keys ``conv`` and ``bn``.
+    """Convolution without bias and its batch norm, without activation; keys ``conv`` and ``bn``.
 
     Args:
-        inputs: Channels that come in.
-        outputs: Channels that go out.
-        kernel: Kernel height and width, odd; the size of the map is kept.
+        inputs: Input channels.
+        outputs: Output channels.
+        kernel: Kernel height and width, odd; the size of the map is preserved.
         dilation: Dilation of the kernel.
     """
 
@@ -65,8 +65,8 @@ class ReceptiveFieldBlock(nn.Module):
     """Four branches of growing kernel and dilation, concatenated (paper, section 2.1; after Liu et al., ECCV 2018).
 
     Args:
-        inputs: Channels that come in.
-        outputs: Channels that go out.
+        inputs: Input channels.
+        outputs: Output channels.
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:
@@ -126,7 +126,7 @@ class PartialDecoder(nn.Module):
 
 
 class PraNet(nn.Module):
-    """The network.
+    """PraNet.
 
     Args:
         config: Widths and depths; the published network by default.
@@ -173,7 +173,7 @@ class PraNet(nn.Module):
         return _resize(overall, 8.0), _resize(map4, 32.0), _resize(map3, 16.0), _resize(map2, 8.0)
 
     def _refine(self, coarser: Tensor, features: Tensor, factor: float, middle: list[ConvNorm], level: int) -> Tensor:
-        """Refine a coarser logit map with what lies outside of it (reverse attention, paper eq. 2 and 3)."""
+        """Refine a coarser logit map with the features outside it (reverse attention, paper eq. 2 and 3)."""
         first: nn.Module = getattr(self, f"ra{level}_conv1")
         last: nn.Module = getattr(self, f"ra{level}_conv{len(middle) + 2}")
         resized = _resize(coarser, factor)

@@ -23,11 +23,11 @@ class Res2NetConfig:
 
     Attributes:
         stem: Output channels of the stem's three 3×3 convolutions; the last one is the width at the max-pool.
-        planes: Base channels of the four stages; a stage gives four times as many.
+        planes: Base channels of the four stages; the output of a stage has four times as many.
         blocks: Number of blocks of each stage.
         base_width: Channels of a split per 64 base channels.
         scale: Number of splits of the middle convolution.
-        classes: Outputs of the unused ImageNet head that published checkpoints carry; 0 leaves it out.
+        classes: Outputs of the unused ImageNet head in published checkpoints; 0 omits it.
     """
 
     stem: tuple[int, int, int] = (32, 32, 64)
@@ -49,11 +49,11 @@ def _conv(inputs: int, outputs: int, kernel: int, *, stride: int = 1) -> nn.Conv
 
 
 class Res2NetBlock(nn.Module):
-    """One residual block of a Res2Net.
+    """Residual block of a Res2Net.
 
     Args:
-        inputs: Channels that come in.
-        planes: Base channels; ``4 * planes`` go out.
+        inputs: Input channels.
+        planes: Base channels; the output has ``4 * planes``.
         stride: Stride of the block.
         first: Whether it opens a stage: its splits are not chained, and the shortcut has a convolution.
         base_width: See :class:`Res2NetConfig`.
@@ -73,7 +73,7 @@ class Res2NetBlock(nn.Module):
         self.relu = nn.ReLU(inplace=True)
         self.first = first
         if first:
-            # The border counts in this mean (count_include_pad), unlike in the shortcut's.
+            # This mean includes the padding (count_include_pad), unlike the shortcut's.
             self.pool = nn.AvgPool2d(3, stride=stride, padding=1)
             self.downsample = nn.Sequential(
                 nn.AvgPool2d(stride, stride, ceil_mode=True, count_include_pad=False),
@@ -96,7 +96,7 @@ class Res2NetBlock(nn.Module):
 
 
 class Res2Net(nn.Module):
-    """The backbone; gives the four stages at 1/4, 1/8, 1/16 and 1/32 of the input.
+    """Backbone that returns four stages at 1/4, 1/8, 1/16 and 1/32 of the input.
 
     Args:
         config: Widths and depths.
@@ -149,7 +149,7 @@ def _stage(inputs: int, planes: int, count: int, *, stride: int, config: Res2Net
 
 
 def res2net_stages(config: Res2NetConfig) -> tuple[tuple[nn.Sequential, ...], tuple[int, int, int, int]]:
-    """Return the stages at 1/2, 1/4, 1/8 and 1/16 of the input as TGANet cuts its backbone, and their channels."""
+    """Return the stages at 1/2, 1/4, 1/8 and 1/16 of the input, split as in TGANet, and their channels."""
     whole = Res2Net(config)
     stem = nn.Sequential(whole.conv1, whole.bn1, whole.relu)
     quarter = nn.Sequential(whole.maxpool, whole.layer1)

@@ -19,7 +19,7 @@ class ResNetConfig:
 
     Attributes:
         stem: Output channels of the 7×7 convolution.
-        planes: Base channels of the stages; a stage gives four times as many.
+        planes: Base channels of the stages; the output of a stage has four times as many.
         blocks: Number of blocks of each stage.
     """
 
@@ -29,11 +29,11 @@ class ResNetConfig:
 
 
 class Bottleneck(nn.Module):
-    """One residual block.
+    """Residual block.
 
     Args:
-        inputs: Channels that come in.
-        planes: Base channels; ``4 * planes`` go out.
+        inputs: Input channels.
+        planes: Base channels; the output has ``4 * planes``.
         stride: Stride of the block.
         first: Whether it opens a stage: the shortcut has a convolution.
     """

@@ -22,7 +22,7 @@ class SANetConfig:
     """Widths and depths of a SANet; the defaults are the published network.
 
     Attributes:
-        backbone: The Res2Net below it, without a head in the published network.
+        backbone: Configuration of the Res2Net backbone, without a head in the published network.
         channels: Width to which the three deep features are reduced.
     """
 
@@ -35,7 +35,7 @@ def _reduce(inputs: int, outputs: int) -> nn.Sequential:
 
 
 class SANet(nn.Module):
-    """The network.
+    """SANet.
 
     Args:
         config: Widths and depths; the published network by default.

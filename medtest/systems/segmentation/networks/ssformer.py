@@ -2,7 +2,7 @@
 
 Wang et al., "Stepwise Feature Fusion: Local Guides Global", MICCAI 2022 (arXiv 2203.03635), section 2: each stage of a
 Mix Transformer passes a local emphasis module (two 3×3 convolutions) and the stages are fused step by step from deep to
-shallow. S stands on MiT-B2, L on MiT-B4. Parameter names and details follow the published networks, checked against
+shallow. S is based on MiT-B2, L on MiT-B4. Parameter names and details follow the published networks, checked against
 recorded outputs in the tests.
 """
 
@@ -22,9 +22,9 @@ class SSFormerConfig:
     """Widths and depths of an SSFormer; the defaults are SSFormer-S.
 
     Attributes:
-        backbone: The Mix Transformer below it.
+        backbone: Configuration of the Mix Transformer backbone.
         embed: Width of the decoder.
-        unused_fuse: Whether the state holds ``linear_fuse``, which published checkpoints carry and never use.
+        unused_fuse: Whether the state includes ``linear_fuse``, which published checkpoints contain but never use.
         dropout: Probability of dropping a channel before the last layer in training.
     """
 
@@ -39,7 +39,7 @@ SSFORMER_L = SSFormerConfig(backbone=MitConfig(depths=(3, 8, 27, 3)))
 
 
 class LocalEmphasis(nn.Module):
-    """Two 3×3 convolutions with ReLU that bring local detail back into a stage.
+    """Two 3×3 convolutions with ReLU that restore local detail in a stage.
 
     Args:
         inputs: Channels of the stage.
@@ -62,11 +62,11 @@ class LocalEmphasis(nn.Module):
 
 
 class Fuse(nn.Module):
-    """A 1×1 convolution with batch norm and ReLU; keys ``conv`` and ``bn``.
+    """1×1 convolution with batch norm and ReLU; keys ``conv`` and ``bn``.
 
     Args:
-        inputs: Channels that come in.
-        outputs: Channels that go out.
+        inputs: Input channels.
+        outputs: Output channels.
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:
@@ -80,7 +80,7 @@ class Fuse(nn.Module):
 
 
 class ProgressiveDecoder(nn.Module):
-    """The progressive locality decoder (paper, section 2.2).
+    """Progressive locality decoder (paper, section 2.2).
 
     Args:
         widths: Channels of the four stages.
@@ -118,7 +118,7 @@ def _to(x: Tensor, size: torch.Size) -> Tensor:
 
 
 class SSFormer(nn.Module):
-    """The network.
+    """SSFormer.
 
     Args:
         config: Widths and depths; SSFormer-S by default.

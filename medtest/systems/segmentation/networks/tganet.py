@@ -1,8 +1,8 @@
 """TGANet: text-guided attention for polyp segmentation.
 
 Tomar et al., "TGANet: Text-guided attention for improved polyp segmentation", MICCAI 2022 (arXiv 2205.04280): the
-network judges number (one, multiple) and size (small, medium, large) of the polyps itself, weighs five word vectors
-with these judgements, and lets the resulting vector gate the channels of its decoder (section 2). Parameter names and
+network predicts number (one, multiple) and size (small, medium, large) of the polyps, weights five word vectors by
+these predictions, and uses the resulting vector to gate the channels of its decoder (section 2). Parameter names and
 layer details follow the published network, checked against recorded outputs in the tests.
 """
 
@@ -20,7 +20,7 @@ from medtest.systems.segmentation.networks.res2net import Res2NetConfig, res2net
 from medtest.systems.segmentation.networks.resnet import ResNetConfig, resnet_stages
 
 WORDS = ("one", "multiple", "small", "medium", "large")
-"""What the rows of the label vectors stand for, in order: two judgements of number, three of size."""
+"""Words of the label vectors' rows, in order: two for number, three for size."""
 NUMBERS = 2
 
 
@@ -29,11 +29,11 @@ class TGANetConfig:
     """Widths and depths of a TGANet; the defaults are the published network.
 
     Attributes:
-        backbone: The ResNet below it, or a Res2Net, of which the first three stages are used.
-        channels: Width of the decoder and of the label's vector.
-        squeeze: Factor by which channel attention narrows.
+        backbone: Configuration of the ResNet or Res2Net backbone; its first three stages are used.
+        channels: Width of the decoder and of the label vector.
+        squeeze: Reduction factor of channel attention.
         word_size: Numbers per word vector.
-        own_words: Whether the network carries its word vectors as a buffer ``words``; published checkpoints do not.
+        own_words: Whether the network includes its word vectors as a buffer ``words``; published checkpoints do not.
     """
 
     backbone: ResNetConfig | Res2NetConfig = field(default_factory=ResNetConfig)
@@ -44,12 +44,12 @@ class TGANetConfig:
 
 
 class Conv(nn.Module):
-    """A convolution without bias, its batch norm, and a ReLU or none; keys ``conv.0`` and ``conv.1``.
+    """Convolution without bias, with batch norm and an optional ReLU; keys ``conv.0`` and ``conv.1``.
 
     Args:
-        inputs: Channels that come in.
-        outputs: Channels that go out.
-        kernel: Kernel side, odd; the size of the map is kept.
+        inputs: Input channels.
+        outputs: Output channels.
+        kernel: Kernel side, odd; the size of the map is preserved.
         dilation: Dilation of the kernel.
         active: Whether a ReLU follows.
     """
@@ -74,7 +74,7 @@ class ChannelAttention(nn.Module):
 
     Args:
         channels: Channels of the map.
-        squeeze: Factor by which the inner layer is narrower.
+        squeeze: Reduction factor of the inner layer.
     """
 
     def __init__(self, channels: int, squeeze: int) -> None:
@@ -103,12 +103,12 @@ class SpatialAttention(nn.Module):
 
 
 class FeatureEnhancement(nn.Module):
-    """Convolutions of growing dilation, each with channel attention, joined with a shortcut (paper, section 2.2).
+    """Convolutions of growing dilation, each with channel attention, merged with a shortcut (paper, section 2.2).
 
     Args:
-        inputs: Channels that come in.
-        outputs: Channels that go out.
-        squeeze: Of the channel attention.
+        inputs: Input channels.
+        outputs: Output channels.
+        squeeze: Reduction factor of the channel attention.
     """
 
     def __init__(self, inputs: int, outputs: int, squeeze: int) -> None:
@@ -133,7 +133,7 @@ class FeatureEnhancement(nn.Module):
 
 
 class TextClassifier(nn.Module):
-    """Judges number and size of the polyps from the deepest feature (paper, section 2.1).
+    """Predicts number and size of the polyps from the deepest feature (paper, section 2.1).
 
     Args:
         inputs: Channels of that feature.
@@ -154,11 +154,11 @@ class TextClassifier(nn.Module):
 
 
 class LabelVector(nn.Module):
-    """Weighs the word vectors by the judgements and maps them to one vector (paper, section 2.3).
+    """Weights the word vectors by the predictions and maps them to one vector (paper, section 2.3).
 
     Args:
-        words: Numbers in all word vectors together.
-        outputs: Size of the vector that goes out.
+        words: Total size of all word vectors.
+        outputs: Size of the output vector.
     """
 
     def __init__(self, words: int, outputs: int) -> None:
@@ -175,7 +175,7 @@ class LabelVector(nn.Module):
 
 
 class LabelAttention(nn.Module):
-    """Gates channels by the label's vector (paper, section 2.3).
+    """Gates channels by the label vector (paper, section 2.3).
 
     Args:
         channels: Channels of map and vector.
@@ -188,17 +188,17 @@ class LabelAttention(nn.Module):
         )
 
     def forward(self, x: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the gated map and the gate before its sigmoid, which the next level is given."""
+        """Return the gated map and the gate before its sigmoid, which is passed to the next level."""
         gate = self.c1(label)
         return x * torch.sigmoid(gate), gate
 
 
 class DecoderBlock(nn.Module):
-    """Joins a coarser map with the encoder's, through convolutions with growing sums of shortcuts.
+    """Merges a coarser map with the encoder's, through convolutions with accumulated shortcuts.
 
     Args:
-        channels: Channels of both maps and of what goes out.
-        squeeze: Of the channel attention.
+        channels: Channels of both maps and of the output.
+        squeeze: Reduction factor of the channel attention.
     """
 
     def __init__(self, channels: int, squeeze: int) -> None:
@@ -221,10 +221,10 @@ class DecoderBlock(nn.Module):
 
 
 class LevelAggregation(nn.Module):
-    """Joins the decoder's three levels at the finest size (paper, section 2.4).
+    """Merges the decoder's three levels at the finest size (paper, section 2.4).
 
     Args:
-        channels: Channels of each level and of what goes out.
+        channels: Channels of each level and of the output.
     """
 
     def __init__(self, channels: int) -> None:
@@ -246,10 +246,10 @@ class LevelAggregation(nn.Module):
 
 
 class OutputBlock(nn.Module):
-    """The answer at the input's size.
+    """Output head at the input's size.
 
     Args:
-        channels: Channels that come in.
+        channels: Input channels.
     """
 
     def __init__(self, channels: int) -> None:
@@ -263,7 +263,7 @@ class OutputBlock(nn.Module):
 
 
 class TGANet(nn.Module):
-    """The network.
+    """TGANet.
 
     Args:
         config: Widths and depths; the published network by default.
@@ -295,22 +295,22 @@ class TGANet(nn.Module):
         self.ag = LevelAggregation(channels)
         self.y1 = OutputBlock(channels)
         if config.own_words:
-            # Only a constant that tells the five words apart is needed; see medtest.training.engine.initial.
+            # Any constant that distinguishes the five words suffices; see medtest.training.engine.initial.
             self.register_buffer("words", torch.zeros(len(WORDS), config.word_size))
 
     def forward(self, image: Tensor, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Map an image and the word vectors to a logit map and the judgements.
+        """Map an image and the word vectors to a logit map and the predicted attributes.
 
         Args:
             image: float [B, 3, H, W] in [0, 1], channels in the order blue, green, red; sides are multiples of 16.
-            labels: float [B, 5, D], the vectors of one, multiple, small, medium, large; a network that carries them
-                itself takes its own where None is given.
+            labels: float [B, 5, D], the vectors of one, multiple, small, medium, large; None uses the network's own
+                vectors.
 
         Returns:
             Logits of the mask [B, 1, H, W], of the number [B, 2] and of the size [B, 3].
 
         Raises:
-            MedtestError: No labels were given, and the network carries none.
+            MedtestError: No labels were given, and the network has none.
         """
         if labels is None:
             if not self.config.own_words:

@@ -1,1 +1,1 @@
-"""Segmenters of organs in volumes: one with a learnt shape prior, one that grows regions from clicks."""
+"""Segmenters of organs in volumes: one with a learned shape prior, one that grows regions from clicks."""

@@ -1,8 +1,8 @@
-"""A semi-automatic segmenter: regions grown from a person's clicks.
+"""Semi-automatic segmenter: regions grown from a person's clicks.
 
-It is of the kind of SmartPaint (Malmberg and others 2017), which the (α, σ) paper tests, and it is not that program:
-the clicks say where the organ is and how bright, the region grows through voxels that are as bright, and narrow bridges
-to neighbours are cut.
+Similar to, but not a copy of, SmartPaint (Malmberg and others 2017), which the (α, σ) paper tests: the clicks give
+position and brightness of the organ, the region grows through voxels of similar brightness, and narrow bridges to
+neighbours are cut.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _SLAB = 16
 
 
 class RegionGrowingSettings(SystemSettings):
-    """Settings.
+    """Settings of region growing.
 
     Attributes:
-        smooth: Standard deviation of the smoothing before, millimetres.
-        width: How far from the level at the clicks a voxel may be, in standard deviations found there.
-        least: But at least so many Hounsfield units.
+        smooth: Standard deviation of the initial smoothing, millimetres.
+        width: Tolerance around the level at the clicks, in standard deviations measured there.
+        least: Minimum tolerance in Hounsfield units.
         bridge: Bridges narrower than twice this are cut, millimetres.
         close: Gaps (vessels, small tumours) narrower than twice this are closed, millimetres.
-        rim: Voxels at the surface join where they are within so many units of the level at the clicks.
-        reach: How far from the nearest click it may grow, millimetres.
+        rim: Surface voxels are added if they are within this distance of the level at the clicks, Hounsfield units.
+        reach: Maximum distance from the nearest click, millimetres.
     """
 
     smooth: float = Setting(default=2.0, ge=0.0, le=20.0)
@@ -48,7 +48,7 @@ class RegionGrowingSettings(SystemSettings):
 
 
 class RegionGrowing(Segmenter):
-    """Grow from the points that the seed source gives as clicks."""
+    """Region growing from the seed source's points as clicks."""
 
     Settings: ClassVar[type[SystemSettings]] = RegionGrowingSettings
 
@@ -78,11 +78,11 @@ def grow(
 
     Args:
         volume: D×H×W, any numbers.
-        spacing: Millimetres a voxel.
+        spacing: Millimetres per voxel.
         marks: Points in index coordinates.
-        smooth: See :class:`RegionGrowingSettings`; so are the others.
+        smooth: See :class:`RegionGrowingSettings`, as for the others.
         width: Standard deviations.
-        least: Least distance from the level.
+        least: Minimum tolerance.
         bridge: Millimetres.
         close: Millimetres.
         rim: Units of the volume.
@@ -124,7 +124,7 @@ def _within(
 
 
 def _smoothed(volume: NDArray[Any], sigma: Sequence[float]) -> NDArray[np.float32]:
-    """Return a smoothed copy, made in slabs: the filter's own temporaries stay small."""
+    """Return a smoothed copy, computed in slabs to keep temporaries small."""
     from scipy import ndimage
 
     found = np.empty(volume.shape, np.float32)
@@ -140,7 +140,7 @@ def _smoothed(volume: NDArray[Any], sigma: Sequence[float]) -> NDArray[np.float3
 def _alike(
     level: NDArray[np.float32], spacing: Sequence[float], places: Sequence[Sequence[int]], width: float, least: float
 ) -> tuple[Mask3, float]:
-    """Return where a volume is as bright as around one of the points, and the median of their levels."""
+    """Return a mask of voxels as bright as the surroundings of any point, and the median of the points' levels."""
     found = np.zeros(level.shape, np.bool_)
     levels = []
     for place in places:
@@ -157,7 +157,7 @@ def _alike(
 
 
 def _limit(mask: Mask3, spacing: Sequence[float], places: Sequence[Sequence[int]], reach: float) -> None:
-    """Take out, in place, what lies farther than ``reach`` from every point; slice by slice."""
+    """Clear voxels farther than ``reach`` from every point, in place, slice by slice."""
     y, x = (np.arange(n, dtype=np.float32) * np.float32(s) for n, s in zip(mask.shape[1:], spacing[1:], strict=True))
     for index, plane in enumerate(mask):
         near = np.zeros(plane.shape, np.bool_)
@@ -187,7 +187,7 @@ def _eroded(mask: Mask3, spacing: Sequence[float], radius: float) -> Mask3:
 
 
 def _closed(mask: Mask3, spacing: Sequence[float], radius: float) -> Mask3:
-    """Close gaps and fill holes, within the region's own box."""
+    """Close gaps and fill holes, within the region's bounding box."""
     from scipy import ndimage
 
     steps = _steps(spacing, radius)

@@ -1,4 +1,4 @@
-"""What segmenters do to bool volumes at the end: keep the largest part, fill what it encloses."""
+"""Post-processing of bool volumes: largest part, hole filling, rim."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Mask3 = NDArray[np.bool_]
 
 
 def bounding_box(mask: Mask3, margin: int = 0) -> tuple[slice, ...]:
-    """Return the box around what is True, widened by a margin in voxels; empty slices where nothing is."""
+    """Return the bounding box of a mask, widened by a margin in voxels; empty slices for an empty mask."""
     found = []
     for axis in range(mask.ndim):
         filled = np.flatnonzero(mask.any(axis=tuple(n for n in range(mask.ndim) if n != axis)))
@@ -41,16 +41,17 @@ def largest_part(mask: Mask3, *, fill: bool = False) -> Mask3:
 
 
 def with_rim(mask: Mask3, volume: NDArray[Any], level: float, reach: float) -> Mask3:
-    """Return a region with the voxels that touch it and are mostly of its kind.
+    """Return a region extended by touching voxels of similar value.
 
-    Smoothing and thresholds stop short of a surface by the voxels that it cuts. One step of faces is added where a
-    value lies within ``reach`` of the region's level.
+    Smoothing and thresholds miss the voxels that a surface cuts. One step across faces is added where a value lies
+    within
+    ``reach`` of the region's level.
 
     Args:
         mask: bool D×H×W.
         volume: Its values.
-        level: What the region mostly holds.
-        reach: About half the step to what lies around it.
+        level: Typical value of the region.
+        reach: About half the difference to the surroundings.
     """
     from scipy import ndimage
 

@@ -1,4 +1,4 @@
-"""Fitting a shape model to a CT volume: where the organ lies, how bright it is, which shape it has."""
+"""Fit of a shape model to a CT volume: position, intensity and shape of the organ."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from medtest.systems.segmentation.volumes.shape_model import ShapeModel, sample
 
 Field3: TypeAlias = NDArray[np.float32]
 TISSUE = (-50.0, 300.0)
-"""Hounsfield units that an organ's histogram is made of."""
+"""Range of an organ's histogram in Hounsfield units."""
 _BINS = 70
 _WIDTH = 4.0
-"""Millimetres over which a voxel passes from inside to outside in the fit."""
+"""Width of the transition from inside to outside in the fit, millimetres."""
 _MOST = 3.0
-"""No voxel's evidence counts more, either way."""
+"""Limit on a voxel's evidence, in both directions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IntensityEvidence:
-    """How much brighter or darker a voxel of a given value speaks for the organ: log p(in) - log p(out).
+    """Evidence of a voxel's value for the organ: log p(in) - log p(out).
 
     Attributes:
         level: Organ's typical value, Hounsfield units.
@@ -36,7 +36,7 @@ class IntensityEvidence:
     ratio: Field3
 
     def __call__(self, values: NDArray[Any]) -> Field3:
-        """Return each value's evidence, float32, within ±3; values beyond the table take its ends."""
+        """Return each value's evidence, float32, within ±3; values outside the table are clipped."""
         low, high = TISSUE
         place = np.clip((values - np.float32(low)) * np.float32(_BINS / (high - low)), 0, _BINS - 1)
         found: Field3 = self.ratio[place.astype(np.int16)]
@@ -45,13 +45,13 @@ class IntensityEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fit:
-    """A fitted shape.
+    """Fitted shape.
 
     Attributes:
-        centre: The model's middle in the volume, millimetres from the outer corner of voxel 0 (z, y, x).
+        centre: The model's centre in the volume, millimetres from the outer corner of voxel 0 (z, y, x).
         weights: Standard deviations along each mode.
         distance: float32 on the model's grid, millimetres, negative inside.
-        evidence: What the organ's values were found to be.
+        evidence: Evidence model of the organ's values.
     """
 
     centre: NDArray[np.float64]
@@ -69,21 +69,23 @@ def fit_shape(
     strength: float,
     rounds: int = 4,
 ) -> Fit:
-    """Fit place and shape.
+    """Fit position and shape.
 
-    First the mean shape is laid where, over levels within ``expected``, most of it is as bright as that level and most
-    of what surrounds it is not (a correlation, by Fourier transform); the organ is looked for in the patient's right
-    half. Then the weights b of the modes and a shift minimise
+    First the mean shape is placed where, over levels within ``expected``, most of it is as bright as that level and
+    most
+    of its surroundings are not (a correlation, by Fourier transform); the organ is searched in the patient's right
+    half.
+    Then the weights b of the modes and a shift minimise
     -a Σ H(-φ_b) ratio + ½ strength Σ b², where H passes from 0 to 1 over some millimetres (L-BFGS), and values are
-    learnt again from inside and around the shape; both in turn.
+    learned again from inside and around the shape; both steps alternate.
 
     Args:
         volume: D×H×W in Hounsfield units; axes z (foot to head), y (front to back), x (right to left).
-        spacing: Millimetres a voxel.
-        model: What was learnt.
-        expected: Lowest and highest level that the organ may have.
+        spacing: Millimetres per voxel.
+        model: The shape model.
+        expected: Lowest and highest level of the organ.
         strength: Weight of the prior.
-        rounds: How often place and values are found anew.
+        rounds: Number of alternations.
     """
     small = shrink(volume, spacing, model.spacing)
     centre, level = _locate(small, model, expected)
@@ -107,9 +109,9 @@ def shape_of(model: ShapeModel, weights: NDArray[np.float64]) -> Field3:
 
 
 def shrink(volume: NDArray[Any], spacing: Sequence[float], wanted: Sequence[float]) -> Field3:
-    """Return a volume at a coarser spacing over the same space, each voxel the mean of what it covers.
+    """Return a volume at a coarser spacing over the same space, each voxel the mean of the area it covers.
 
-    It works slice by slice, so that no second volume of the fine size is made.
+    It works slice by slice, so that no second volume of the fine size is created.
     """
     import cv2
 
@@ -121,7 +123,7 @@ def shrink(volume: NDArray[Any], spacing: Sequence[float], wanted: Sequence[floa
     mode = cv2.INTER_AREA if shape[1] <= volume.shape[1] and shape[2] <= volume.shape[2] else cv2.INTER_LINEAR
     for index, plane in enumerate(volume):
         reduced = cv2.resize(np.asarray(plane, np.float32), (shape[2], shape[1]), interpolation=mode)
-        # A slice may lie across two coarse ones: each takes its share.
+        # A slice may overlap two coarse ones: each takes its share.
         low, high = index * ratio, (index + 1) * ratio
         for target in range(int(low), min(shape[0], int(np.ceil(high - 1e-9)))):
             share = min(high, target + 1) - max(low, target)
@@ -147,7 +149,7 @@ def _locate(small: Field3, model: ShapeModel, expected: tuple[float, float]) -> 
     ring = (model.mean >= 4) & (model.mean < 16)
     kernel = inside / max(1, inside.sum()) - 0.6 * ring / max(1, ring.sum())
     shape = [fft.next_fast_len(a + b - 1, real=True) for a, b in zip(small.shape, kernel.shape, strict=True)]
-    # Correlation: the kernel turned round.
+    # Correlation: the kernel is reversed.
     spectrum = fft.rfftn(kernel[::-1, ::-1, ::-1].astype(np.float32), shape)
     body = small > -300
     columns = np.flatnonzero(body.any(axis=(0, 1)))
@@ -162,7 +164,7 @@ def _locate(small: Field3, model: ShapeModel, expected: tuple[float, float]) -> 
         place = np.unravel_index(int(score.argmax()), score.shape)
         if score[place] > best[0]:
             best = (float(score[place]), (int(place[0]), int(place[1]), int(place[2])), float(level))
-    # Voxel n // 2 of an even kernel lies half a voxel beyond its middle.
+    # Voxel n // 2 of an even kernel is half a voxel beyond its centre.
     shift = [0.5 if n % 2 == 0 else 0.0 for n in kernel.shape]
     centre = [(p + 0.5 - h) * s for p, h, s in zip(best[1], shift, model.spacing, strict=True)]
     return np.array(centre), best[2]
@@ -171,7 +173,7 @@ def _locate(small: Field3, model: ShapeModel, expected: tuple[float, float]) -> 
 def _learn(
     small: Field3, model: ShapeModel, centre: NDArray[np.float64], distance: Field3, level: float, spread: float
 ) -> IntensityEvidence:
-    """Learn the organ's values deep within the shape, and those of what surrounds it."""
+    """Learn the values deep within the shape, and those of its surroundings."""
     field = _window(small, model, centre)
     core = field[(distance < -8) & (np.abs(field - level) < 4 * spread)]
     if core.size > 50:
@@ -181,7 +183,7 @@ def _learn(
     edges = np.linspace(low, high, _BINS + 1)
     centres = (edges[:-1] + edges[1:]) / 2
     organ = np.exp(-0.5 * ((centres - level) / spread) ** 2)
-    # Vessels and tumours: some of the organ has any value.
+    # Vessels and tumours: part of the organ has arbitrary values.
     organ = 0.92 * organ / organ.sum() + 0.08 / _BINS
     around = field[(distance > 5) & (distance < 29)]
     counts, _ = np.histogram(np.clip(around, low, high - 1e-3), bins=edges)
@@ -198,10 +200,10 @@ def _minimise(
 
     count = len(start)
     slopes = np.stack(list(np.gradient(model.mean, *model.spacing))).astype(np.float32)
-    # φ(x - shift) = φ - shift · ∇φ; one unit of it is a voxel.
+    # φ(x - shift) = φ - shift · ∇φ; one unit is a voxel.
     basis = np.concatenate([model.modes, -slopes * np.float32(model.spacing[0])]).reshape(count + 3, -1)
     mean, ratio = model.mean.ravel(), evidence.ravel()
-    # Neighbouring voxels tell the same story: their evidence counts as that of one in some thirty.
+    # Neighbouring voxels are correlated: about thirty count as one.
     scale = 1 / 30
 
     def energy(p: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:

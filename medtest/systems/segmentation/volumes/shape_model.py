@@ -1,8 +1,8 @@
-"""A statistical model of an organ's shape: principal components of signed distances.
+"""Statistical model of an organ's shape: principal components of signed distances.
 
 Leventon, Grimson, Faugeras: Statistical shape influence in geodesic active contours. CVPR 2000. Training organs are
-laid on their centroids, each becomes the signed distance to its surface on one small grid (at most 64 voxels a side),
-and the distances' mean and first principal components are kept.
+aligned by their centroids, each is converted to the signed distance to its surface on one small grid (at most 64 voxels
+per side), and the mean and first principal components of the distances are stored.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 Field3: TypeAlias = NDArray[np.float32]
 MOST_SIDE = 64
 CLIP_MM = 30.0
-"""Distances beyond it say nothing about the shape, and would only weigh in the components."""
+"""Larger distances carry no information about the shape, but would affect the components."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShapeModel:
-    """A mean shape and its modes, on a grid whose middle is the organ's centroid.
+    """Mean shape and its modes, on a grid centred at the organ's centroid.
 
     Attributes:
         mean: float32 d×h×w, millimetres, negative inside.
         modes: float32 k×d×h×w; one standard deviation each, millimetres.
-        spacing: Millimetres a voxel (z, y, x).
+        spacing: Millimetres per voxel (z, y, x).
     """
 
     mean: Field3
@@ -36,11 +36,11 @@ class ShapeModel:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Voxels of the grid."""
+        """Shape of the grid in voxels."""
         return self.mean.shape[0], self.mean.shape[1], self.mean.shape[2]
 
     def axes(self) -> list[NDArray[Any]]:
-        """Return the voxels' places along z, y, x in millimetres from the centroid."""
+        """Return the voxels' positions along z, y, x in millimetres from the centroid."""
         return [(np.arange(n) - (n - 1) / 2) * s for n, s in zip(self.shape, self.spacing, strict=True)]
 
 
@@ -51,9 +51,9 @@ def learn_shape_model(
 
     Args:
         masks: Each organ as a bool mask with the size of its voxels in millimetres (z, y, x); volumes of one
-            orientation. Looked at twice, so a sequence.
-        modes: How many components are kept; fewer where there are fewer organs.
-        finest_mm: Voxels of the model's grid are not smaller than this.
+            orientation.
+        modes: Number of components; fewer if there are fewer organs.
+        finest_mm: Minimum voxel size of the model's grid.
 
     Raises:
         ValueError: Fewer than two organs, or an empty one.
@@ -62,14 +62,14 @@ def learn_shape_model(
     if len(cut) < 2:
         raise ValueError("a shape model needs at least two organs")
     extent = np.max([[n * s for n, s in zip(mask.shape, spacing, strict=True)] for mask, spacing, _ in cut], axis=0)
-    # Room on both sides: centroids are not in the middle, and distances outside count too.
+    # Margin on both sides: centroids are off centre, and distances outside count too.
     extent = 1.35 * extent + 40.0
     step = max(finest_mm, float(extent.max()) / MOST_SIDE)
     sides = [int(min(MOST_SIDE, np.ceil(e / step))) for e in extent]
     fields = np.stack([_distance(*one, sides, step) for one in cut])
     mean = fields.mean(axis=0)
     flat = (fields - mean).reshape(len(cut), -1).astype(np.float64)
-    # Few shapes, many voxels: the small Gram matrix has the same non-zero eigenvalues.
+    # With few shapes and many voxels, the small Gram matrix has the same non-zero eigenvalues.
     values, vectors = np.linalg.eigh(flat @ flat.T / (len(cut) - 1))
     kept = [n for n in np.argsort(values)[::-1][:modes] if values[n] > 1e-6 * values.max()]
     found = [vectors[:, n] @ flat / np.sqrt(len(cut) - 1) for n in kept]
@@ -100,7 +100,7 @@ def _distance(
     from scipy import ndimage
 
     soft = mask.astype(np.float32)
-    # Finer than the grid: blur first, so that the sampled surface lies where the organ's does.
+    # Finer than the grid: blur first, so that the sampled surface matches the organ's.
     blur = [max(0.0, 0.35 * step / s) for s in spacing]
     padded = np.pad(soft, 2)
     padded = ndimage.gaussian_filter(padded, blur, mode="constant")
@@ -109,7 +109,7 @@ def _distance(
     ]
     share = sample(padded, places, outside=0.0)
     inside = share >= 0.5
-    # Half a voxel of surface position comes from the share itself; the transform counts whole voxels.
+    # The share itself gives the surface position to half a voxel; the transform counts whole voxels.
     outer = ndimage.distance_transform_edt(~inside, sampling=step) - step / 2
     inner = ndimage.distance_transform_edt(inside, sampling=step) - step / 2
     signed = np.where(inside, -inner, outer)
@@ -120,12 +120,12 @@ def _distance(
 
 
 def sample(field: NDArray[Any], places: Sequence[NDArray[Any]], *, outside: float | None = None) -> Field3:
-    """Return a field at all crossings of places along its axes, trilinear.
+    """Sample a field on a grid of positions along its axes, trilinearly.
 
     Args:
         field: Float d×h×w.
         places: Index coordinates along each axis.
-        outside: Value beyond the field; None carries its outermost values on.
+        outside: Value beyond the field; None extends its outermost values.
     """
     found: NDArray[Any] = np.asarray(field, dtype=np.float32)
     for axis, place in enumerate(places):

@@ -1,7 +1,7 @@
-"""An automatic segmenter of the liver with a learnt shape prior.
+"""Automatic segmenter of the liver with a learned shape prior.
 
-It is of the kind of MultiVarSeg (Lebre and others 2018), which the (α, σ) paper tests, and it is not that program: a
-model of shapes learnt from many livers is fitted to the patient's intensities, then the surface follows them nearby.
+Similar to, but not a copy of, MultiVarSeg (Lebre and others 2018), which the (α, σ) paper tests: a shape model learned
+from many livers is fitted to the patient's intensities, then the surface follows the intensities nearby.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from medtest.systems.segmentation.volumes.shape_fit import Fit, fit_shape
 from medtest.systems.segmentation.volumes.shape_model import ShapeModel, learn_shape_model, sample
 
 _SLAB = 8
-"""Slices that are refined at once: memory stays small however tall the volume is."""
+"""Slices refined at once, to limit memory for tall volumes."""
 
 
 class ShapePriorSettings(SystemSettings):
-    """Settings.
+    """Settings of the shape prior.
 
     Attributes:
-        shapes: Training livers that the shape model is learnt from (made ones, of a population apart from any suite).
-        modes: Principal components that are kept.
+        shapes: Number of synthetic training livers of the shape model, from a population distinct from any suite.
+        modes: Number of principal components.
         strength: Weight of the prior against the intensities.
-        band: How far from the fitted shape the intensities may move the surface, millimetres.
-        trust: How much a voxel's intensity counts against a millimetre of distance in that band.
-        rim: Voxels at the surface join where they are within so many Hounsfield units of the liver's level.
-        lowest: Lowest level the liver may have, Hounsfield units.
-        highest: Highest.
+        band: Maximum distance by which the intensities may move the surface from the fitted shape, millimetres.
+        trust: Weight of a voxel's intensity against a millimetre of distance in that band.
+        rim: Surface voxels are added if they are within this distance of the liver's level, Hounsfield units.
+        lowest: Lowest level of the liver, Hounsfield units.
+        highest: Highest level of the liver, Hounsfield units.
     """
 
     shapes: int = Setting(default=30, ge=5, le=500)
@@ -52,7 +52,7 @@ class ShapePriorSettings(SystemSettings):
 
 
 class ShapePrior(Segmenter):
-    """Fit a shape model, then let the surface follow the intensities within a band."""
+    """Fits a shape model, then lets the surface follow the intensities within a band."""
 
     Settings: ClassVar[type[SystemSettings]] = ShapePriorSettings
 
@@ -64,23 +64,23 @@ class ShapePrior(Segmenter):
         return {**self.__dict__, "_model": None}
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return the revision of the phantoms whose shapes are learnt."""
+        """Return the revision of the phantoms used for the shape model."""
         return {"phantoms": PHANTOMS}
 
     def open(self, *, device: str, threads: int) -> None:
-        """Learn the shape model; about a second."""
+        """Learn the shape model, which takes about a second."""
         training = [(shape_mask(one), MEASURE.spacing) for one in training_coefficients(self.settings.shapes)]
         self._model = learn_shape_model(training, modes=self.settings.modes)
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Release the model."""
         self._model = None
 
     def segment(self, volume: Image, spec: ImageSpec) -> NDArray[np.bool_]:
         """Segment one volume (axes z, y, x: foot to head, front to back, right to left)."""
         if self._model is None:
             self.open(device="cpu", threads=1)
-        assert self._model is not None  # noqa: S101 - open has just made it
+        assert self._model is not None  # noqa: S101 - set by open
         if volume.ndim != 3 or len(spec.spacing) != 3:
             raise BadOutput("needs a volume with three axes and the size of its voxels")
         one = self.settings
@@ -92,7 +92,7 @@ class ShapePrior(Segmenter):
 def _follow(
     volume: NDArray[Any], spacing: Sequence[float], model: ShapeModel, fit: Fit, band: float, trust: float
 ) -> NDArray[np.bool_]:
-    """Return where distance to the shape and smoothed evidence together speak for the organ."""
+    """Return the voxels for which distance to the shape and smoothed evidence together indicate the organ."""
     from scipy import ndimage
 
     found = np.zeros(volume.shape, np.bool_)
@@ -100,7 +100,7 @@ def _follow(
         ((np.arange(n) + 0.5) * s - c) / m + (k - 1) / 2
         for n, s, c, m, k in zip(volume.shape, spacing, fit.centre, model.spacing, model.shape, strict=True)
     ]
-    # Only the model's own box can hold the organ.
+    # Only the model's own box can contain the organ.
     low, high = zip(*(_kept(place, side) for place, side in zip(places, model.shape, strict=True)), strict=True)
     if min(h - lo for lo, h in zip(low, high, strict=True)) <= 0:
         return found
