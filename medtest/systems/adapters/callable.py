@@ -1,4 +1,4 @@
-"""A user's Python function as a system under test."""
+"""User-defined Python function as a system under test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
 FORM = "package.module:function or path/to/file.py:function"
 _BINDS_UNSEEN = re.compile(r"import\s*\(?\s*\*|\b(?:global|globals|vars|setattr|exec|__getattr__|__dict__|modules)\b")
-"""Words of files that may bind names which do not stand before an equals sign, def, class or import."""
+"""Code that may bind names other than by assignment, def, class or import."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -34,9 +34,9 @@ class CallableSettings(ClassListSettings):
 
     Attributes:
         target: ``package.module:function`` or ``path/to/file.py:function``.
-        batch: The function takes B×H×W×3 and gives B answers, instead of one image and one answer.
-        gives: Where labels are asked for: ``probability`` (a number for each class), ``logits``, or ``classes`` (the
-            index or name of a class, a list of them where several may be true).
+        batch: Whether the function takes B×H×W×3 and returns B answers, instead of one image and one answer.
+        gives: Labels only: ``probability`` (a number per class), ``logits``, or ``classes`` (the index or name of a
+            class, a list of them if several may be true).
     """
 
     target: str = Field(default="", json_schema_extra=TRUSTED)
@@ -45,16 +45,18 @@ class CallableSettings(ClassListSettings):
 
 
 class CallableSystem(System):
-    """A function, or a class without required arguments whose instances are called.
+    """Function, or a class without required arguments whose instances are called.
 
-    It is called with one uint8 RGB image, H×W×3 (a copy of its own), or with a batch of them, and gives what
-    :mod:`medtest.core.tasks.border` describes; where labels are asked for, what :mod:`medtest.tasks.classify.border`
-    does (see ``gives`` and ``classes``). A class is made once per worker, which is the place to load weights; if its
-    ``__init__`` takes ``device``, it gets ``"cpu"`` or ``"cuda:N"``. What it raises becomes the ERROR of that case; a
-    call that never returns is stopped by the runner's time limit. In a series it gets the image as it is (grey, 16 bit,
-    floats, volumes) and gives an image or a region; if it takes ``spec``, it gets the image's
+    It is called with one uint8 RGB image, H×W×3 (a copy), or with a batch of them, and returns an answer as described
+    in
+    :mod:`medtest.core.tasks.border`, or for labels in :mod:`medtest.tasks.classify.border` (see ``gives`` and
+    ``classes``). A class is instantiated once per worker, which is the place to load weights; if its ``__init__``
+    accepts
+    ``device``, it receives ``"cpu"`` or ``"cuda:N"``. An exception becomes the ERROR of that case; a call that never
+    returns is stopped by the runner's time limit. In a series it receives the image unchanged (grey, 16 bit, floats,
+    volumes) and returns an image or a region; if it accepts ``spec``, it receives the image's
     :class:`medtest.core.cases.ImageSpec` (range, spacing, axes). The SHA-256 of its file enters the run's digest;
-    files it imports do not.
+    imported files do not.
     """
 
     Settings = CallableSettings
@@ -71,7 +73,7 @@ class CallableSystem(System):
         return {**self.__dict__, "_function": None}
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the target, without importing it."""
+        """Return the problems of the target, without importing it."""
         target = self.settings.target
         left, colon, function = target.rpartition(":")
         if not colon or not function.isidentifier() or not left:
@@ -113,7 +115,7 @@ class CallableSystem(System):
 
         Raises:
             UserMistakes: It has no such function.
-            MedtestError: It cannot be imported, or what it names is not callable.
+            MedtestError: It cannot be imported, or is not callable.
         """
         left, _, name = self.settings.target.rpartition(":")
         module = _load_file(user_path(left)) if _is_file(left) else _import(left)
@@ -132,7 +134,7 @@ class CallableSystem(System):
         self._function = found
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return what the function makes of each image, unchecked."""
+        """Return the function's answer to each image, unchecked."""
         if self._function is None:
             raise MedtestError(f"{self.name} was asked before it was opened")
         if not self.settings.batch:
@@ -144,7 +146,7 @@ class CallableSystem(System):
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[RawAnswer]:
-        """Return what the function makes of each image of a series, unchecked."""
+        """Return the function's answer to each image of a series, unchecked."""
         if self._function is None or self.settings.batch or not _takes_spec(self._function):
             return self.predict(images, addresses)
         return [self._function(image.copy(), spec=spec) for image, spec in zip(images, specs, strict=True)]
@@ -161,14 +163,14 @@ class CallableSystem(System):
         return answers
 
     def close(self) -> None:
-        """Let go of the function."""
+        """Release the function."""
         self._function = None
 
 
 def _takes_spec(function: Callable[..., Any]) -> bool:
     try:
         return "spec" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # builtins and C extensions may have none
+    except (TypeError, ValueError):  # builtins and C extensions may have no signature
         return False
 
 
@@ -177,7 +179,7 @@ def _is_file(left: str) -> bool:
 
 
 def _names_in(file: Path) -> dict[str, bool] | None:
-    """Return the names that a Python file binds and whether it imports them, unrun; None where it does not tell."""
+    """Return the names that a Python file binds and whether it imports them, without running it; None if unclear."""
     try:
         text = file.read_text(encoding="utf-8")
         whole = symtable.symtable(text, file.name, "exec")
@@ -206,7 +208,7 @@ def _module_file(module: str) -> Path:
 
 
 def _see_working_directory() -> None:
-    """Let modules of the working directory be found, as ``python -m`` does."""
+    """Make modules of the working directory importable, as ``python -m`` does."""
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)
@@ -221,7 +223,7 @@ def _import(module: str) -> ModuleType:
 
 
 def _load_file(path: Path) -> ModuleType:
-    """Import a file under a name of its own; its folder is on the search path, as for a script."""
+    """Import a file under a unique name; its folder is added to the search path, as for a script."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)

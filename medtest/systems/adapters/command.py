@@ -1,4 +1,4 @@
-"""A command-line tool of the user's as a system under test: files in, files out, no shell."""
+"""User's command-line tool as a system under test: files in, files out, no shell."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ INPUT, OUTPUT = "{input}", "{output}"
 FORM = "a program and its arguments with {input} and {output}, as 'mytool --denoise {input} {output}'"
 _POLL_SECONDS = 0.02
 _LAST_WORDS = 400
-"""Bytes of what a failing tool said that enter the reason."""
+"""Bytes of a failing tool's output that enter the reason."""
 
 
 class CommandSettings(SystemSettings):
     """Settings of a command-line tool.
 
     Attributes:
-        command: Program and arguments; ``{input}`` and ``{output}`` stand for the two files. It is split as a shell
-            would split it and run without one: no pipes, no wildcards, no variables.
-        format: Form of both files: ``png`` (8 and 16 bit, flat), ``npy`` or ``nii`` (everything).
-        seconds: Time limit of one image; the tool and its children are killed.
-        max_megabytes: Limit of everything that it writes beside the input; it is killed above.
+        command: Program and arguments; ``{input}`` and ``{output}`` stand for the two files. It is split like in a
+        shell
+            but run without one: no pipes, no wildcards, no variables.
+        format: Format of both files: ``png`` (8 and 16 bit, two-dimensional), ``npy`` or ``nii`` (everything).
+        seconds: Time limit per image; the tool and its children are killed.
+        max_megabytes: Limit on the total size of written files; the tool is killed above.
     """
 
     command: str = Field(default="", json_schema_extra=TRUSTED)
@@ -48,18 +49,19 @@ class CommandSettings(SystemSettings):
 
 
 class Command(System):
-    """A program that reads an image file and writes another: an image, or a region (labels; 0 is outside).
+    """Program that reads an image file and writes another: an image, or a region (labels; 0 is outside).
 
-    It is run once an image, in a folder of its own that is removed afterwards, with an empty standard input. A
-    non-zero exit code, a missing or unreadable output, and a limit that was passed are the ERROR of that case. The
-    digest of a run covers the command's words and the SHA-256 of the program and of every argument that is a file.
+    It runs once per image, in a temporary folder, with an empty standard input. A non-zero exit code, a missing or
+    unreadable output, and an exceeded limit become the ERROR of that case. The digest of a run covers the command's
+    words
+    and the SHA-256 of the program and of every argument that is a file.
     """
 
     Settings: ClassVar[type[SystemSettings]] = CommandSettings
     tasks: ClassVar[tuple[str, ...]] = ("image", "region")
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the command, without running it."""
+        """Return the problems of the command, without running it."""
         given = self.settings.command
         try:
             words = _words(given)
@@ -77,7 +79,7 @@ class Command(System):
         return ()
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return the command's words, files among them by their SHA-256 alone."""
+        """Return the command's words, with files replaced by their SHA-256."""
         words: list[Json] = []
         for number, word in enumerate(_words(self.settings.command)):
             found = shutil.which(word) if number == 0 else word
@@ -87,7 +89,7 @@ class Command(System):
         return {"command": words}
 
     def open(self, *, device: str, threads: int) -> None:
-        """Do nothing: the tool is started for each image."""
+        """Do nothing, because the tool is started for each image."""
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Run the tool on 8-bit RGB images."""
@@ -96,7 +98,7 @@ class Command(System):
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[RawAnswer]:
-        """Run the tool on each image; the first failure raises, and the runner asks again one by one."""
+        """Run the tool on each image; the first failure raises, and the runner retries one by one."""
         return [self._one(image, spec) for image, spec in zip(images, specs, strict=True)]
 
     def _one(self, image: Image, spec: ImageSpec) -> Any:
@@ -119,7 +121,7 @@ class Command(System):
         said = folder / "said.txt"
         with said.open("wb") as out:
             try:
-                process = subprocess.Popen(  # noqa: S603 - the user's own command, typed by the user, without a shell
+                process = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
                     words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
                 )
             except OSError as error:
@@ -127,12 +129,12 @@ class Command(System):
             try:
                 self._watch(process, folder, given)
             finally:
-                _kill(process)  # its children too, whatever became of it
+                _kill(process)  # its children too, in every case
         if process.returncode:
             raise BadOutput(f"the tool ended with exit code {process.returncode}{_last_words(said, folder)}")
 
     def _watch(self, process: subprocess.Popen[bytes], folder: Path, given: Path) -> None:
-        """Wait for the end of a process within the limits."""
+        """Wait for a process to end within the limits."""
         end = time.monotonic() + self.settings.seconds
         wait = _POLL_SECONDS
         while process.poll() is None:
@@ -146,7 +148,7 @@ class Command(System):
 
 
 def _words(command: str) -> list[str]:
-    """Return a command's words; a leading ``~`` is the home folder, as a shell would have it."""
+    """Return a command's words; a leading ``~`` is expanded as in a shell."""
     words = shlex.split(command)
     return [str(Path(word).expanduser()) if word.startswith("~/") else word for word in words]
 
@@ -156,7 +158,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # the whole group is gone already
+    with suppress(ProcessLookupError, PermissionError):  # the whole group has already ended
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 

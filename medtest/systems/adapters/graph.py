@@ -1,4 +1,4 @@
-"""What exported graphs share as systems, whatever runs them: their file, their classes, series of images."""
+"""Base class of exported graphs, whatever runtime they use: file, classes, series of images."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from medtest.systems.files import cached_sha256, user_path
 
 
 class ExportedGraph(System):
-    """A network saved as a graph, which runs without the code that made it."""
+    """Network saved as a graph, which runs without its original code."""
 
     tasks: ClassVar[tuple[str, ...]] = ("mask", "image", "label")
     needs_device = True
@@ -35,19 +35,19 @@ class ExportedGraph(System):
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """Height and width that the user says it takes."""
+        """Input height and width according to the user."""
         given = self.settings.size
         return None if given is None else (given[0], given[1])
 
     @property
     def channels(self) -> int:
-        """Channels that it takes: 1 or 3."""
+        """Number of input channels: 1 or 3."""
         return 1 if self.settings.channels == "grey" else 3
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[RawAnswer]:
-        """Return each image of a series as the graph processes it (``gives: image``)."""
+        """Return the graph's output for each image of a series (``gives: image``)."""
         if self.settings.gives != "image":
             raise BadOutput(f"gives={self.settings.gives} is for masks; gives=image is what this suite needs")
         return [

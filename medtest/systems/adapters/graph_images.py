@@ -1,9 +1,9 @@
-"""Exported graphs that map images to images: how a picture of a series becomes a tensor, and its answer a picture.
+"""Exported graphs that map images to images: conversion of pictures to tensors and back.
 
-Pixels go in as grey levels (the image's range at 0 to 255) over ``scale``, in the order of ``channels`` and ``layout``;
-``mean``, ``std`` and ``size`` do not apply, for they would have to be undone. What comes out is multiplied by ``scale``
-again. A graph of one channel gets the colours one by one; a graph of three gets a grey image three times, and the mean
-of its answer counts. Volumes and films go in slice by slice.
+Pixels are grey levels (the image's range mapped to 0 to 255) divided by ``scale``, in the order of ``channels`` and
+``layout``; ``mean``, ``std`` and ``size`` do not apply, because they would have to be inverted. The output is
+multiplied by ``scale``. A graph with one channel receives the colours one by one; a graph with three receives a grey
+image three times, and the mean of its output counts. Volumes and films are processed slice by slice.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ WHITE = 255.0
 
 
 def processed(image: Image, spec: ImageSpec, settings: GraphSettings, channels: int, run: Run) -> Image:
-    """Return what a graph makes of one image, in the image's own numbers.
+    """Return a graph's output for one image, in the image's own units.
 
     Args:
         image: Of any dtype and dimension.
         spec: Its range and axes.
-        settings: How the graph takes pictures.
-        channels: Channels it takes: 1 or 3.
-        run: Gives the graph's outputs for a float32 batch of one picture.
+        settings: Input format of the graph.
+        channels: Number of input channels: 1 or 3.
+        run: Returns the graph's outputs for a float32 batch of one picture.
 
     Raises:
-        BadOutput: Its answer is no picture of that size.
+        BadOutput: The output is no picture of that size.
     """
     inner = 3 if spec.coloured else 2
     levels = (image.astype(np.float32) - np.float32(spec.low)) * np.float32(WHITE / spec.span / settings.scale)
@@ -57,7 +57,7 @@ def _picture(picture: NDArray[np.float32], settings: GraphSettings, channels: in
 
 
 def _one(picture: NDArray[np.float32], settings: GraphSettings, run: Run) -> NDArray[Any]:
-    """Ask about one H×W×C picture and return H×W×C."""
+    """Run one H×W×C picture and return H×W×C."""
     nchw = settings.layout == "nchw"
     batch = np.ascontiguousarray(picture.transpose(2, 0, 1) if nchw else picture)[None]
     outputs = run(batch)

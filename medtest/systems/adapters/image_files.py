@@ -1,10 +1,10 @@
-"""Images of series as files: what a command-line tool reads and writes, and what a folder of results holds.
+"""Image files of series, for command-line tools and folders of results.
 
-- ``.png``: 8 and 16 bit, grey and RGB, flat. Images in floating point are rounded and clipped to 8 bits of their range,
-  which loses what lies outside; choose ``npy`` or ``nii`` where that matters.
-- ``.npy``: any array, as it is.
-- ``.nii``, ``.nii.gz``: NIfTI (nibabel), axes reversed to x, y, z, with the spacing. Volumes are read in whatever
-  orientation they were written.
+- ``.png``: 8 and 16 bit, grey and RGB, two-dimensional. Floating-point images are rounded and clipped to 8 bits over
+  their range, which loses values outside; choose ``npy`` or ``nii`` if that matters.
+- ``.npy``: any array, unchanged.
+- ``.nii``, ``.nii.gz``: NIfTI (nibabel), axes reversed to x, y, z, with the spacing. Volumes are read in any
+  orientation.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from medtest.core.files.tiffheader import declared_rgb
 from medtest.volumes import read_volume, volume_info
 
 SUFFIXES: Mapping[str, str] = {"png": ".png", "npy": ".npy", "nii": ".nii.gz"}
-"""File endings by format."""
+"""File suffixes by format."""
 READABLE: tuple[str, ...] = (".npy", ".nii.gz", ".nii", ".png", ".tif", ".tiff", ".bmp", ".jpg", ".jpeg")
-"""Endings that :func:`read_image` knows, in the order in which a folder is searched."""
+"""Suffixes supported by :func:`read_image`, in the order in which a folder is searched."""
 _PICTURES = ("PNG", "TIFF", "BMP", "DIB", "JPEG")
 
 
 def write_image(path: Path, image: Image, spec: ImageSpec) -> None:
-    """Write one image in the form that the file's ending says.
+    """Write one image in the format of the file's suffix.
 
     Raises:
         BadOutput: A volume or film cannot be a PNG.
@@ -47,18 +47,19 @@ def write_image(path: Path, image: Image, spec: ImageSpec) -> None:
 
 
 def read_image(path: Path, spec: ImageSpec, *, max_bytes: int, max_values: int, region: bool = False) -> NDArray[Any]:
-    """Read one image; sizes are bounded before decoding.
+    """Read one image; sizes are checked before decoding.
 
     Args:
         path: The file, one of :data:`READABLE`.
-        spec: What the image it answers was like: an 8- or 16-bit picture that answers an image of another dtype is put
-            back into its range.
+        spec: Specification of the input image: an 8- or 16-bit answer to an image of another dtype is mapped back to
+        its
+            range.
         max_bytes: Largest file.
-        max_values: Most pixels or voxels, colours counted.
-        region: Whether it holds labels (0 is outside), which no range is meant for.
+        max_values: Maximum number of pixels or voxels, times colours.
+        region: Whether it holds labels (0 is outside), to which no range applies.
 
     Raises:
-        BadOutput: It is no readable image within the bounds.
+        BadOutput: It is no readable image within the limits.
     """
     try:
         size = path.stat().st_size
@@ -83,7 +84,7 @@ def read_image(path: Path, spec: ImageSpec, *, max_bytes: int, max_values: int, 
 
 
 def to_png_range(image: Image, spec: ImageSpec) -> Image:
-    """Return an image as 8 or 16 bit: floats are put on 0 to 255 over their range, rounded and clipped."""
+    """Return an image as 8 or 16 bit: floats are mapped from their range to 0 to 255, rounded and clipped."""
     if image.dtype in (np.uint8, np.uint16):
         return image
     levels = (image.astype(np.float64) - spec.low) * (255.0 / spec.span)
@@ -107,7 +108,7 @@ def _write_nifti(path: Path, image: Image, spec: ImageSpec) -> None:
 
     spacing = tuple(reversed(spec.spacing)) or (1.0,) * len(spec.spatial(image.shape))
     sizes = [*spacing, 1.0, 1.0, 1.0][:3]
-    # our volumes run from right to left and from front to back, NIfTI's axes the other way round
+    # our volumes run from right to left and from front to back, NIfTI's axes in the opposite directions
     signs = (-1.0, -1.0, 1.0) if spec.axes == "zyx" else (1.0, 1.0, 1.0)
     affine = np.diag([*(size * sign for size, sign in zip(sizes, signs, strict=True)), 1.0])
     colours = (image.ndim - 1,) if spec.coloured else ()
@@ -117,7 +118,7 @@ def _write_nifti(path: Path, image: Image, spec: ImageSpec) -> None:
 
 
 def _read_volume(path: Path, max_values: int) -> NDArray[Any]:
-    """Read a volume in whatever orientation it was written; it comes out as volumes of seeds do."""
+    """Read a volume of any orientation and reorient it like the seeds' volumes."""
     count = int(np.prod(volume_info(path).shape, dtype=np.int64))
     if count > max_values:
         raise BadOutput(f"{path.name} holds {count:,} values; the bound is {max_values:,}")
@@ -149,7 +150,7 @@ def _read_picture(path: Path, spec: ImageSpec, max_values: int, *, region: bool)
     with Pillow.open(io.BytesIO(content), formats=_PICTURES) as picture:
         if picture.width * picture.height > max_values:
             raise BadOutput(f"{path.name} is {picture.width} by {picture.height}; the bound is {max_values:,} values")
-    # Pillow keeps no 16-bit colours, so that it only looks at the size
+    # Pillow does not support 16-bit colours, so it only checks the size
     found = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
     if found is None:
         raise BadOutput(f"{path.name} is no picture that can be read")

@@ -1,1 +1,1 @@
-"""Classifiers: one class in one file, its preset in ``conf/model/<name>.yaml``."""
+"""Classifiers: one class per file, with its preset in ``conf/model/<name>.yaml``."""

@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 class AGDNSystem(ClassificationNetwork):
     """AGDN (Xing et al., IEEE TMI 2020), compact or with weights of its TensorFlow graph.
 
-    No weights of it were published. Whoever has trained it gives its checkpoint's arrays as an .npz file under their
-    TensorFlow names; slots of the optimizer may be among them.
+    No weights of it were published. A trained checkpoint is supplied as an .npz file of its arrays under their
+    TensorFlow
+    names; optimizer slots may be included.
 
     Official input: 320×320 pixels, divided by 255 and not normalised; other images are resized to that by PIL's
-    antialiased bilinear filter (the authors have theirs at that side on disk). The first branch sees them at 128×128,
-    resized as TensorFlow 1 did, without antialiasing; the second one sees 128×128 pixels that are sampled from them
-    where the first one's attention is. With ``input: as_is`` images of any size are taken.
+    antialiased bilinear filter (the authors store theirs at that size). The first branch sees them at 128×128, resized
+    as
+    in TensorFlow 1, without antialiasing; the second one sees 128×128 pixels sampled from them according to the first
+    one's attention. With ``input: as_is`` images of any size are accepted.
+
     Answer: the softmax of both branches together (normal, vascular, inflammatory).
+
     The published network changes itself at every answer, by a step of its spectral norms' power iteration; this one
     does not: see :class:`~medtest.systems.classification.networks.aggregation.SpectralConv`.
     """

@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     from medtest.systems.checkpoints.weights import WeightsInfo
 
 SHARE = 0.8
-"""Side of the square that is cut first, as a share of the image's shorter side."""
+"""Side of the first square crop, relative to the image's shorter side."""
 RESIZED = 256 / 224
-"""Side to which it is resized, as a share of the side that is cut last."""
+"""Side after resizing, relative to the final crop."""
 
 
 class AttnMelSettings(ClassifierSettings):
     """Settings of AttnMel.
 
     Attributes:
-        attention: How scores of places become weights, ``sigmoid`` or ``softmax``. A published checkpoint does not tell
-            in which it was trained, and its answers in the other are not AttnMel's. Null: sigmoid, as its authors'
-            commands train it, or what weights of ``medtest train`` say.
-        statistics: Data set whose mean and standard deviation normalise images, ``isic2016`` or ``isic2017``: the one
-            the checkpoint was trained on.
+        attention: Conversion of local scores to weights, ``sigmoid`` or ``softmax``. A published checkpoint does not
+            record which one was used in training, and answers with the other are wrong. Null: sigmoid, as in the
+            authors'
+            commands, or the value in weights of ``medtest train``.
+        statistics: Data set whose mean and standard deviation normalise images, ``isic2016`` or ``isic2017``: the
+            checkpoint's training data.
     """
 
     attention: Literal["sigmoid", "softmax"] | None = None
@@ -42,9 +43,9 @@ class AttnMelSettings(ClassifierSettings):
 class AttnMelSystem(ClassificationNetwork):
     """AttnMel (Yan et al., IPMI 2019), compact or with published weights.
 
-    Official input: the square in the middle whose side is 0.8 of the image's shorter side; resized to 256×256
-    (bilinear, antialiased, as Pillow does), of which the middle 224×224 are cut; mean and standard deviation of
-    ISIC 2016 or 2017.
+    Official input: the central square with 0.8 of the image's shorter side, resized to 256×256 (bilinear, antialiased,
+    as
+    in Pillow), of which the central 224×224 are cropped; mean and standard deviation of ISIC 2016 or 2017.
     Answer: the softmax of two logits, benign and melanoma. The two attention maps are not used.
     """
 
@@ -75,5 +76,5 @@ class AttnMelSystem(ClassificationNetwork):
 
     @property
     def input_kind(self) -> InputKind:
-        """That of the data set it was trained on."""
+        """Input format of the training data set."""
         return ATTNMEL[self.settings.statistics]

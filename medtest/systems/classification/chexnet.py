@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from medtest.systems.classification.networks.chexnet import CheXNet
 
 SMALLEST = 32
-"""Side below which nothing is left of an image before the last block."""
+"""Minimum side; smaller images vanish before the last block."""
 RESIZED = 256 / 224
-"""Shorter side to which an image is resized, as a share of the side that is cut."""
+"""Shorter side after resizing, relative to the crop."""
 TEN = 10
 
 
@@ -31,9 +31,11 @@ class CheXNetSettings(ClassifierSettings):
     """Settings of CheXNet.
 
     Attributes:
-        crops: How many crops are asked: ``10`` (corners and middle, mirrored too) whose probabilities are averaged,
-            whatever ``input`` says, or ``1``. Null: as the authors test it, ten, with a published checkpoint under
-            ``input: official``; one with the compact network and under ``as_is``.
+        crops: Number of crops: ``10`` (corners and centre, also mirrored) with averaged probabilities, whatever
+        ``input``
+            is, or ``1``. Null: ten as in the authors' tests, with a published checkpoint and ``input: official``; one
+            with
+            the compact network or ``as_is``.
     """
 
     crops: Literal[1, 10] | None = None
@@ -42,10 +44,9 @@ class CheXNetSettings(ClassifierSettings):
 class CheXNetSystem(ClassificationNetwork):
     """CheXNet (Rajpurkar et al., 2017; the best-known reproduction), compact or with published weights.
 
-    Official input: shorter side resized to 256 (bilinear, antialiased, as Pillow does); the four corners of 224×224,
-    the middle, and the same of the mirrored image (``crops: 1``: the middle alone); mean and standard deviation of
-    ImageNet. Answer: 14 probabilities, averaged over the crops; the sigmoid is inside the network. Several findings may
-    be true.
+    Official input: shorter side resized to 256 (bilinear, antialiased, as in Pillow); the four corners of 224×224, the
+    centre, and the same of the mirrored image (``crops: 1``: the centre only); mean and standard deviation of ImageNet.
+    Answer: 14 probabilities, averaged over the crops; the sigmoid is inside the network. Several findings may be true.
     """
 
     Settings = CheXNetSettings
@@ -57,22 +58,22 @@ class CheXNetSystem(ClassificationNetwork):
 
     @property
     def crops(self) -> int:
-        """How many crops of an image are asked."""
+        """Number of crops per image."""
         if self.settings.crops is not None:
             return int(self.settings.crops)
         return TEN if self.is_published and self.input == "official" else 1
 
     @property
     def largest_batch(self) -> int | None:
-        """One image where ten crops of it are a batch already."""
+        """One image if its ten crops already form a batch."""
         return 1 if self.crops == TEN else None
 
     def fitted(self, image: Image) -> NDArray[np.uint8]:
-        """Return an image at the size at which the network gets it, whole where it is cropped ten times."""
+        """Return an image at the network's input size, uncropped if ten crops follow."""
         return self._resized(image) if self.crops == TEN else super().fitted(image)
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
-        """Return normalised images, ten crops of each one after the other where so many are asked."""
+        """Return normalised images, or ten crops per image, image by image."""
         crops = [crop for image in images for crop in ten_crops(image, self._size)] if self.crops == TEN else images
         return super().inputs(crops)
 
@@ -95,11 +96,11 @@ class CheXNetSystem(ClassificationNetwork):
         return min(height, width) >= SMALLEST
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
-        """Return pixels at the size at which the network gets them, whole where they are cropped ten times."""
+        """Return pixels at the network's input size, uncropped if ten crops follow."""
         return self._resized_pixels(pixels) if self.crops == TEN else super().fitted_pixels(pixels)
 
     def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
-        """Return what the network's sigmoid gets; of ten crops what gives the mean of their probabilities."""
+        """Return the sigmoid's inputs; for ten crops, the logits of the mean of their probabilities."""
         from medtest.systems.pytorch import pixels as of_pixels
 
         crops = of_pixels.ten_crops(pixels, self._size) if self.crops == TEN else pixels

@@ -1,7 +1,7 @@
-"""How the authors of published classifiers bring a picture to the side of their network: resized, and cut.
+"""Resizing and cropping of pictures to a classifier's input size.
 
-The same pixels as torchvision's transforms of Pillow images give, which they use: bilinear, antialiased where a picture
-shrinks. The tests compare.
+Yields the same pixels as torchvision's transforms of Pillow images, which the authors of published classifiers use:
+bilinear, antialiased when shrinking. Tests compare them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _FILTERS = {
 
 
 def stretched(image: Image, height: int, width: int, how: Interpolation = "bilinear") -> Image:
-    """Return an image resized to a height and width, whatever its shape was.
+    """Return an image resized to a height and width, ignoring its aspect ratio.
 
     Args:
         image: uint8 RGB H×W×3.
-        height: Rows wanted.
-        width: Columns wanted.
+        height: Target height.
+        width: Target width.
         how: Filter.
     """
     if image.shape[:2] == (height, width):
@@ -38,7 +38,7 @@ def stretched(image: Image, height: int, width: int, how: Interpolation = "bilin
 
 
 def shorter_side(image: Image, side: int, how: Interpolation = "bilinear") -> Image:
-    """Return an image resized so that its shorter side has so many pixels; the longer one is rounded down."""
+    """Return an image resized so that its shorter side has ``side`` pixels; the longer one is rounded down."""
     height, width = image.shape[:2]
     if height <= width:
         return stretched(image, side, int(side * width / height), how)
@@ -46,22 +46,22 @@ def shorter_side(image: Image, side: int, how: Interpolation = "bilinear") -> Im
 
 
 def middle(image: Image, side: int) -> Image:
-    """Return the square of so many pixels from the middle; an odd pixel is left as torchvision leaves it.
+    """Return the central square of ``side`` pixels, with an odd margin split as in torchvision.
 
     Args:
         image: uint8 RGB, both sides at least ``side``.
-        side: Rows and columns wanted.
+        side: Rows and columns of the crop.
     """
     top, left = round((image.shape[0] - side) / 2), round((image.shape[1] - side) / 2)
     return image[top : top + side, left : left + side]
 
 
 def ten_crops(image: Image, side: int) -> NDArray[np.uint8]:
-    """Return four corners and the middle, and the same of the mirrored image.
+    """Return four corners and the centre, and the same of the mirrored image.
 
     Args:
         image: uint8 RGB, both sides at least ``side``.
-        side: Rows and columns of each.
+        side: Rows and columns of each crop.
 
     Returns:
         uint8 10×side×side×3.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 STRIDE = 8
-"""The network takes images whose sides are multiples of this."""
+"""Image sides must be multiples of this."""
 
 
 class DSINetSystem(ClassificationNetwork):
@@ -24,9 +24,11 @@ class DSINetSystem(ClassificationNetwork):
     Official input: resized to 256×256 by PIL's antialiased bilinear filter, divided by 255 and not normalised further.
     The authors resize the shorter side and have square pictures only; others are stretched to the square here.
     With ``input: as_is`` a picture whose sides are multiples of 8 is not resized at all.
+
     Answer: the softmax of three logits (normal, vascular, inflammatory), and the softmax of the fine segmentation's two
-    channels, whose second is the lesion, at the input's size; cut at 0.5, which is their argmax. The coarse one is not
-    used. The authors judge masks only of images that hold a lesion.
+    channels, whose second is the lesion, at the input's size; cut at 0.5, which equals the argmax. The coarse
+    segmentation
+    is not used. The authors evaluate masks only on images with a lesion.
     """
 
     family = "dsinet"
@@ -36,7 +38,7 @@ class DSINetSystem(ClassificationNetwork):
     answer_output = 2
 
     def _takes(self, height: int, width: int) -> bool:
-        # Half the side it was trained at still has the points that the network compares with.
+        # Half the training side still contains enough points for the network's comparisons.
         return not (height % STRIDE or width % STRIDE or min(height, width) < self._size // 2)
 
     def _example(self) -> Tensor:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SMALLEST = 75
-"""Side below which nothing is left of an image before the last block."""
+"""Minimum side; smaller images vanish before the last block."""
 
 
 class InceptionDRSystem(ClassificationNetwork):

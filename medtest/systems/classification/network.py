@@ -1,12 +1,12 @@
-"""What the classification networks of medtest share: how images become inputs, and outputs answers.
+"""Base class of medtest's classification networks: conversion of images to inputs and of outputs to answers.
 
-Two ways say how an image becomes an input, ``input`` in the settings; ``auto`` chooses
+The setting ``input`` selects one of two ways of preparing an image; ``auto`` chooses
 (:mod:`medtest.systems.pytorch.field`):
 
-- ``official``: exactly as the network's authors test it, from the image as it comes. What that is stands in each class.
-- ``as_is``: the image is the input. It is not cropped, and resized only where the network cannot take its size; it is
-  normalised as the network was trained. For images that a suite has prepared already (``prepare: {size: 224, resize:
-  256}``), whose perturbed pixels no further crop should drop.
+- ``official``: exactly as the network's authors test it, from the original image, as described in each class.
+- ``as_is``: the image is the input. It is not cropped, and resized only if the network cannot accept its size; it is
+  normalised as in training. For images already prepared by a suite (``prepare: {size: 224, resize: 256}``), whose
+  perturbed pixels a further crop would remove.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class ClassifierSettings(CheckpointSettings):
     """Settings of a classification network.
 
     Attributes:
-        input: ``official`` pre-processes as the network's authors test it, ``as_is`` takes the image as it comes,
-            ``auto`` chooses (see the module).
-        weights: Without a checkpoint: ``compact``, or the same network trained further under attack, ``standard``,
-            ``mpadvt`` or ``maadvt`` (:mod:`medtest.training.defences`), where such weights ship.
+        input: ``official`` pre-processes as the network's authors do, ``as_is`` uses the image unchanged, ``auto``
+            chooses (see the module).
+        weights: Without a checkpoint: ``compact``, or the same network after adversarial training, ``standard``,
+            ``mpadvt`` or ``maadvt`` (:mod:`medtest.training.defences`), if such weights ship.
     """
 
     input: Input = "auto"
@@ -51,16 +51,16 @@ class ClassifierSettings(CheckpointSettings):
 
 
 class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
-    """A classification network. A subclass says which, and how its authors pre-process.
+    """Classification network. A subclass defines the network and its authors' pre-processing.
 
-    A subclass gives ``family``, ``published``, ``published_size`` and ``own_classes``, and overrides what differs:
+    A subclass sets ``family``, ``published``, ``published_size`` and ``own_classes``, and overrides what differs:
     :meth:`_official`, :meth:`_arguments`, :meth:`_masks`.
 
     Attributes:
-        published_size: Side in pixels at which the published networks take images.
-        takes_any_size: Whether the network takes images of other sizes too, so that ``as_is`` never resizes.
-        own_classes: What its scores stand for, in their order.
-        answer_output: Which of several outputs is the answer.
+        published_size: Input side of the published networks in pixels.
+        takes_any_size: Whether the network accepts images of other sizes, so that ``as_is`` never resizes.
+        own_classes: Classes of its scores, in their order.
+        answer_output: Index of the answer among several outputs.
     """
 
     Settings = ClassifierSettings
@@ -79,7 +79,7 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
 
     @property
     def classes(self) -> Classes:  # type: ignore[override]
-        """What its scores stand for: the published classes, or those that weights of ``medtest train`` name."""
+        """Classes of its scores: the published classes, or those named in weights of ``medtest train``."""
         if self._trained_classes is None:
             self._trained_classes = self._named_classes()
         return self._trained_classes
@@ -92,12 +92,12 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
         try:
             names = read_info(user_path(self.settings.checkpoint)).classes
         except MedtestError:
-            names = ()  # the same mistake is reported, with its reason, when the network is opened
+            names = ()  # the same error is reported, with its reason, when the network is opened
         return Classes(names=names, multi=self.own_classes.multi) if names else self.own_classes
 
     @property
     def compact_weights(self) -> Path:
-        """File of the compact network's weights, or of those that its settings name."""
+        """File of the compact network's weights, or of those named in the settings."""
         usual = super().compact_weights
         return (
             usual if self._undefended else usual.with_name(f"{self.family}-compact-{self.settings.weights}.safetensors")
@@ -108,17 +108,17 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
         return bool(self.settings.weights == COMPACT)
 
     def own_name(self) -> str:
-        """Return the name of what runs, with its defence; a name of the user's stays."""
+        """Return the name of the network that runs, with its defence; a name given by the user is kept."""
         given = super().own_name()
         defended = self.is_compact and self.name == self.family and not self._undefended
         return f"{given}-{self.settings.weights}" if defended else given
 
     def notice(self) -> str:
-        """Say that the compact network runs; who names its weights knows."""
+        """Return a notice if the compact network runs, unless the user named its weights."""
         return super().notice() if self._undefended else ""
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the checkpoint's path, or with the weights that are named."""
+        """Return the problems of the checkpoint's path or of the named weights."""
         if self._undefended:
             return super().check()
         if not self.is_compact:
@@ -136,50 +136,50 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
         self._own_side_only = info is not None and info.resized
 
     def fitted(self, image: Image) -> NDArray[np.uint8]:
-        """Return an image at the size at which the network gets it, uint8 RGB."""
+        """Return an image at the network's input size, uint8 RGB."""
         return self._as_is(image) if self.input == "as_is" else self._official(image)
 
     def _official(self, image: Image) -> NDArray[np.uint8]:
-        """Crop and resize one image as the authors do: here, to a square by PIL's antialiased bilinear filter."""
+        """Crop and resize one image as the authors do; by default, to a square by PIL's antialiased bilinear filter."""
         return pillow_resized(image, (self._size, self._size))
 
     def _as_is(self, image: Image) -> NDArray[np.uint8]:
-        """Return the image, at the network's side where it takes no other."""
+        """Return the image, resized to the network's side if it accepts no other."""
         kept = self._keeps(image.shape[0], image.shape[1])
         return image if kept else pillow_resized(image, (self._size, self._size))
 
     def _keeps(self, height: int, width: int) -> bool:
-        """Say whether ``as_is`` leaves an image of this size: it can be taken, and the weights want no other."""
+        """Return True if ``as_is`` keeps an image of this size: the network accepts it and the weights require no other."""
         return self._takes(height, width) and not (self._own_side_only and (height, width) != (self._size, self._size))
 
     def _takes(self, height: int, width: int) -> bool:
-        """Say whether the network takes an image of this size as it is."""
+        """Return True if the network accepts images of this size."""
         return self.takes_any_size
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
-        """Return pixels at the size at which the network gets them."""
+        """Return pixels at the network's input size."""
         return self._as_is_pixels(pixels) if self.input == "as_is" else self._official_pixels(pixels)
 
     def _official_pixels(self, pixels: Tensor) -> Tensor:
-        """Do to pixels what :meth:`_official` does to an image."""
+        """Apply the operations of :meth:`_official` to pixels."""
         from medtest.systems.pytorch.pixels import resized
 
         return resized(pixels, (self._size, self._size))
 
     def _as_is_pixels(self, pixels: Tensor) -> Tensor:
-        """Do to pixels what :meth:`_as_is` does to an image."""
+        """Apply the operations of :meth:`_as_is` to pixels."""
         from medtest.systems.pytorch.pixels import resized
 
         kept = self._keeps(int(pixels.shape[2]), int(pixels.shape[3]))
         return pixels if kept else resized(pixels, (self._size, self._size))
 
     def scores(self, outputs: Any) -> Tensor:
-        """Return the answer's numbers, B×C in ``answer_form``, of what the network gives."""
+        """Return the answer's scores in the network's output, B×C in ``answer_form``."""
         scores: Tensor = outputs if self.answer_output is None else outputs[self.answer_output]
         return scores
 
     def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
-        """Return C numbers per image, float32, in ``answer_form``; with a mask where the network segments too."""
+        """Return C numbers per image, float32, in ``answer_form``; with a mask if the network also segments."""
         scores = np.asarray(self.scores(outputs).float().cpu().numpy(), np.float32)
         masks = self._masks(outputs)
         if masks is None:
@@ -187,10 +187,10 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
         return [LabelAnswer(scores=one, mask=mask) for one, mask in zip(scores, masks, strict=True)]
 
     def _masks(self, outputs: Any) -> Sequence[NDArray[np.float32]] | None:
-        """Return the lesion's probability per image, float32 h×w in [0, 1], where the network segments too."""
+        """Return the lesion's probability per image, float32 h×w in [0, 1], if the network also segments."""
         return None
 
 
 def pillow_resized(image: Image, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Resize uint8 RGB to width and height by PIL's bilinear filter, antialiased where it shrinks."""
+    """Resize uint8 RGB to width and height by PIL's bilinear filter, antialiased when shrinking."""
     return stretched(image, size[1], size[0])

@@ -1,4 +1,4 @@
-"""Steps that networks of several families share; imports torch."""
+"""Layers shared by several families of networks; imports torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which networks there are, of every kind: published ones by name, compact siblings, and descriptions of both."""
+"""Registry of networks of every kind: published ones by name, compact siblings, and descriptions of both."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from medtest.systems.segmentation.networks.ssformer import SSFORMER_L, SSFORMER_
 from medtest.systems.segmentation.networks.tganet import TGANet, TGANetConfig
 
 NetworkConfig: TypeAlias = Any
-"""A configuration of one of the families: a frozen dataclass of numbers, strings, truth values, tuples of them and
-further such dataclasses, so that it can be written down as JSON."""
+"""Configuration of a network family: a frozen dataclass of numbers, strings, booleans, tuples of them and further
+such dataclasses, so that it can be stored as JSON.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Networks of one class, which differ in their configurations.
+    """Networks of one class that differ in their configurations.
 
     Attributes:
-        network: Class of the networks; made with a configuration alone, untrained.
+        network: Class of the networks; created from a configuration, untrained.
         published: The published networks' configurations by name.
-        compact: The configuration of the small one whose weights ship with medtest.
+        compact: The configuration of the small network whose weights ship with medtest.
     """
 
     network: type[nn.Module]
@@ -91,7 +92,7 @@ CLASSIFICATION: dict[str, Family] = {
     "inceptionv3_dr": Family(
         network=InceptionDR,
         published={"inceptionv3_dr": InceptionConfig()},
-        # Without the side head, which needs inputs of 299 pixels and is not in the recipe's loss.
+        # Without the auxiliary head, which needs inputs of 299 pixels and is not in the recipe's loss.
         compact=InceptionConfig(sixteenths=5, auxiliary=False),
     ),
     "chexnet": Family(
@@ -101,19 +102,19 @@ CLASSIFICATION: dict[str, Family] = {
     ),
 }
 FAMILIES: dict[str, Family] = SEGMENTATION | CLASSIFICATION
-"""By the name of the family, of its system and of its compact weights."""
+"""Families by name, which is also the name of the system and of its compact weights."""
 
 PUBLISHED: dict[str, NetworkConfig] = {
     name: config for family in FAMILIES.values() for name, config in family.published.items()
 }
-"""The published networks."""
+"""Configurations of the published networks."""
 
 COMPACT: dict[str, NetworkConfig] = {name: family.compact for name, family in FAMILIES.items()}
-"""Small siblings of the same classes, by family, whose trained weights ship with medtest."""
+"""Configurations of the small siblings, by family, whose trained weights ship with medtest."""
 
 
 def make(config: NetworkConfig) -> nn.Module:
-    """Return an untrained network of this description, in evaluation mode."""
+    """Return an untrained network with this configuration, in evaluation mode."""
     network: nn.Module = FAMILIES[family_of(config)].network(config)
     return network.eval()
 
@@ -127,7 +128,7 @@ def published(name: str) -> nn.Module:
     """Return the untrained published network of this name, in evaluation mode.
 
     Raises:
-        MedtestError: There is no such network.
+        MedtestError: Unknown network.
     """
     if name not in PUBLISHED:
         meant = did_you_mean(name, PUBLISHED)
@@ -141,10 +142,10 @@ def describe(config: NetworkConfig) -> dict[str, Any]:
 
 
 def from_description(description: Mapping[str, Any]) -> NetworkConfig:
-    """Return the configuration that :func:`describe` wrote.
+    """Return the configuration of a description by :func:`describe`.
 
     Raises:
-        MedtestError: The description is not one of ours.
+        MedtestError: The description is not one of medtest's.
     """
     values = dict(description)
     family = values.pop("family", None)
@@ -154,7 +155,7 @@ def from_description(description: Mapping[str, Any]) -> NetworkConfig:
 
 
 def _rebuild(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """Make a configuration dataclass from JSON values; lists become tuples, nested objects nested configurations."""
+    """Create a configuration dataclass from JSON values; lists become tuples, nested objects nested configurations."""
     hints = get_type_hints(kind)
     unknown = sorted(set(values) - {item.name for item in fields(kind)})
     if unknown:
@@ -170,7 +171,7 @@ def _rebuild(kind: type[Any], values: Mapping[str, Any]) -> Any:
 
 
 def _kind_of(hint: Any, values: Mapping[str, Any]) -> type[Any]:
-    """Return the configuration dataclass of a type hint, and of several the one whose settings these are."""
+    """Return the configuration dataclass of a type hint, or the best match for the settings among several."""
     kinds = [k for k in (get_args(hint) or (hint,)) if isinstance(k, type) and is_dataclass(k)]
     fitting = [kind for kind in kinds if {item.name for item in fields(kind)} >= set(values)]
     if not kinds:

@@ -1,8 +1,8 @@
-"""Pictures as tensors, resized and cut with gradients, and logits of maps and of classes. Imports torch.
+"""Differentiable picture tensors: resizing, cropping, and logits of maps and classes. Imports torch.
 
-Official preprocessing works on 8-bit pictures. Here are the same filters on floats in [0, 1], differentiable; of 8-bit
-pictures they give what the official ones do, but for a level of 255 here and there. A system's answers are always those
-of the official way.
+Official preprocessing works on 8-bit pictures. This module has the same filters on floats in [0, 1], differentiable;
+for 8-bit pictures they give the same results as the official ones, up to a level of 255 in a few pixels. A system's
+answers always use the official way.
 """
 
 from __future__ import annotations
@@ -18,45 +18,47 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 Filter: TypeAlias = Literal["nearest", "bilinear", "bicubic", "lanczos", "linear", "area"]
-"""``nearest`` to ``lanczos`` as Pillow has them (antialiased where a picture shrinks); ``linear`` and ``area`` as
-OpenCV's INTER_LINEAR (never antialiased) and INTER_AREA (of both sides that shrink)."""
+"""``nearest`` to ``lanczos`` follow Pillow (antialiased when shrinking); ``linear`` and ``area`` follow OpenCV's
+INTER_LINEAR (never antialiased) and INTER_AREA (when both sides shrink).
+"""
 
 WHITE = 255.0
 LITTLE = 1e-4
-"""Levels by which floats may miss a half."""
+"""Tolerance for floats near a half, in levels."""
 TINY = float(np.finfo(np.float32).tiny)
 LANCZOS_REACH = 3.0
 
 
 def resized(pixels: Tensor, size: tuple[int, int], how: Filter = "bilinear") -> Tensor:
-    """Return pixels at another size, in whole levels of 255 as official preprocessing leaves them.
+    """Return pixels at another size, rounded to levels of 255 as in official preprocessing.
 
-    Rounding to levels has no gradient; that of the filter alone is taken (the straight-through estimator of Bengio,
+    Rounding to levels has no gradient; the gradient of the filter alone is used (the straight-through estimator of
+    Bengio,
     Léonard and Courville, arXiv 1308.3432).
 
     Args:
         pixels: Float B×C×H×W in [0, 1].
-        size: Height and width wanted.
+        size: Target height and width.
         how: Filter.
     """
     before = (int(pixels.shape[2]), int(pixels.shape[3]))
     if before == tuple(size):
         return pixels
-    found = pixels * WHITE  # in levels, of which many filters are exact in float32
+    found = pixels * WHITE  # in levels, for which many filters are exact in float32
     if how in ("linear", "area", "nearest"):
         return _as_opencv(found, size, how) / WHITE
-    # Pillow filters rows, rounds, and filters columns.
+    # Pillow filters rows, rounds, and then filters columns.
     found = whole(filtered(found, (before[0], size[1]), how))
     return whole(filtered(found, size, how)) / WHITE
 
 
 def _as_opencv(values: Tensor, size: tuple[int, int], how: Filter) -> Tensor:
-    """Return levels filtered and rounded as OpenCV does both (and Pillow takes the nearest)."""
+    """Return levels filtered and rounded as in OpenCV (and in Pillow for nearest)."""
     before = (int(values.shape[2]), int(values.shape[3]))
     halved = before == (2 * size[0], 2 * size[1])
     shrinks = before[0] >= size[0] and before[1] >= size[1]
     if how == "nearest" or halved or (how == "area" and shrinks):
-        # Means of areas have their halves rounded to even numbers, but where two by two become one.
+        # Area means round halves to even, except when reducing two by two.
         return whole(filtered(values, size, how), even=how == "area" and not halved)
     found = filtered(values, size, "linear")
     exact = _fixed_point(values.detach(), size).to(found)
@@ -64,7 +66,7 @@ def _as_opencv(values: Tensor, size: tuple[int, int], how: Filter) -> Tensor:
 
 
 def _fixed_point(values: Tensor, size: tuple[int, int]) -> Tensor:
-    """Return levels filtered linearly in OpenCV's integers of 11 bits, int32: one in eight differs from the rounded."""
+    """Return levels filtered linearly in OpenCV's 11-bit integers, int32: one in eight differs from plain rounding."""
     given = values.round().clamp_(0, WHITE).int()
     (top, bottom, upper, lower), (left, right, first, second) = (
         [one.to(values.device) for one in _linear_taps(int(old), new)]
@@ -76,11 +78,11 @@ def _fixed_point(values: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def whole(values: Tensor, *, even: bool = False) -> Tensor:
-    """Return values rounded to 0, 1 … 255 and kept there, with the gradient as if they were not rounded.
+    """Round values to 0, 1 … 255, with the gradient of the identity.
 
     Args:
         values: Floats.
-        even: Whether halves become even numbers; else they go up, as in fixed-point arithmetic.
+        even: Whether halves are rounded to even; otherwise up, as in fixed-point arithmetic.
     """
     given = values.detach()
     rounded = (torch.round(given) if even else torch.floor(given + (0.5 + LITTLE))).clamp_(0, WHITE)
@@ -88,7 +90,7 @@ def whole(values: Tensor, *, even: bool = False) -> Tensor:
 
 
 def filtered(values: Tensor, size: tuple[int, int], how: Filter) -> Tensor:
-    """Return values B×C×H×W filtered to another size, of any range and not rounded; differentiable."""
+    """Return values B×C×H×W filtered to another size, of any range and unrounded; differentiable."""
     before = (int(values.shape[2]), int(values.shape[3]))
     if before == tuple(size):
         return values
@@ -110,7 +112,7 @@ def filtered(values: Tensor, size: tuple[int, int], how: Filter) -> Tensor:
 
 
 def _area(pixels: Tensor, new: int) -> Tensor:
-    """Average areas along the last axis. Old and new pixels share borders at every common divisor: blocks suffice."""
+    """Average areas along the last axis, in blocks, because old and new pixels share borders at common divisors."""
     old = int(pixels.shape[-1])
     blocks = gcd(old, new)
     weights = _area_weights(old // blocks, new // blocks).to(pixels)
@@ -127,7 +129,7 @@ def _area_weights(old: int, new: int) -> Tensor:
 
 @cache
 def _linear_taps(old: int, new: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the two old pixels that make each new one, and their weights in 2048ths."""
+    """Return the two old pixels of each new one, and their weights in 2048ths."""
     place = ((np.arange(new) + 0.5) * (old / new) - 0.5).astype(np.float32)
     first = np.floor(place).astype(np.int64)
     share = place - first.astype(np.float32)
@@ -142,7 +144,7 @@ def _linear_taps(old: int, new: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 @cache
 def _nearest(old: int, new: int) -> Tensor:
-    """Return which old pixel each new one is: Pillow adds up steps, whose sum decides at borders."""
+    """Return the old pixel of each new one by accumulated steps, as in Pillow, where rounding decides at borders."""
     steps = np.full(new, old / new)
     steps[0] /= 2
     return torch.from_numpy(np.minimum(np.add.accumulate(steps).astype(np.int64), old - 1))
@@ -163,26 +165,26 @@ def _lanczos(old: int, new: int) -> Tensor:
 
 
 def grey(pixels: Tensor) -> Tensor:
-    """Return the brightness of RGB pixels, in all three channels, with the weights that OpenCV has."""
+    """Return the brightness of RGB pixels, in all three channels, with OpenCV's weights."""
     weights = pixels.new_tensor([0.299, 0.587, 0.114])[:, None, None]
     return (pixels * weights).sum(dim=1, keepdim=True).expand(-1, 3, -1, -1)
 
 
 def shorter_side(pixels: Tensor, side: int, how: Filter = "bilinear") -> Tensor:
-    """Return pixels resized so that the shorter side has so many, as :func:`~.classification.crops.shorter_side`."""
+    """Return pixels with the shorter side resized to ``side``, as :func:`~.classification.crops.shorter_side`."""
     height, width = int(pixels.shape[2]), int(pixels.shape[3])
     size = (side, int(side * width / height)) if height <= width else (int(side * height / width), side)
     return resized(pixels, size, how)
 
 
 def middle(pixels: Tensor, side: int) -> Tensor:
-    """Return the square of so many pixels from the middle, as :func:`~.classification.crops.middle`."""
+    """Return the central square of ``side`` pixels, as :func:`~.classification.crops.middle`."""
     top, left = round((pixels.shape[2] - side) / 2), round((pixels.shape[3] - side) / 2)
     return pixels[:, :, top : top + side, left : left + side]
 
 
 def ten_crops(pixels: Tensor, side: int) -> Tensor:
-    """Return corners and middle of each image and of its mirror image, B·10×C×side×side, an image's ten together."""
+    """Return corners and centre of each image and its mirror image, B·10×C×side×side, grouped by image."""
     bottom, right = pixels.shape[2] - side, pixels.shape[3] - side
     corners = [(0, 0), (0, right), (bottom, 0), (bottom, right)]
     crops = [
@@ -197,7 +199,7 @@ def ten_crops(pixels: Tensor, side: int) -> Tensor:
 
 
 LEAST = 1e-30
-"""The least probability that a map's logits tell apart: 69 of them, where its gradient is still finite."""
+"""Smallest probability in a map's logits: a logit of -69, where the gradient is still finite."""
 
 
 class _LogOdds(torch.autograd.Function):
@@ -216,21 +218,21 @@ class _LogOdds(torch.autograd.Function):
 
 
 def log_odds(share: Tensor, rest: Tensor, least: float = LEAST) -> Tensor:
-    """Return log(share / rest) of what both are known of exactly, at least ``least`` each.
+    """Return log(share / rest) of two exact complements, at least ``least`` each.
 
-    From ``1 - share`` in place of ``rest`` nothing were left where a sigmoid is saturated.
+    With ``1 - share`` in place of ``rest`` nothing would remain where a sigmoid is saturated.
     """
     found: Tensor = _LogOdds.apply(share.clamp_min(least), rest.clamp_min(least))
     return found
 
 
 def resized_map(logits: Tensor, size: tuple[int, int], threshold: float = 0.5) -> Tensor:
-    """Return logits B×H×W of the sigmoid of ``logits`` resized, as the border resizes answers.
+    """Return logits B×H×W of the sigmoid of ``logits``, resized like final answers.
 
     Args:
         logits: B×h×w.
-        size: Height and width wanted.
-        threshold: Of the resized probability, moved to a half as :func:`at_half` does it.
+        size: Target height and width.
+        threshold: Threshold of the resized probability, moved to 0.5 as in :func:`at_half`.
     """
     if tuple(logits.shape[1:]) == tuple(size):
         return at_half(logits, threshold)
@@ -240,9 +242,9 @@ def resized_map(logits: Tensor, size: tuple[int, int], threshold: float = 0.5) -
 
 
 def at_half(logits: Tensor, threshold: float) -> Tensor:
-    """Return logits of probabilities moved so that a threshold lies at a half; 0 and 1 stay, straight in between.
+    """Return logits of probabilities rescaled so that a threshold maps to 0.5; 0 and 1 stay, piecewise linear.
 
-    The same as :func:`medtest.systems.adapters.libraries.lesion.at_half` does to probabilities.
+    Equivalent to :func:`medtest.systems.adapters.libraries.lesion.at_half` for probabilities.
     """
     if threshold == 0.5:
         return logits
@@ -250,11 +252,11 @@ def at_half(logits: Tensor, threshold: float) -> Tensor:
 
 
 def _halved(share: Tensor, rest: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
-    """Return a probability with its threshold moved to a half, and what is left of 1."""
+    """Return a probability with its threshold moved to 0.5, and its complement."""
     if threshold == 0.5:
         return share, rest
     lesion = share.detach() > threshold
-    # Of each pixel one of the two is at most a half, the other what is left.
+    # In each pixel one of the two is at most 0.5 and the other its complement.
     share, rest = share * (0.5 / threshold), rest * (0.5 / (1 - threshold))
     return torch.where(lesion, 1 - rest, share), torch.where(lesion, rest, 1 - share)
 
@@ -266,10 +268,10 @@ ALMOST = 1 - 2.0**-24
 
 
 def logits_of(probabilities: Tensor, *, multi: bool) -> Tensor:
-    """Return logits of what a network gives as probabilities, of which a sigmoid or softmax gives them again.
+    """Return logits of a network's probabilities, so that sigmoid or softmax reproduces them.
 
-    What a saturated sigmoid has rounded to 0 or 1 cannot be found back: such logits are those of the nearest number
-    that is neither, and have no gradient.
+    Values that a saturated sigmoid has rounded to 0 or 1 cannot be recovered: their logits are those of the nearest
+    number in between, and have no gradient.
     """
     if not multi:
         return probabilities.clamp_min(TINY).log()
@@ -278,10 +280,10 @@ def logits_of(probabilities: Tensor, *, multi: bool) -> Tensor:
 
 
 def merged(logits: Tensor, groups: list[list[int]], *, multi: bool) -> Tensor:
-    """Return one logit for each group of classes, B×G.
+    """Return one logit per group of classes, B×G.
 
-    Of exclusive classes the groups' probabilities are their members' sums, which are the softmax of the logarithms of
-    sums of powers; where several may be true the largest member counts.
+    For exclusive classes a group's probability is the sum of its members', that is, the softmax of log-sum-exp values;
+    if several classes may be true, the largest member counts.
     """
     if all(group == [index] for index, group in enumerate(groups)) and len(groups) == logits.shape[1]:
         return logits

@@ -1,12 +1,13 @@
-"""A probe of every system: what a relation that attacks, and whoever looks inside, is handed of one.
+"""Probes of systems, for relations that attack a system and for analyses of its internals.
 
-Between the pixels of a prepared image and the logits of the seeds' classes lies all that a system does to both. Of a
-torch network that way is walked with gradients, by the stations of
-:class:`medtest.systems.pytorch.torch_system.TorchSystem`; the official resize of 8-bit pixels is imitated there
-(:mod:`medtest.systems.pytorch.pixels`). Any other system that really runs is asked as it is, about pixels rounded to 8
-bits, and gives scores alone. How far the two ways differ on the sources of a run is for :func:`probe_gap` to say.
+A probe covers everything between the pixels of a prepared image and the logits of the seeds' classes. For a torch
+network the path is differentiable, through the stages of
+:class:`medtest.systems.pytorch.torch_system.TorchSystem`; the official resize of 8-bit pixels is imitated
+(:mod:`medtest.systems.pytorch.pixels`). Any other system that runs is called unchanged, with pixels rounded to 8
+bits, and provides scores only. :func:`probe_gap` measures the difference between the two paths on the sources of a
+run.
 
-Many calls in a row belong into one ``with probe.attached():``, which looks through the network's modules once.
+Use ``with probe.attached():`` around many consecutive calls, so that the network's modules are inspected only once.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 NOWHERE = Address(dataset="probe", seed_id="pixels")
-"""Address of what a probe asks: no case has it."""
+"""Address of a probe's calls, which no case has."""
 
 
 def probe_of(
@@ -46,14 +47,14 @@ def probe_of(
     """Return a probe of an opened system.
 
     Args:
-        system: The system, opened, its ``kind`` that of the suite's seeds.
-        classes: The seeds' classes, where labels are asked for.
-        kind: Name of the seeds' task, "" for that which the system was opened for.
+        system: The system, opened, with the seeds' task as its ``kind``.
+        classes: The seeds' classes, for labels.
+        kind: Name of the seeds' task, "" for the task with which the system was opened.
         digest: Digest of the system's class, settings and weights.
-        began: Called before every call of the network, so that one that hangs is seen.
+        began: Called before every call of the network, to detect calls that hang.
 
     Raises:
-        MedtestError: The system offers nothing, or its classes cannot answer for the seeds'.
+        MedtestError: The system offers nothing, or its classes do not match the seeds'.
     """
     asked = system.inner
     if kind and kind != asked.kind:
@@ -75,11 +76,11 @@ def probe_of(
 
 
 def _nothing() -> None:
-    """Do nothing: nobody watches the calls."""
+    """Do nothing: the calls are not monitored."""
 
 
 class _SystemProbe:
-    """What both kinds of probe have; see :class:`medtest.core.probes.Probe`."""
+    """Common part of both kinds of probe; see :class:`medtest.core.probes.Probe`."""
 
     gives: Need
 
@@ -99,10 +100,10 @@ class _SystemProbe:
 
 
 class GradientProbe(_SystemProbe):
-    """Logits of a torch network, differentiable with respect to the pixels and to nothing else.
+    """Logits of a torch network, differentiable with respect to the pixels only.
 
-    Where a network gives only probabilities (``gives: probabilities`` of a library's), logits are found back from them:
-    what its own sigmoid or softmax has rounded away has no gradient. Networks of medtest are asked before it.
+    If a network returns only probabilities (``gives: probabilities`` of a library's), logits are recovered from them:
+    values that its sigmoid or softmax has rounded away have no gradient. Networks of medtest are read before that step.
     """
 
     gives = Need.GRADIENTS
@@ -114,16 +115,16 @@ class GradientProbe(_SystemProbe):
         self._plain = False
         own = system.classes if self.classes is not None else None
         self._count = len((own or self.classes or Classes(names=())).names)
-        # Looked up once: a library's classes are read from its files.
+        # Computed once, because a library's classes are read from its files.
         order = () if own is None or self.classes is None else places(own, self.classes)
         self._order = None if order == tuple(range(self._count)) or own is None else list(order)
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Ready the network for many calls, and put everything back at the end; see :class:`medtest.core.probes.Probe`.
+        """Prepare the network for many calls, and restore everything at the end; see :class:`medtest.core.probes.Probe`.
 
         Raises:
-            BadOutput: The network has changed its own weights meanwhile.
+            BadOutput: The network has changed its own weights in the meantime.
         """
         from medtest.systems.pytorch.untouched import untouched
 
@@ -141,7 +142,7 @@ class GradientProbe(_SystemProbe):
         """Return logits; see :class:`medtest.core.probes.Probe`.
 
         Raises:
-            BadOutput: The network gave NaN, a wrong shape, or nothing that depends on the pixels.
+            BadOutput: The network returned NaN, a wrong shape, or nothing that depends on the pixels.
         """
         import torch
 
@@ -158,7 +159,7 @@ class GradientProbe(_SystemProbe):
         return logits
 
     def _asked(self, images: Tensor) -> Tensor:
-        """Ask about one batch; tensors kept from inference mode are copied where the network trips over them."""
+        """Run one batch; tensors created in inference mode are copied if the network fails on them."""
         from medtest.systems.pytorch.untouched import PlainTensors
 
         self._began()
@@ -175,7 +176,7 @@ class GradientProbe(_SystemProbe):
     def _through(self, images: Tensor) -> Tensor:
         system: TorchSystem = self._system
         pixels = system.fitted_pixels(images)
-        # An activation that works in place must not write into the caller's pixels.
+        # An in-place activation must not write into the caller's pixels.
         pixels = pixels.clone() if pixels.data_ptr() == images.data_ptr() else pixels
         if self.classes is None:
             size = (int(images.shape[2]), int(images.shape[3]))
@@ -186,19 +187,19 @@ class GradientProbe(_SystemProbe):
 
 
 class ScoreProbe(_SystemProbe):
-    """Scores of a system that runs, whatever it is: it is asked through ``predict``, about 8-bit pixels."""
+    """Scores of any system that runs, through ``predict`` with 8-bit pixels."""
 
     gives = Need.SCORES
 
     def attached(self) -> AbstractContextManager[None]:
-        """Do nothing: there is nothing to ready."""
+        """Do nothing: no preparation is needed."""
         return nullcontext()
 
     def logits(self, images: Tensor) -> Tensor:
         """Return logits of the pixels rounded to 8 bits, without gradient; see :class:`medtest.core.probes.Probe`.
 
         Raises:
-            BadOutput: An answer is none.
+            BadOutput: An answer is invalid.
         """
         import torch
 
@@ -231,7 +232,7 @@ class ScoreProbe(_SystemProbe):
         return values.float()
 
     def _in_order(self, scores: Any, asked: Classes) -> NDArray[np.float64]:
-        """Return scores, which the border has checked, in the order of the seeds' classes."""
+        """Return checked scores in the order of the seeds' classes."""
         own = self._system.classes
         if isinstance(scores, Mapping):
             own = in_words_of(Classes(names=tuple(map(str, scores)), multi=asked.multi), asked)
@@ -250,12 +251,12 @@ def _shaped(logits: Any, wanted: tuple[int, ...]) -> Tensor:
     return found
 
 
-# --- how far it is from the official way --------------------------------------------------------------------------
+# --- difference to the official path ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """How far two answers to one image are apart.
+    """Difference between two answers to one image.
 
     Attributes:
         largest: Largest difference of a probability, over classes or pixels, in [0, 1].
@@ -267,16 +268,16 @@ class Gap:
 
 
 def probe_gap(probe: Probe, image: Image, answer: Output) -> Gap:
-    """Return how far the probe's probabilities are from those of an answer that is recorded.
+    """Return the difference between the probe's probabilities and a recorded answer.
 
     Args:
         probe: The probe.
-        image: uint8 H×W×3: a source as it was prepared.
-        answer: What the same system answered to it through ``predict``, checked.
+        image: uint8 H×W×3: a prepared source.
+        answer: The same system's checked answer from ``predict``.
 
     Returns:
-        Where an answer has no probabilities (labels alone, a mask of zeros and ones), the difference is how far the
-        probe's probability lies on the wrong side of the decision.
+        For answers without probabilities (labels only, a binary mask), the difference is the distance by which the
+        probe's probability is on the wrong side of the decision.
     """
     import torch
 
@@ -289,7 +290,7 @@ def probe_gap(probe: Probe, image: Image, answer: Output) -> Gap:
 
 
 def output_gap(first: Output, second: Output) -> Gap:
-    """Return how far two checked answers to the same image are apart, as :func:`probe_gap` measures it."""
+    """Return the difference between two checked answers to the same image, as in :func:`probe_gap`."""
     return _gap(task_of(first.kind), first, second)
 
 

@@ -1,13 +1,13 @@
-"""What every system is that runs a torch network: opened once, asked in batches, with one way from pixels to answers.
+"""Base class of systems that run a torch network, with one path from pixels to answers.
 
-Each station of the way is a method, so that whatever looks inside a network (a probe of its gradients, say) finds them
-under one name in every system::
+Each stage of the path is a method, so that analyses of a network (such as a probe of its gradients) use the same names
+in every system::
 
     images ── fitted ──▶ uint8 at the network's side ── inputs ──▶ tensor ── forward ──▶ outputs ── answers ──▶ answers
     pixels ── fitted_pixels ──▶ float at that side ─ normalised ──┘            └── scores ─▶ the classes' scores
-                                       └── label_logits, lesion_logits ──▶ true logits
+                                     └── label_logits, lesion_logits ──▶ true logits
 
-:meth:`TorchSystem.fitted_pixels` and what follows it are differentiable; none of them changes the network.
+:meth:`TorchSystem.fitted_pixels` and the stages after it are differentiable; none of them changes the network.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class TorchSystem(System):
-    """A system that runs a torch network.
+    """System that runs a torch network.
 
     Attributes:
-        library: The module it needs beside torch, and the extra that installs it; "" where medtest needs it anyway.
+        library: The module it needs besides torch, and the extra that installs it; "" if medtest requires it anyway.
     """
 
     needs_device = True
@@ -47,7 +47,7 @@ class TorchSystem(System):
         return {**self.__dict__, "_network": None}
 
     def library_mistakes(self) -> list[Mistake]:
-        """Return that the library is missing, if it is."""
+        """Return a mistake if the library is missing."""
         module, extra = self.library
         if not module or find_spec(module) is not None:
             return []
@@ -57,7 +57,7 @@ class TorchSystem(System):
         """Load the network; see :class:`medtest.systems.base.System`.
 
         Raises:
-            MedtestError: A library is missing, or its files do not hold a network that can be run.
+            MedtestError: A library is missing, or its files do not hold a usable network.
         """
         import torch
 
@@ -78,10 +78,10 @@ class TorchSystem(System):
 
     @property
     def network(self) -> nn.Module:
-        """The network, once it is opened.
+        """The opened network.
 
         Raises:
-            MedtestError: It is not.
+            MedtestError: It is not open.
         """
         if self._network is None:
             raise MedtestError(f"{self.record_name} was asked before it was opened")
@@ -89,16 +89,16 @@ class TorchSystem(System):
 
     @property
     def device(self) -> str:
-        """Where the network runs, ``cpu`` or ``cuda:N``, once it is opened."""
+        """Device of the opened network, ``cpu`` or ``cuda:N``."""
         return self._device
 
     @property
     def largest_batch(self) -> int | None:
-        """Most images in one forward pass; None for as many as the run gives."""
+        """Maximum number of images in one forward pass; None for no limit."""
         return getattr(self.settings, "batch", None)
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Answer a batch, cut where images of other sizes or :attr:`largest_batch` demand it."""
+        """Answer a batch, split by image size and :attr:`largest_batch`."""
         import torch
 
         answers: list[RawAnswer] = []
@@ -109,50 +109,50 @@ class TorchSystem(System):
         return answers
 
     def fitted(self, image: Image) -> Image:
-        """Return an image, uint8 RGB H×W×3, at the side at which the network gets it."""
+        """Return an image, uint8 RGB H×W×3, at the network's input size."""
         return image
 
     @abstractmethod
     def inputs(self, images: Sequence[Image]) -> Any:
-        """Return images of one size, as :meth:`fitted` gives them, as the network takes them."""
+        """Convert images of one size, as returned by :meth:`fitted`, to the network's input."""
 
     @property
     def input_kind(self) -> InputKind:
-        """How the network wants its pixels.
+        """Input format of the network.
 
         Raises:
-            MedtestError: Its own preprocessing does more than that.
+            MedtestError: Its preprocessing cannot be described by a format.
         """
         raise MedtestError(f"{self.record_name}: how its pixels are normalised is not known")
 
     def normalised(self, pixels: Tensor) -> Any:
-        """Return pixels, float32 B×3×h×w RGB in [0, 1] at the side of :meth:`fitted`, as the network takes them."""
+        """Convert pixels, float32 B×3×h×w RGB in [0, 1] at the size of :meth:`fitted`, to the network's input."""
         return self.input_kind.normalised(pixels)
 
     def forward(self, inputs: Any) -> Any:
-        """Return what the network gives for inputs."""
+        """Return the network's output."""
         return self.network(inputs.to(self._device))
 
     @abstractmethod
     def scores(self, outputs: Any) -> Tensor:
-        """Return the scores of classes among a network's outputs: B×C, or B×C×h×w where it segments.
+        """Return the scores of classes in a network's output: B×C, or B×C×h×w for segmentation.
 
         Raises:
-            BadOutput: The network gave something else.
+            BadOutput: The network returned something else.
         """
 
     @abstractmethod
     def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
-        """Return the answer to each image of what the network gave for them."""
+        """Return the answer to each image in the network's output."""
 
     def offers(self) -> Need:
-        """Return gradients, of masks where the class says how logits become its map; see the base class."""
+        """Return gradients, for masks only if the class implements :meth:`lesion_logits`; see the base class."""
         most = super().offers()
         maps = type(self).lesion_logits is not TorchSystem.lesion_logits
         return Need.SCORES if most is Need.GRADIENTS and self.task.masks and not maps else most
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
-        """Return pixels at the side at which the network gets them: :meth:`fitted` on floats, with gradients.
+        """Return pixels at the network's input size: :meth:`fitted` on floats, with gradients.
 
         Args:
             pixels: Float B×3×H×W RGB in [0, 1], at the images' own size.
@@ -160,18 +160,18 @@ class TorchSystem(System):
         return pixels
 
     def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
-        """Return logits of the classes, B×C in the order of :attr:`classes`, whatever the network itself ends in.
+        """Return logits of the classes, B×C in the order of :attr:`classes`, whatever the network's last layer is.
 
-        Their softmax, or sigmoid where several classes may be true, are the probabilities of :meth:`answers`.
+        Their softmax, or sigmoid if several classes may be true, gives the probabilities of :meth:`answers`.
 
         Args:
-            pixels: As :meth:`fitted_pixels` gives them.
+            pixels: As returned by :meth:`fitted_pixels`.
             multi: Whether several classes may be true.
         """
         return self.class_logits(self.scores(self.forward(self.normalised(pixels))), multi=multi)
 
     def class_logits(self, scores: Tensor, *, multi: bool) -> Tensor:
-        """Return logits of the classes of what :meth:`scores` gives for labels, float32 (or float64 of such)."""
+        """Return logits of the classes for the result of :meth:`scores`, float32 (or float64 for such input)."""
         from medtest.systems.pytorch.pixels import logits_of
 
         exact = exactly(tensor_of(scores))
@@ -181,21 +181,21 @@ class TorchSystem(System):
         """Return logits B×H×W whose sigmoid is the lesion's probability at the images' size.
 
         Args:
-            pixels: As :meth:`fitted_pixels` gives them.
+            pixels: As returned by :meth:`fitted_pixels`.
             shape: Height and width of the images.
 
         Raises:
-            MedtestError: It gives no masks.
+            MedtestError: The system gives no masks.
         """
         raise MedtestError(f"{self.record_name} gives no masks")
 
     def close(self) -> None:
-        """Let go of the network."""
+        """Release the network."""
         self._network = None
 
 
 def groups(images: Sequence[Image], most: int | None) -> Iterator[list[Image]]:
-    """Cut a batch where images of other sizes or the bound demand it, keeping the order."""
+    """Split a batch by image size and limit, keeping the order."""
     group: list[Image] = []
     for image in images:
         if group and (group[-1].shape != image.shape or len(group) == most):
@@ -207,12 +207,12 @@ def groups(images: Sequence[Image], most: int | None) -> Iterator[list[Image]]:
 
 
 def exactly(scores: Tensor) -> Tensor:
-    """Return scores in float32, or in double precision where they are in that."""
+    """Return scores in float32, or unchanged in double precision."""
     return scores if scores.is_floating_point() and scores.element_size() >= 4 else scores.float()
 
 
 def tensor_of(given: Any) -> Tensor:
-    """Return what a network gave where a tensor is expected.
+    """Return a network's output, checked to be a tensor.
 
     Raises:
         BadOutput: It is something else.

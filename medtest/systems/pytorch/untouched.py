@@ -1,7 +1,7 @@
-"""A network that is looked into and left as it was. Imports torch.
+"""Temporary inspection of a network that leaves it unchanged. Imports torch.
 
-What asks a network for gradients must not leave anything behind in it: no mode, no parameter, no buffer, no gradient,
-no state of the random number generators, whether it ended well or raised.
+Code that asks a network for gradients must restore everything: modes, parameters, buffers, gradients and the states of
+the random number generators, whether it succeeds or raises.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from medtest.core.errors import BadOutput
 
 @contextmanager
 def untouched(network: nn.Module, device: str) -> Iterator[None]:
-    """Let a network be asked in evaluation mode, without gradients of its parameters, and put all of it back.
+    """Run a network in evaluation mode, without gradients of its parameters, and restore everything at the end.
 
     Args:
-        network: Of which gradients with respect to inputs may be asked inside.
-        device: Where it runs, ``cpu`` or ``cuda:N``.
+        network: The network, whose gradients with respect to inputs may be computed inside.
+        device: Its device, ``cpu`` or ``cuda:N``.
 
     Raises:
-        BadOutput: It has changed its own weights meanwhile.
+        BadOutput: It has changed its own weights in the meantime.
     """
     modules = list(network.modules())
     with ExitStack() as left:
@@ -46,7 +46,7 @@ def untouched(network: nn.Module, device: str) -> Iterator[None]:
 
 @contextmanager
 def same_random_numbers(device: str) -> Iterator[None]:
-    """Put the states of all random number generators back at the end."""
+    """Restore the states of all random number generators at the end."""
     put_back = _random_states(device)
     try:
         yield
@@ -112,7 +112,7 @@ def _buffers(modules: list[nn.Module]) -> Callable[[], None]:
 
 
 def _set_buffer(module: nn.Module, name: str, buffer: Tensor) -> None:
-    """Give a module its buffer back; a TorchScript module has no dictionary to write to, but takes the attribute."""
+    """Restore a module's buffer; a TorchScript module has no dictionary to write to, but accepts the attribute."""
     if isinstance(module, torch.jit.ScriptModule):
         setattr(module, name, buffer)
     else:
@@ -120,7 +120,7 @@ def _set_buffer(module: nn.Module, name: str, buffer: Tensor) -> None:
 
 
 def _plain_tensors(modules: list[nn.Module]) -> Callable[[], None]:
-    """Put plain tensors in the place of those made in inference mode, which no gradient can pass."""
+    """Replace tensors created in inference mode, which no gradient can pass, by plain copies."""
     replaced: list[tuple[Any, str, Any]] = []
     for module in modules:
         if isinstance(module, torch.jit.ScriptModule):
@@ -145,9 +145,9 @@ def _plain(value: Any) -> Any:
 
 
 class PlainTensors(TorchFunctionMode):
-    """Hands plain copies to every function that is given a tensor made in inference mode.
+    """Passes plain copies of tensors created in inference mode to every function.
 
-    For networks that keep such tensors where nobody finds them (in a closure, in the cache of a function).
+    For networks that keep such tensors where they cannot be found (in a closure, in the cache of a function).
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -1,8 +1,8 @@
-"""How a word falls into pieces under a sentencepiece model of the byte-pair kind, without that library.
+"""Byte-pair splitting of words by a sentencepiece model, without that library.
 
 Kudo and Richardson, "SentencePiece", EMNLP 2018. The model's file is a protocol buffer whose field 1 holds the pieces,
-each with its text (field 1) and score (field 2). Splitting begins with single characters and joins, again and again,
-the neighbouring pair that is a piece of the highest score, the leftmost of equals.
+each with its text (field 1) and score (field 2). Splitting starts with single characters and repeatedly merges the
+neighbouring pair that is a piece with the highest score, the leftmost among equals.
 """
 
 from __future__ import annotations

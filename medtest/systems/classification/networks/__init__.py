@@ -1,4 +1,4 @@
-"""The networks themselves, plain ``torch.nn.Module`` classes with the published parameter names.
+"""Network implementations, plain ``torch.nn.Module`` classes with the published parameter names.
 
-Importing a module of this package imports torch; systems do it in ``open``.
+Importing a module of this package imports torch; systems do so in ``open``.
 """

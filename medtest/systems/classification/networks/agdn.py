@@ -1,9 +1,9 @@
-"""AGDN: two networks for capsule endoscopy frames, the second of which looks at what the first has zoomed into.
+"""AGDN: two networks for capsule endoscopy frames, the second of which looks at the area the first has zoomed into.
 
 Xing, Yuan and Meng, "Zoom in Lesions for Better Diagnosis: Attention Guided Deformation Network for WCE Image
 Classification", IEEE Transactions on Medical Imaging 39(12), 2020. Each branch is a DenseNet-BC (Huang et al., CVPR
-2017) with three feature aggregations. Names are those of the published TensorFlow graph, with dots for slashes; its
-formulas are held by tests against NumPy and SciPy, for no weights and no outputs of it were published.
+2017) with three feature aggregations. Names are those of the published TensorFlow graph, with dots for slashes. Tests
+compare its formulas with NumPy and SciPy, because neither weights nor outputs were published.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from medtest.systems.classification.networks.aggregation import Aggregation
 from medtest.systems.classification.networks.deformation import attention_of, deform, legacy_resize
 
 SIDE = 128
-"""Side in pixels at which each branch looks."""
+"""Input side of each branch in pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +29,10 @@ class AGDNConfig:
     Attributes:
         classes: Number of classes; the first is the normal one.
         first: Output channels of the first convolution.
-        growth: Channels that every layer adds.
+        growth: Channels added by each layer.
         bottleneck: Width of a layer's first convolution, in multiples of ``growth``.
         layers: Layers of the four blocks.
-        grid: Places of the map of attention that guides the deformation, along a side.
+        grid: Side of the attention map that guides the deformation.
         share: Weight of the pixel-wise grid in the deformation.
     """
 
@@ -46,13 +46,13 @@ class AGDNConfig:
 
 
 class AGDNOutputs(NamedTuple):
-    """What the network gives in training.
+    """Outputs of the network in training.
 
     Attributes:
         first: Logits of the first branch, [B, C].
         second: Logits of the second branch, [B, C].
         both: Logits of both together, [B, C]; the answer.
-        warped: The first branch's attention, deformed as the image was, [B, 1, h, w].
+        warped: The first branch's attention, deformed like the image, [B, 1, h, w].
         attention: The second branch's attention, [B, 1, h, w].
     """
 
@@ -80,7 +80,7 @@ class NormedConv(nn.Conv2d):
 
 
 class Layer(nn.Module):
-    """One layer of a block: it adds channels."""
+    """Layer of a block, which adds channels."""
 
     def __init__(self, inputs: int, inner: int, growth: int) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class Layer(nn.Module):
 
 
 class DenseBlock(nn.Module):
-    """Layers, each of which sees what all before it gave."""
+    """Layers, each of which receives the outputs of all preceding ones."""
 
     def __init__(self, inputs: int, count: int, config: AGDNConfig) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class DenseBlock(nn.Module):
 
 
 class Transition(nn.Module):
-    """Halves the channels and both sides."""
+    """Halves the number of channels and both sides."""
 
     def __init__(self, inputs: int) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class Transition(nn.Module):
 
 
 class Classifier(nn.Module):
-    """Batch norm, ReLU, mean over all places and a linear map without a bias."""
+    """Batch norm, ReLU, mean over all positions and a linear map without a bias."""
 
     def __init__(self, inputs: int, classes: int) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ class Classifier(nn.Module):
 
 
 def pool_same(x: Tensor) -> Tensor:
-    """Take the largest of 3×3 at every second place, padded as TensorFlow's SAME: what is odd goes right and below."""
+    """Max-pool 3×3 with stride 2, padded like TensorFlow's SAME: odd padding goes right and below."""
     padding: list[int] = []
     for size in (int(x.shape[3]), int(x.shape[2])):
         total = max(0, (-(-size // 2) - 1) * 2 + 3 - size)
@@ -178,7 +178,7 @@ class Branch(nn.Module):
 
 
 class AGDN(nn.Module):
-    """The network.
+    """AGDN.
 
     Args:
         config: Widths and depths; the published network by default.
@@ -194,12 +194,12 @@ class AGDN(nn.Module):
     def forward(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor] | AGDNOutputs:
         """Classify images.
 
-        No gradient flows from the second branch into the first, nor from the classifier of both into either: the
+        No gradient flows from the second branch into the first, nor from the joint classifier into either, because the
         published training has a step for each.
 
         Args:
             low: float [B, 3, S, S], RGB in [0, 1]; see :func:`inputs_of`.
-            high: The same images, larger, [B, 3, H, W]: the second branch's are cut from these.
+            high: The same images, larger, [B, 3, H, W]; the second branch samples from these.
 
         Returns:
             Probabilities [B, C] of the first branch, of the second, and of both together, which are the answer. In
@@ -217,7 +217,7 @@ class AGDN(nn.Module):
         return AGDNOutputs(logits1, logits2, both, warped, attention_of(features2))
 
     def logits(self, low: Tensor, high: Tensor) -> Tensor:
-        """Return the logits of both branches together, [B, C], whose gradient flows through all of the network.
+        """Return the logits of both branches together, [B, C], with gradients through the whole network.
 
         Args:
             low: As in :meth:`forward`.
@@ -230,15 +230,15 @@ class AGDN(nn.Module):
         return both
 
     def _closer(self, low: Tensor, high: Tensor, guide: Tensor) -> Tensor:
-        """Return what the second branch sees: the large images, sampled where the guide is."""
+        """Return the second branch's input: the large images, sampled according to the guide."""
         return deform(high, guide, side=int(low.shape[2]), share=self.config.share)
 
 
 def inputs_of(images: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what the network takes, given images [B, 3, H, W]: them in small, as published, and in large."""
+    """Return the network's inputs for images [B, 3, H, W]: resized as published, and unchanged."""
     return legacy_resize(images, SIDE, SIDE), images
 
 
 def answer_of(outputs: tuple[Tensor, Tensor, Tensor] | AGDNOutputs) -> Tensor:
-    """Return the answer's logits, or, of outputs in evaluation, its logarithmic probabilities, [B, C]."""
+    """Return the answer's logits, or, for outputs in evaluation, its log probabilities, [B, C]."""
     return outputs.both if isinstance(outputs, AGDNOutputs) else torch.log(outputs[2].clamp(min=1e-30))

@@ -1,9 +1,9 @@
-"""Third-order long-range feature aggregation: AGDN's attention over all pairs of places, on deformed features.
+"""Third-order long-range feature aggregation: AGDN's attention over all pairs of positions, on deformed features.
 
-Xing, Yuan and Meng, IEEE Transactions on Medical Imaging 39(12), 2020, section III-A: features are taken by a
-deformable convolution (Dai et al., "Deformable Convolutional Networks", ICCV 2017), places are compared by the
-covariance of their channels, and every place adds what the places like it hold. Convolutions are spectrally normalised
-(Miyato et al., ICLR 2018).
+Xing, Yuan and Meng, IEEE Transactions on Medical Imaging 39(12), 2020, section III-A: features are sampled by a
+deformable convolution (Dai et al., "Deformable Convolutional Networks", ICCV 2017), positions are compared by the
+covariance of their channels, and each position adds the features of similar ones. Convolutions are spectrally
+normalised (Miyato et al., ICLR 2018).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch.nn import functional
 
 LITTLE = 1e-12
 REACH = 0.25
-"""How far a tap of the deformable convolution may move, as a share of the features' height."""
+"""Maximum offset of a tap of the deformable convolution, relative to the features' height."""
 TAPS = 9
 
 
@@ -24,12 +24,13 @@ def _unit(x: Tensor) -> Tensor:
 
 
 class SpectralConv(nn.Conv2d):
-    """A convolution whose weights are divided by their largest singular value, as a matrix of output channels.
+    """Convolution whose weights are divided by their largest singular value, as a matrix of output channels.
 
-    That value is found by power iteration from a stored vector ``u``, one step each time. In training the step's vector
-    is stored; in evaluation it is not, so that an answer does not depend on how many were asked before. The published
-    network stores it in evaluation too: its answers drift with their number until the iteration has converged, and
-    ours are those of its first.
+    That value is estimated by power iteration from a stored vector ``u``, one step per call. The updated vector is
+    stored
+    in training only, so that in evaluation an answer does not depend on the number of previous calls. The published
+    network stores it in evaluation too: its answers drift until the iteration has converged, and ours equal its first
+    answer.
 
     Attributes:
         u: Left singular vector, float [1, outputs].
@@ -59,28 +60,28 @@ class SpectralConv(nn.Conv2d):
 
 
 class DeformableConv(nn.Module):
-    """A spectrally normalised 3×3 convolution whose taps are moved by offsets that a plain convolution gives.
+    """Spectrally normalised 3×3 convolution whose taps are shifted by offsets from a plain convolution.
 
     Args:
-        inputs: Channels that come in.
-        outputs: Channels that go out.
+        inputs: Input channels.
+        outputs: Output channels.
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
         self.conv2d = nn.Conv2d(inputs, 2 * TAPS, 3, padding=1)
         self.feature = SpectralConv(inputs, outputs, 3)
-        # A fresh network moves nothing.
+        # An untrained network shifts nothing.
         nn.init.zeros_(self.conv2d.weight)
         nn.init.zeros_(self.conv2d.bias)  # type: ignore[arg-type]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map [B, inputs, h, w] to [B, outputs, h, w]; beyond the border everything is zero."""
+        """Map [B, inputs, h, w] to [B, outputs, h, w], with zero padding."""
         from torchvision.ops import deform_conv2d
 
         reach = REACH * int(x.shape[2])
         offsets = self.conv2d(x).clamp(-reach, reach)
-        # The published offsets are nine of rows, then nine of columns; torchvision wants a row and a column per tap.
+        # The published offsets are nine rows, then nine columns; torchvision expects a row and a column per tap.
         paired = offsets.unflatten(1, (2, TAPS)).transpose(1, 2).flatten(1, 2)
         plain, moved, weight = (value.float() for value in (x, paired, self.feature.normalised()))
         bias = None if self.feature.bias is None else self.feature.bias.float()
@@ -91,9 +92,9 @@ class DeformableConv(nn.Module):
 
 
 def sampled_convolution(x: Tensor, offsets: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return what ``torchvision.ops.deform_conv2d`` gives for a 3×3 kernel with padding 1.
+    """Compute ``torchvision.ops.deform_conv2d`` for a 3×3 kernel with padding 1.
 
-    Every tap is sampled by itself, which differentiates several times as fast on a CPU and takes the memory of nine
+    Every tap is sampled separately, which differentiates several times as fast on a CPU and uses the memory of nine
     feature maps.
 
     Args:
@@ -117,11 +118,11 @@ def sampled_convolution(x: Tensor, offsets: Tensor, weight: Tensor, bias: Tensor
 
 
 class Aggregation(nn.Module):
-    """The whole module.
+    """Aggregation module.
 
     Args:
         channels: Channels of the features.
-        name: Its published name, which stands within its parameters' names.
+        name: Published name, which is part of its parameters' names.
     """
 
     gamma: nn.Parameter
@@ -134,11 +135,11 @@ class Aggregation(nn.Module):
         self.gamma = nn.Parameter(torch.zeros(1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the features [B, C, h, w] with what similar places hold added."""
+        """Add the features of similar positions to the features [B, C, h, w]."""
         f = torch.relu(self.get_submodule(self._deformed)(x)).flatten(2).transpose(1, 2)
-        # f · (I / c - 1 / c²) · fᵀ is the covariance of the channels of two places, so that this is an attention whose
-        # queries and keys are f without its mean. Zeros beyond its channels change nothing, and a fused kernel, which
-        # never holds all pairs of places, wants queries as wide as what is gathered.
+        # f · (I / c - 1 / c²) · fᵀ is the covariance of the channels of two positions, so this is attention with f
+        # minus its mean as queries and keys. Zero padding changes nothing, and a fused kernel, which never stores all
+        # pairs, needs queries as wide as the values.
         centred = functional.pad(f - f.mean(dim=2, keepdim=True), (0, x.shape[1] - f.shape[2]))
         held = self.h_conv(x).flatten(2).transpose(1, 2)
         gathered = functional.scaled_dot_product_attention(

@@ -1,7 +1,7 @@
-"""AttnMel: a VGG-16 whose middle features are weighted by attention, for melanoma in dermoscopy.
+"""AttnMel: a VGG-16 with attention-weighted intermediate features, for melanoma in dermoscopy.
 
 Yan, Kawahara and Hamarneh, "Melanoma Recognition via Visual Attention", IPMI 2019: five blocks of VGG-16 with batch
-norms, two attention modules in which the deepest features judge those after the third and the fourth pool (section 2),
+norms, two attention modules in which the deepest features weight those after the third and the fourth pool (section 2),
 and one linear layer on the three pooled vectors. Parameter names and the list of outputs follow the published network,
 checked against recorded outputs in the tests.
 """
@@ -28,8 +28,9 @@ class AttnMelConfig:
         widths: Channels of the five blocks.
         attention_width: Channels in which an attention module compares local and global features.
         classes: Number of classes.
-        attention: How scores of places become weights. ``sigmoid``: each by itself, and the weighted features are
-            averaged; ``softmax``: shares of one, and the weighted features are summed. No parameter tells them apart.
+        attention: Conversion of local scores to weights. ``sigmoid``: independent, and the weighted features are
+            averaged; ``softmax``: summing to one, and the weighted features are summed. No parameter distinguishes
+            them.
     """
 
     widths: tuple[int, int, int, int, int] = (64, 128, 256, 512, 512)
@@ -39,7 +40,7 @@ class AttnMelConfig:
 
 
 class AttentionModule(nn.Module):
-    """Local features weighted by how well they agree with the global ones.
+    """Local features weighted by their agreement with the global ones.
 
     Args:
         local: Channels of the local features.
@@ -60,7 +61,7 @@ class AttentionModule(nn.Module):
 
         Args:
             local: [B, C, h, w].
-            whole: [B, C', h', w'], brought to h×w (bilinear, corners not aligned) after its convolution.
+            whole: [B, C', h', w'], resized to h×w (bilinear, corners not aligned) after its convolution.
         """
         size = (int(local.shape[2]), int(local.shape[3]))
         judged = functional.interpolate(self.W_g(whole), size=size, mode="bilinear", align_corners=False)
@@ -81,13 +82,13 @@ def _block(inputs: int, outputs: int, convolutions: int) -> nn.Sequential:
 
 
 class AttnMel(nn.Module):
-    """The network.
+    """AttnMel.
 
     Args:
         config: Widths; the published network by default.
 
     Raises:
-        ValueError: There is no such attention.
+        ValueError: Unknown kind of attention.
     """
 
     def __init__(self, config: AttnMelConfig | None = None) -> None:
@@ -105,10 +106,10 @@ class AttnMel(nn.Module):
         self.attend(config.attention)
 
     def attend(self, attention: Attention) -> None:
-        """Set how scores of places become weights, since a checkpoint does not tell.
+        """Set the conversion of local scores to weights, which a checkpoint does not record.
 
         Raises:
-            ValueError: There is no such attention.
+            ValueError: Unknown kind of attention.
         """
         if attention not in ("sigmoid", "softmax"):
             raise ValueError(f"attention {attention!r}; sigmoid and softmax are possible")
@@ -128,7 +129,7 @@ class AttnMel(nn.Module):
         third = functional.max_pool2d(self.conv_block3(x), 2)
         fourth = functional.max_pool2d(self.conv_block4(third), 2)
         deepest = functional.max_pool2d(self.conv_block5(fourth), 2)
-        # The published pool of 7×7 is this mean at 224×224; at other sizes it would leave places out.
+        # Equals the published 7×7 pool at 224×224; at other sizes that pool would omit positions.
         whole = deepest.mean(dim=(2, 3))
         first_map, first_vector = self.attn1(third, deepest)
         second_map, second_vector = self.attn2(fourth, deepest)

@@ -1,7 +1,7 @@
-"""CheXNet: a DenseNet-121 that tells 14 findings in a chest film.
+"""CheXNet: a DenseNet-121 that detects 14 findings in a chest film.
 
 Rajpurkar et al., "CheXNet: Radiologist-Level Pneumonia Detection on Chest X-Rays with Deep Learning", arXiv 1711.05225,
-as the best-known reproduction has it, whose weights people have: torchvision's DenseNet (Huang et al., CVPR 2017) in an
+in the best-known reproduction, whose weights are in use: torchvision's DenseNet (Huang et al., CVPR 2017) in an
 attribute ``densenet121``, and a head that ends in a sigmoid. Checked against recorded outputs in the tests.
 """
 
@@ -18,7 +18,7 @@ class CheXNetConfig:
     """Widths and depths of a CheXNet; the defaults are the published network.
 
     Attributes:
-        growth: Channels that each layer adds.
+        growth: Channels added by each layer.
         blocks: Layers of the four dense blocks.
         stem: Channels of the first convolution.
         bottleneck: Channels of the 1×1 convolution of a layer, as a multiple of ``growth``.
@@ -33,7 +33,7 @@ class CheXNetConfig:
 
 
 class CheXNet(nn.Module):
-    """The network.
+    """CheXNet.
 
     Args:
         config: Widths and depths; the published network by default.
@@ -64,7 +64,7 @@ class CheXNet(nn.Module):
         return probabilities
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return what the sigmoid gets, [B, classes]: a loss made of it does not overflow.
+        """Return the inputs of the sigmoid, [B, classes], for a loss that does not overflow.
 
         Args:
             x: As in :meth:`forward`.

@@ -1,8 +1,8 @@
-"""How AGDN zooms into what a first look found: resizing and sampling guided by a map of attention.
+"""Attention-guided zoom of AGDN: resizing and sampling guided by an attention map.
 
 Xing, Yuan and Meng, "Zoom in Lesions for Better Diagnosis: Attention Guided Deformation Network for WCE Image
 Classification", IEEE Transactions on Medical Imaging 39(12), 2020, section III-B; the sampling follows Recasens et al.,
-"Learning to Zoom", ECCV 2018, eq. 3 and 4. The published network is TensorFlow 1.8's: images are resized as that did.
+"Learning to Zoom", ECCV 2018, eq. 3 and 4. Images are resized as in TensorFlow 1.8, which the published network uses.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from torch import Tensor
 from torch.nn import functional
 
 PADDING = 30
-"""Places by which a map of attention is continued beyond its border; the Gaussian reaches as far."""
+"""Padding of an attention map beyond its border, equal to the radius of the Gaussian."""
 FULL_WIDTH = 9
-"""Full width of the Gaussian at half of its maximum, in places of the map."""
+"""Full width at half maximum of the Gaussian, in pixels of the map."""
 LITTLE = 1e-8
 
 
 def _places(given: int, wanted: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return lower neighbour, upper neighbour and the upper one's share, for every place wanted."""
+    """Return lower neighbour, upper neighbour and the upper one's share, for every target position."""
     source = torch.arange(wanted, dtype=torch.float64) * (given / wanted)
     low = source.floor().long().clamp(max=given - 1)
     share = (source - low).to(device=like.device, dtype=like.dtype)
@@ -29,15 +29,16 @@ def _places(given: int, wanted: int, like: Tensor) -> tuple[Tensor, Tensor, Tens
 
 
 def legacy_resize(x: Tensor, height: int, width: int) -> Tensor:
-    """Resize bilinearly as TensorFlow 1's ``resize_images``: corner to corner of pixels, not antialiased.
+    """Resize bilinearly like TensorFlow 1's ``resize_images``: aligned at pixel corners, not antialiased.
 
-    Place i comes from i · (given / wanted), without the half-pixel shift of today's libraries; the upper neighbour of
-    the last one is itself.
+    Position i comes from i · (old size / new size), without the half-pixel shift of current libraries; the upper
+    neighbour
+    of the last pixel is itself.
 
     Args:
         x: [B, C, H, W].
-        height: Rows wanted.
-        width: Columns wanted.
+        height: Target height.
+        width: Target width.
     """
     if x.shape[2] != height:
         low, high, share = _places(int(x.shape[2]), height, x)
@@ -49,7 +50,7 @@ def legacy_resize(x: Tensor, height: int, width: int) -> Tensor:
 
 
 def attention_of(features: Tensor) -> Tensor:
-    """Return where features are strong: the mean over channels of their positive part, [B, 1, h, w], stretched to 0–1.
+    """Return the mean over channels of the features' positive part, [B, 1, h, w], scaled to 0–1.
 
     Args:
         features: [B, C, h, w].
@@ -61,27 +62,27 @@ def attention_of(features: Tensor) -> Tensor:
 
 
 def _gaussian(like: Tensor) -> Tensor:
-    """Return 61 weights."""
+    """Return the 61 weights of the Gaussian."""
     steps = torch.arange(-PADDING, PADDING + 1, device=like.device, dtype=like.dtype)
     return torch.exp(-4 * math.log(2) * steps**2 / FULL_WIDTH**2)
 
 
 def _blurred(x: Tensor, weights: Tensor, axis: int) -> Tensor:
-    """Convolve [B, 1, h, w] along an axis (2 or 3), where the weights fit whole."""
+    """Convolve [B, 1, h, w] along an axis (2 or 3), without padding."""
     kernel = weights.view(1, 1, -1, 1) if axis == 2 else weights.view(1, 1, 1, -1)
     return functional.conv2d(x, kernel)
 
 
 def _coordinates(size: int, like: Tensor) -> Tensor:
-    """Return coordinates of a continued axis: 0 to 1 over the map, -1 to 2 over all where the map has 31 places."""
+    """Return coordinates of a padded axis: 0 to 1 over the map, -1 to 2 in total for a map of 31 pixels."""
     steps = torch.arange(-PADDING, size + PADDING, device=like.device, dtype=like.dtype)
     return steps / (size - 1)
 
 
 def structured_grid(attention: Tensor) -> Tensor:
-    """Return where each column and each row of the result looks: the structured grids of the paper.
+    """Return the source position of each column and row of the result: the structured grids of the paper.
 
-    Every column is drawn to the columns whose largest attention is strong, every row likewise.
+    Columns are attracted to columns with a large maximum of attention, and rows to such rows.
 
     Args:
         attention: [B, 1, n, n], positive.
@@ -103,9 +104,9 @@ def structured_grid(attention: Tensor) -> Tensor:
 
 
 def pixel_grid(attention: Tensor) -> Tensor:
-    """Return where each pixel of the result looks: the pixel-wise grids of the paper.
+    """Return the source position of each pixel of the result: the pixel-wise grids of the paper.
 
-    Every pixel is drawn to strong attention around it, weighed by a Gaussian in two dimensions.
+    Pixels are attracted to strong attention nearby, weighted by a Gaussian in two dimensions.
 
     Args:
         attention: [B, 1, n, n], positive.
@@ -118,7 +119,7 @@ def pixel_grid(attention: Tensor) -> Tensor:
     weights, places = _gaussian(attention), _coordinates(size, attention)
 
     def drawn(x: Tensor) -> Tensor:
-        # The Gaussian of two dimensions is the product of two of one.
+        # The two-dimensional Gaussian is the product of two one-dimensional ones.
         return _blurred(_blurred(x, weights, 3), weights, 2)
 
     total = drawn(padded)
@@ -128,12 +129,12 @@ def pixel_grid(attention: Tensor) -> Tensor:
 
 
 def deform(image: Tensor, attention: Tensor, *, side: int, share: float = 0.5) -> Tensor:
-    """Return an image in which what has attention is larger.
+    """Return an image in which areas of high attention are enlarged.
 
     Args:
         image: [B, C, H, W].
         attention: [B, 1, n, n], positive.
-        side: Height and width wanted.
+        side: Target height and width.
         share: Weight of the pixel-wise grid; the structured one has the rest.
 
     Returns:
@@ -143,7 +144,7 @@ def deform(image: Tensor, attention: Tensor, *, side: int, share: float = 0.5) -
     grid = share * pixel_grid(attention) + (1 - share) * structured_grid(attention)
     grid = legacy_resize(grid, side, side)
     height, width = int(image.shape[2]), int(image.shape[3])
-    # Published in pixels up to size - 2; grid_sample wants -1 to 1 from the first pixel's centre to the last one's.
+    # Published in pixels up to size - 2; grid_sample expects -1 to 1 from the first to the last pixel centre.
     x = grid[:, 0] * (2 * (width - 2) / (width - 1)) - 1
     y = grid[:, 1] * (2 * (height - 2) / (height - 1)) - 1
     sampled = functional.grid_sample(

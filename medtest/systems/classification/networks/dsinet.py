@@ -1,11 +1,11 @@
-"""DSI-Net: segmentation and classification of capsule endoscopy frames that help one another.
+"""DSI-Net: joint segmentation and classification of capsule endoscopy frames.
 
 Zhu, Chen and Yuan, "DSI-Net: Deep Synergistic Interaction Network for Joint Classification and Segmentation with
-Endoscope Images", IEEE Transactions on Medical Imaging 40(12), 2021. A coarse segmentation tells the classifier where a
-lesion is (lesion location mining, section III-B); the classifier's weights become prototypes from which the fine
-segmentation learns what belongs to which class (global prototype generation and category-guided feature generation,
-section III-C). Parameter names and layer details follow the published network, checked against recorded outputs in the
-tests.
+Endoscope Images", IEEE Transactions on Medical Imaging 40(12), 2021. A coarse segmentation shows the classifier the
+lesion's location (lesion location mining, section III-B); the classifier's weights become prototypes from which the
+fine segmentation learns the appearance of each class (global prototype generation and category-guided feature
+generation, section III-C). Parameter names and layer details follow the published network, checked against recorded
+outputs in the tests.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class DSINetConfig:
     """Widths and depths of a DSI-Net; the defaults are the published network.
 
     Attributes:
-        backbone: The Xception below it.
+        backbone: Configuration of the Xception backbone.
         classes: Number of classes; the first is the normal one.
         shortcut: Width to which the features at a quarter of the image are reduced.
         aspp: Width of the pyramid of dilated convolutions.
         rates: Dilations of its three 3×3 branches.
         head: Width of the two segmentation heads.
-        points: Pixels that are taken for surely lesion, and for surely background.
+        points: Number of most certain pixels, both of lesion and of background.
         gate: Hidden width of the gates over them.
         cls: Output channels of the three separable convolutions before the classifier.
         context: Width of the prototypes.
@@ -68,8 +68,8 @@ class Pyramid(nn.Module):
     """Atrous spatial pyramid pooling: one pointwise, three dilated branches, and the image's mean.
 
     Args:
-        inputs: Channels that come in.
-        outputs: Channels of each branch, and that go out.
+        inputs: Input channels.
+        outputs: Channels of each branch and of the output.
         rates: Dilations.
     """
 
@@ -86,14 +86,14 @@ class Pyramid(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, inputs, h, w] to [B, outputs, h, w]."""
         mean = torch.relu(self.branch5_bn(self.branch5_conv(x.mean(dim=(2, 3), keepdim=True))))
-        wide = mean.expand(-1, -1, *x.shape[2:])  # enlarging one pixel bilinearly gives it everywhere
+        wide = mean.expand(-1, -1, *x.shape[2:])  # same as enlarging one pixel bilinearly
         branches = [self.branch1(x), self.branch2(x), self.branch3(x), self.branch4(x), wide]
         mapped: Tensor = self.conv_cat(torch.cat(branches, dim=1))
         return mapped
 
 
 class _PlainSeparable(nn.Module):
-    """A depthwise 3×3 of dilation 2 and a pointwise convolution, nothing between."""
+    """Depthwise 3×3 of dilation 2 and pointwise convolution, without a norm or activation between."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class _PlainSeparable(nn.Module):
 
 
 class DSINet(nn.Module):
-    """The network.
+    """DSI-Net.
 
     Args:
         config: Widths and depths; the published network by default.
@@ -141,7 +141,7 @@ class DSINet(nn.Module):
             Logits of the coarse and the fine segmentation [B, 2, H, W] (background, lesion), and of the classes [B, C].
 
         Raises:
-            MedtestError: The images have another size.
+            MedtestError: Unsupported image size.
         """
         height, width = int(x.shape[2]), int(x.shape[3])
         if height % 8 or width % 8 or height * width < 64 * self.config.points:

@@ -3,9 +3,9 @@
 Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", CVPR 2016, as Xu et al. attacked and tested
 it ("Towards evaluating the robustness of deep diagnostic models by adversarial attack", Medical Image Analysis 2021,
 arXiv 2103.03438): torchvision's modules in an attribute ``model``, with heads for the grades of retinopathy. The
-published network was made by the constructor that loads ImageNet's weights, which switches ``transform_input`` on: the
-first step of ``forward`` turns ImageNet's normalisation into Inception's own. No parameter tells, and every number
-depends on it. Checked against recorded outputs in the tests.
+published network was created by the constructor that loads ImageNet's weights, which enables ``transform_input``: the
+first step of ``forward`` converts ImageNet's normalisation to Inception's own. No parameter records this, but every
+output depends on it. Checked against recorded outputs in the tests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor, nn
 
 SIXTEENTHS = 16
-"""Every width of Inception-v3 is a multiple of 16, so that sixteenths of them are whole numbers."""
+"""Every width of Inception-v3 is a multiple of 16, so that sixteenths are integers."""
 LAST, AUXILIARY = 2048, 768
 """Channels before the two heads."""
 
@@ -29,9 +29,9 @@ class InceptionConfig:
     Attributes:
         sixteenths: Width of every layer in sixteenths of the published one.
         classes: Number of classes.
-        auxiliary: Whether there is the side head that helps in training. It needs inputs of 299×299.
-        transform_input: Whether ``forward`` first turns ImageNet's normalisation into Inception's.
-        dropout: Per cent of the last features that training leaves out.
+        auxiliary: Whether there is an auxiliary head for training. It needs inputs of 299×299.
+        transform_input: Whether ``forward`` first converts ImageNet's normalisation to Inception's.
+        dropout: Per cent of the last features dropped in training.
     """
 
     sixteenths: int = SIXTEENTHS
@@ -42,13 +42,13 @@ class InceptionConfig:
 
 
 class InceptionDR(nn.Module):
-    """The network.
+    """Inception-v3.
 
     Args:
         config: Width; the published network by default.
 
     Raises:
-        ValueError: The width is none between one sixteenth and the published one.
+        ValueError: The width is not between one sixteenth and the published one.
     """
 
     def __init__(self, config: InceptionConfig | None = None) -> None:
@@ -77,19 +77,19 @@ class InceptionDR(nn.Module):
             x: float [B, 3, H, W], RGB, normalised; 299×299 in the published network, 75×75 at least.
 
         Returns:
-            Logits [B, classes]; while training with the side head a named tuple of its logits and these
+            Logits [B, classes]; in training with the auxiliary head, a named tuple of these and its logits
             (``logits``, ``aux_logits``).
         """
         return self.model(x)
 
 
 def _scaled(width: int, sixteenths: int) -> int:
-    """Return so many sixteenths of a width; the three colours stay three."""
+    """Return a width scaled by sixteenths; the three colours stay three."""
     return width if width == 3 else width * sixteenths // SIXTEENTHS
 
 
 def _blocks(sixteenths: int) -> list[Any]:
-    """Return the seven kinds of block that torchvision's network is made of, at a width."""
+    """Return the seven block types of torchvision's network, at a width."""
     from torchvision.models import inception
 
     def convolution(inputs: int, outputs: int, **options: Any) -> nn.Module:

@@ -1,4 +1,4 @@
-"""How DSI-Net's two tasks help one another: lesion mining, global prototypes, category-guided features.
+"""Interaction of DSI-Net's two tasks: lesion mining, global prototypes, category-guided features.
 
 Zhu, Chen and Yuan, IEEE Transactions on Medical Imaging 40(12), 2021, section III. A map of shares is a softmax over
 background and lesion; its second channel is the lesion.
@@ -28,7 +28,7 @@ def gumbel_gate(logits: Tensor) -> Tensor:
 
 
 class PointGate(nn.Module):
-    """Says which of K points, in the order of their certainty, are worth comparing with.
+    """Selects the points worth comparing with, among K points in the order of their certainty.
 
     Args:
         channels: Channels of a point.
@@ -43,18 +43,18 @@ class PointGate(nn.Module):
         self.fc2 = nn.Linear(hidden, points)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points [B, C, K] to the same, zero where the gate is shut."""
+        """Map points [B, C, K] to the same shape, with zeros for closed gates."""
         logits = self.fc2(self.fc1(self.conv(x[..., None])[:, 0, :, 0]))
         gate = gumbel_gate(logits) if self.training else (logits >= 0).to(x.dtype)
         return x * gate[:, None]
 
 
 class LesionMining(nn.Module):
-    """Lesion location mining: finds lesion taken for background, and background taken for lesion.
+    """Lesion location mining: detects lesion classified as background, and background classified as lesion.
 
     Args:
         channels: Channels of the features.
-        points: Pixels that are taken for surely lesion, and for surely background.
+        points: Number of most certain pixels, both of lesion and of background.
         hidden: Hidden width of the gates.
     """
 
@@ -65,7 +65,7 @@ class LesionMining(nn.Module):
         self.BGU_back = PointGate(channels, points, hidden)
 
     def forward(self, features: Tensor, share: Tensor) -> Tensor:
-        """Return the features, raised where a lesion is.
+        """Return the features, amplified at lesions.
 
         Args:
             features: [B, C, h, w].
@@ -80,7 +80,7 @@ class LesionMining(nn.Module):
         return features + features * weight[:, None]
 
     def _alike(self, gate: nn.Module, features: Tensor, certainty: Tensor, others: Tensor) -> Tensor:
-        """Return how much each of the other pixels [B, C, N] looks like one of the surest, [B, N] in [0, 1]."""
+        """Return the maximum similarity of each other pixel [B, C, N] to the most certain ones, [B, N] in [0, 1]."""
         surest = certainty.topk(self.points, dim=1).indices
         points = gate(features.gather(2, surest[:, None].expand(-1, features.shape[1], -1)))
         cosine = functional.normalize(points, dim=1, eps=NORM).transpose(1, 2) @ functional.normalize(
@@ -90,7 +90,7 @@ class LesionMining(nn.Module):
 
 
 class GlobalPrototypes(nn.Module):
-    """Global prototype generation: what a class looks like anywhere, from the classifier's own weights.
+    """Global prototype generation: the general appearance of a class, from the classifier's own weights.
 
     Args:
         inputs: Channels of a class's weights.
@@ -107,11 +107,11 @@ class GlobalPrototypes(nn.Module):
         )
 
     def forward(self, weights: Tensor, logits: Tensor) -> Tensor:
-        """Return prototypes [B, classes, outputs]; those of lesions weigh as much as the image's probability of them.
+        """Return prototypes [B, classes, outputs]; those of lesions are scaled by the image's probability of them.
 
         Args:
             weights: The classifier's, [classes, inputs]; no gradient flows back into them.
-            logits: Of the classes, [B, classes]; likewise.
+            logits: Of the classes, [B, classes]; no gradient flows back into them.
         """
         plain = self.conv1(weights.detach().t()[None, :, :, None])[0, :, :, 0].t()
         probability = torch.softmax(logits.detach(), dim=1)
@@ -157,7 +157,7 @@ class CategoryGuidance(nn.Module):
         return context
 
     def _expect(self, prototypes: Tensor, features: Tensor) -> Tensor:
-        """Return how much of each pixel belongs to each prototype, [B, P, N], of sum 1 over the prototypes."""
+        """Return the share of each prototype in each pixel, [B, P, N], with sum 1 over the prototypes."""
         attention = torch.softmax(self._temperature * (prototypes @ features), dim=1)
         return attention / (LITTLE + attention.sum(dim=1, keepdim=True))
 

@@ -1,4 +1,4 @@
-"""The Xception under DeepLabv3+, at an output stride of 8.
+"""Xception backbone of DeepLabv3+, with an output stride of 8.
 
 Chollet, "Xception: Deep Learning with Depthwise Separable Convolutions", CVPR 2017; Chen et al., "Encoder-Decoder with
 Atrous Separable Convolution for Semantic Image Segmentation", ECCV 2018, section 3.2: batch norms within the separable
@@ -22,9 +22,9 @@ class XceptionConfig:
     """Widths and depths; the defaults are the published network.
 
     Attributes:
-        stem: Output channels of the two first convolutions.
-        entry: Output channels of the three blocks of the entry.
-        middle: Number of blocks in the middle, of the last entry's width.
+        stem: Output channels of the first two convolutions.
+        entry: Output channels of the three entry blocks.
+        middle: Number of middle blocks, with the width of the last entry block.
         last: Output channels of the block after them.
         tail: Output channels of the three separable convolutions at the end.
     """
@@ -37,14 +37,14 @@ class XceptionConfig:
 
 
 class SeparableConv(nn.Module):
-    """A depthwise 3×3 and a pointwise convolution, each with a batch norm.
+    """Depthwise 3×3 and pointwise convolution, each with a batch norm.
 
     Args:
-        inputs: Channels that come in.
-        outputs: Channels that go out.
+        inputs: Input channels.
+        outputs: Output channels.
         stride: Stride of the depthwise convolution.
-        dilation: Its dilation.
-        rectified: Where the ReLU is: ``before`` both convolutions, or ``after`` each.
+        dilation: Dilation of the depthwise convolution.
+        rectified: Position of the ReLU: ``before`` both convolutions, or ``after`` each.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class SeparableConv(nn.Module):
         return mapped
 
     def of_rectified(self, x: Tensor) -> Tensor:
-        """Map what went through the ReLU already."""
+        """Map an input that has already passed the ReLU."""
         mapped: Tensor = self.bn2(self.pointwise(self.bn1(self.depthwise(x))))
         return mapped
 
@@ -81,15 +81,15 @@ class SeparableConv(nn.Module):
 class XceptionBlock(nn.Module):
     """Three separable convolutions and a shortcut.
 
-    A block without a convolution in its shortcut adds relu(x), not x: the published network's first ReLU writes over
-    the block's input.
+    A block without a convolution in its shortcut adds relu(x), not x, because the published network's first ReLU
+    overwrites the block's input.
 
     Args:
-        inputs: Channels that come in.
-        outputs: Channels that go out.
+        inputs: Input channels.
+        outputs: Output channels.
         stride: Stride of the third convolution.
         dilation: Dilation of all three.
-        grows: Which of the three (0 or 1) changes the number of channels.
+        grows: Index of the convolution (0 or 1) that changes the number of channels.
         skip: Whether the shortcut has a convolution.
     """
 
@@ -107,7 +107,7 @@ class XceptionBlock(nn.Module):
         self.sepconv3 = SeparableConv(widths[2], outputs, stride=stride, dilation=dilation)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Map [B, inputs, h, w] to the output [B, outputs, h / stride, w / stride], and what the third one takes."""
+        """Map [B, inputs, h, w] to the output [B, outputs, h / stride, w / stride] and the third convolution's input."""
         rectified = torch.relu(x)
         shortcut = rectified if self.skip is None else self.skipbn(self.skip(x))
         before_last = self.sepconv2.of_rectified(self.sepconv1.of_rectified(rectified).relu_())
@@ -115,13 +115,13 @@ class XceptionBlock(nn.Module):
 
 
 class Xception(nn.Module):
-    """The network without a classifier.
+    """Xception without a classifier.
 
     Args:
         config: Widths and depths; the published network by default.
 
     Attributes:
-        widths: Channels of the three features that :meth:`forward` gives.
+        widths: Channels of the three features returned by :meth:`forward`.
     """
 
     def __init__(self, config: XceptionConfig | None = None) -> None:
@@ -150,7 +150,7 @@ class Xception(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Map [B, 3, H, W] to features at 1/4, 1/8 and 1/8 of its size.
 
-        They are what the third convolution of the second block takes, the output of the last block, both before their
+        They are the input of the third convolution of the second block, the output of the last block, both before their
         ReLU, and the output of the network.
         """
         x = self.bn1(self.conv1(x)).relu_()
