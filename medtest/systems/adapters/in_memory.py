@@ -1,4 +1,4 @@
-"""A function or an object of the calling program as a system under test, which runs in that program's process."""
+"""Function or object of the calling program as a system under test, run in that program's process."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class ObjectSettings(CallableSettings):
 
     Attributes:
         given: The function, or a :class:`~medtest.systems.base.System`; in no file and no digest.
-        identity: What it is, in the caller's words (a version, a hash of its weights): results are used again under
-            the same words. Without them nothing is.
+        identity: The caller's identification (a version, a hash of its weights): results are reused under the same
+            identification, and never without one.
     """
 
     given: Any = Field(default=None, exclude=True, repr=False)
@@ -29,10 +29,10 @@ class ObjectSettings(CallableSettings):
 
 
 class ObjectSystem(CallableSystem):
-    """What the calling program gave :func:`medtest.run`: a function as of :class:`CallableSystem`, or a system.
+    """Function or system passed to :func:`medtest.run`; functions as in :class:`CallableSystem`.
 
     It is called in the program's own process, one batch at a time: a call that never returns cannot be stopped, and
-    one that takes its process down takes the program with it.
+    one that crashes its process takes the program with it.
     """
 
     Settings = ObjectSettings
@@ -41,7 +41,7 @@ class ObjectSystem(CallableSystem):
 
     @classmethod
     def tasks_of(cls, settings: Any) -> tuple[str, ...]:
-        """Return the tasks of a system that was given; a function answers as one in a file does."""
+        """Return the tasks of a given system; a function supports the same tasks as one from a file."""
         return settings.given.tasks if isinstance(settings.given, System) else cls.tasks
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -53,50 +53,50 @@ class ObjectSystem(CallableSystem):
 
     @property
     def inner(self) -> System:
-        """The system that was given, asked for what this one is asked for; itself around a function."""
+        """The given system, with this one's task settings; this one itself for a function."""
         if self._system is None:
             return self
         self._system.kind, self._system.squared = self.kind, self.squared
         return self._system
 
     def offers(self) -> Need:
-        """Return what a probe of the system that was given offers; of a function scores."""
+        """Return the offer of the given system's probe; scores for a function."""
         return super().offers() if self._system is None else self.inner.offers()
 
     def notice(self) -> str:
-        """Say where it runs, and whether its results will be used again."""
+        """Return a notice that it runs in this process, and whether its results will be reused."""
         again = "" if self.settings.identity else " Nobody says what it is (fingerprint=), so no result is used again."
         return f"{self.record_name} runs in this process: a call that does not return cannot be stopped.{again}"
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with a system that was given; a function is known to be one."""
+        """Return the mistakes of a given system; none for a function."""
         return () if self._system is None else self._system.check()
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return the caller's words; without them what no other run has."""
+        """Return the caller's identification, or else a value that no other run has."""
         return {"given": self.settings.identity} if self.settings.identity else {"never again": self._never}
 
     def open(self, *, device: str, threads: int) -> None:
-        """Open a system that was given; a function is ready."""
+        """Open a given system; a function is ready."""
         if self._system is None:
             self._function = self.settings.given
             return
         self.inner.open(device=device, threads=threads)
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return what it makes of each image, unchecked."""
+        """Return the answer to each image, unchecked."""
         return super().predict(images, addresses) if self._system is None else self._system.predict(images, addresses)
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[RawAnswer]:
-        """Return what it makes of each image of a series, unchecked."""
+        """Return the answer to each image of a series, unchecked."""
         if self._system is None:
             return super().process(images, specs, addresses)
         return self._system.process(images, specs, addresses)
 
     def close(self) -> None:
-        """Close a system that was given, or let go of the function."""
+        """Close a given system, or release the function."""
         if self._system is not None:
             self._system.close()
         super().close()

@@ -1,4 +1,4 @@
-"""What adapters share whose users say how a classifier answers: the classes, their order, and what the numbers are."""
+"""Answers of user-supplied classifiers: classes, their order, and the meaning of the numbers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ FORMS: dict[str, str] = {
     "classes": "labels",
     "labels": "labels",
 }
-"""What the settings ``gives`` and ``values`` say, as :data:`medtest.systems.base.ANSWER_FORMS` calls it."""
+"""Values of :data:`medtest.systems.base.ANSWER_FORMS` by the settings ``gives`` and ``values``."""
 
 
 class ClassListSettings(SystemSettings):
-    """Settings of a classifier whose files do not say what its scores stand for.
+    """Settings of a classifier whose files do not define the meaning of its scores.
 
     Attributes:
-        classes: Names of the classes in the order of the scores; null where it is the seeds' order.
-        multi: Several may be true at once (a score each, 0.5 decides). Only with ``classes``.
+        classes: Names of the classes in the order of the scores; null for the seeds' order.
+        multi: Whether several classes may be true at once (a score each, cut at 0.5). Only with ``classes``.
     """
 
     classes: list[str] | None = Field(default=None, min_length=1, max_length=10_000, json_schema_extra=LABEL_ONLY)
@@ -41,12 +41,12 @@ class _Named(Protocol):
 
 
 def classes_of(settings: _Named) -> Classes | None:
-    """Return the classes that a user named, or None."""
+    """Return the classes named by the user, or None."""
     return None if settings.classes is None else Classes(names=tuple(settings.classes), multi=settings.multi)
 
 
 def chosen(outputs: Sequence[Output], output: int) -> Output:
-    """Return which of a graph's outputs is the answer, by position; negative counts from the end.
+    """Return the output at a position, which may be negative.
 
     Raises:
         BadOutput: There is no such output.
@@ -57,15 +57,15 @@ def chosen(outputs: Sequence[Output], output: int) -> Output:
 
 
 def scores_of(outputs: Sequence[NDArray[Any]], output: int, count: int) -> list[NDArray[Any]]:
-    """Return one answer per image of what a graph gave.
+    """Return one answer per image from a graph's outputs.
 
     Args:
         outputs: Its outputs as arrays, B×C (or B of labels), with or without further axes of length 1.
-        output: Which of them is the answer, by position; negative counts from the end.
-        count: Number of images asked.
+        output: Position of the answer among them; may be negative.
+        count: Number of images.
 
     Raises:
-        BadOutput: There is no such output, or it does not answer each image.
+        BadOutput: There is no such output, or it does not have one answer per image.
     """
     answer = chosen(outputs, output)
     if answer.ndim == 0 or answer.shape[0] != count or any(side != 1 for side in answer.shape[2:]):

@@ -1,4 +1,4 @@
-"""An ONNX graph as a system under test."""
+"""ONNX graph as a system under test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DTYPES = {
     "tensor(double)": "float64",
     "tensor(uint8)": "uint8",
 }
-"""Types of images that can be given, by onnxruntime's names."""
+"""Supported input types, by onnxruntime's names."""
 
 
 class OnnxSettings(GraphSettings):
@@ -34,10 +34,10 @@ class OnnxSettings(GraphSettings):
 
 
 class Onnx(ExportedGraph):
-    """An ONNX graph with one image input, run by onnxruntime.
+    """ONNX graph with one image input, run by onnxruntime.
 
     A fixed batch size in the graph is respected (short batches are padded with their last image), a fixed image size is
-    taken from the graph unless ``size`` says otherwise.
+    taken from the graph unless ``size`` overrides it.
     """
 
     Settings = OnnxSettings
@@ -54,11 +54,11 @@ class Onnx(ExportedGraph):
 
     @property
     def channels(self) -> int:
-        """Channels that the graph takes."""
+        """Number of input channels of the graph."""
         return self._channels
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the path, or that onnxruntime is missing."""
+        """Return the problems of the path, or a missing onnxruntime."""
         found = file_mistakes(self.settings.path, where=self.name, key="path", suffixes=(".onnx",))
         if find_spec("onnxruntime") is None:
             found.append(Mistake(where=self.name, found="onnxruntime is not installed", fix=MISSING))
@@ -68,14 +68,14 @@ class Onnx(ExportedGraph):
         """Load the graph; see :class:`medtest.systems.base.System`.
 
         Raises:
-            MedtestError: onnxruntime is missing, the file is no graph it can run, or the graph takes no image.
+            MedtestError: onnxruntime is missing, cannot run the file, or the graph has no image input.
         """
         path = user_path(self.settings.path)
         self._session = open_session(path, device=device, threads=threads, missing=MISSING)
         self._inspect(path.name)
 
     def _inspect(self, file: str) -> None:
-        """Read from the graph what its image input is like."""
+        """Read the properties of the graph's image input."""
         inputs = self._session.get_inputs()
         images = [one for one in inputs if len(one.shape) == 4]
         if len(inputs) != 1 or len(images) != 1:
@@ -102,17 +102,17 @@ class Onnx(ExportedGraph):
 
     @property
     def session(self) -> Any:
-        """What runs the graph, once it is opened.
+        """Inference session of the opened graph.
 
         Raises:
-            MedtestError: It is not.
+            MedtestError: It is not open.
         """
         if self._session is None:
             raise MedtestError(f"{self.name} was asked before it was opened")
         return self._session
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return one map per image, at the size the graph gives, or its scores."""
+        """Return one map per image, at the graph's output size, or its scores."""
         size, most = self._size, self._batch
         shown = images if size is None else [resized(one, size, antialias=self.settings.antialias) for one in images]
         answers: list[RawAnswer] = []
@@ -123,13 +123,13 @@ class Onnx(ExportedGraph):
         return answers
 
     def run(self, batch: NDArray[np.float32]) -> Sequence[NDArray[Any]]:
-        """Run the graph on a picture of a series, repeated where its batch size is fixed."""
+        """Run the graph on a picture of a series, repeated to fill a fixed batch size."""
         padded = np.repeat(batch, self._batch or 1, axis=0)
         padded = np.clip(np.rint(padded), 0, 255).astype(np.uint8) if self._dtype == "uint8" else padded
         return [np.asarray(one)[:1] for one in self.session.run(None, {self._input: padded.astype(self._dtype)})]
 
     def close(self) -> None:
-        """Let go of the session."""
+        """Release the session."""
         self._session = None
 
 

@@ -62,14 +62,14 @@ class GraphSettings(TensorSettings):
 
 
 def answer_form(settings: TensorSettings) -> str:
-    """Return what a classifier's answers are, as :data:`medtest.systems.base.ANSWER_FORMS` calls it."""
+    """Return the form of a classifier's answers, one of :data:`medtest.systems.base.ANSWER_FORMS`."""
     return FORMS.get(settings.gives, "logits")
 
 
 def answers_of(
     outputs: Sequence[NDArray[Any]], settings: TensorSettings, count: int, *, labels: bool
 ) -> list[NDArray[Any]]:
-    """Return one answer per image of what a graph gave: its scores where labels are asked for, else a map.
+    """Return one answer per image from a graph's outputs: scores for labels, otherwise a map.
 
     Raises:
         BadOutput: As :func:`decode` and :func:`medtest.systems.adapters.label_answers.scores_of`.
@@ -84,13 +84,13 @@ def answers_of(
 def encode(
     images: Sequence[Image], settings: TensorSettings, size: tuple[int, int] | None = None, dtype: str = "float32"
 ) -> NDArray[Any]:
-    """Return a batch as the graph takes it.
+    """Convert images to a batch in the graph's format.
 
     Args:
         images: uint8 RGB H×W×3.
-        settings: How it takes them.
-        size: Height and width, or None for the images' own (all alike).
-        dtype: Type of the graph's input; ``uint8`` gets the pixels as they are.
+        settings: Format of the graph's input.
+        size: Height and width, or None for the images' own (all of the same size).
+        dtype: Type of the graph's input; ``uint8`` receives unscaled pixels.
     """
     if settings.channels == "grey":
         raise BadOutput("channels=grey is for suites whose answers are images; here RGB images are given")
@@ -107,7 +107,7 @@ def encode(
 
 
 def resized(image: Image, size: tuple[int, int], *, antialias: bool) -> Image:
-    """Return an image at height and width, areas averaged where it shrinks if that is wanted, else bilinear."""
+    """Return an image at height and width, by area averages if it shrinks and ``antialias`` is set, else bilinear."""
     height, width = size
     if image.shape[:2] == (height, width):
         return image
@@ -117,12 +117,12 @@ def resized(image: Image, size: tuple[int, int], *, antialias: bool) -> Image:
 
 
 def decode(outputs: Sequence[NDArray[Any]], settings: TensorSettings, count: int) -> list[NDArray[Any]]:
-    """Return one map per image of what a graph gave.
+    """Return one map per image from a graph's outputs.
 
     Args:
         outputs: Its outputs as arrays.
-        settings: Which of them is the answer and what it holds: B×h×w, B×C×h×w (``nchw``) or B×h×w×C (``nhwc``).
-        count: Number of images asked.
+        settings: Position and layout of the answer: B×h×w, B×C×h×w (``nchw``) or B×h×w×C (``nhwc``).
+        count: Number of images.
 
     Raises:
         BadOutput: There is no such output, or its shape fits none of these.
@@ -143,12 +143,12 @@ def as_maps(answer: Maps, settings: TensorSettings, count: int) -> Maps:
         raise BadOutput(f"gave shape {shape} for {count} images; B×h×w or four axes with a channel are expected")
     maps: Maps = answer[:, None] if answer.ndim == 3 else answer
     if answer.ndim == 4 and settings.layout == "nhwc":
-        maps = answer.swapaxes(2, 3).swapaxes(1, 2)  # which arrays and tensors both can
+        maps = answer.swapaxes(2, 3).swapaxes(1, 2)  # supported by both arrays and tensors
     return maps
 
 
 def _lesion(answer: NDArray[Any], settings: TensorSettings) -> NDArray[Any]:
-    """Return the lesion's map of C×h×w."""
+    """Return the lesion's map from C×h×w scores."""
     several = answer.shape[0] > 1
     if several and settings.gives == "classes":
         raise BadOutput(f"gave {answer.shape[0]} channels where one class per pixel is expected")
@@ -176,9 +176,9 @@ def _lesion(answer: NDArray[Any], settings: TensorSettings) -> NDArray[Any]:
 
 
 def _are_probabilities(values: NDArray[np.float32]) -> bool:
-    """Say whether C×h×w scores were through a sigmoid or a softmax already.
+    """Return True if C×h×w scores have already passed a sigmoid or softmax.
 
-    The sigmoid of a probability is never below a half, so that taken for logits they would make everything lesion.
+    The sigmoid of a probability is never below 0.5, so that treating them as logits would mark everything as lesion.
     """
     low, high = float(values.min()), float(values.max())
     if not (low >= 0 and high <= 1):

@@ -1,4 +1,4 @@
-"""A TorchScript archive as a system under test."""
+"""TorchScript archive as a system under test."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
 class TorchScriptSettings(GraphSettings):
     """Settings of a TorchScript archive; see :class:`medtest.systems.adapters.tensors.GraphSettings`.
 
-    An archive does not say which size it takes: give ``size`` unless any will do.
+    An archive does not record its input size: set ``size`` unless any size is accepted.
     """
 
 
 class TorchScript(ExportedGraph, TorchSystem):
-    """A network saved by ``torch.jit.save``. The archive is a program: only run one whose origin you trust."""
+    """Network saved by ``torch.jit.save``. The archive is a program: only run one whose origin you trust."""
 
     Settings = TorchScriptSettings
     file_format: ClassVar[str] = "torchscript"
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the path."""
+        """Return the problems of the path."""
         return file_mistakes(self.settings.path, where=self.name, key="path", suffixes=(".pt", ".pth", ".ts", ".jit"))
 
     def load(self) -> nn.Module:
         """Return the archive's network; see :class:`medtest.systems.pytorch.torch_system.TorchSystem`.
 
         Raises:
-            MedtestError: It is no archive that torch can load.
+            MedtestError: torch cannot load the archive.
         """
         path = user_path(self.settings.path)
         check_archive(path)
@@ -61,35 +61,37 @@ class TorchScript(ExportedGraph, TorchSystem):
             ) from error
 
     def fitted(self, image: Image) -> Image:
-        """Return an image at the size at which the network gets it."""
+        """Return an image at the network's input size."""
         return image if self.size is None else resized(image, self.size, antialias=self.settings.antialias)
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
-        """Return images as the settings say that the network takes them."""
+        """Convert images to the network's input according to the settings."""
         import torch
 
         return torch.from_numpy(encode(images, self.settings))
 
     @property
     def input_kind(self) -> InputKind:
-        """As the settings say."""
+        """Input format according to the settings."""
         wanted, share = self.settings, self.settings.scale / WHITE
-        order = slice(None, None, -1 if wanted.channels == "bgr" else 1)  # they are in the order of the channels
+        order = slice(
+            None, None, -1 if wanted.channels == "bgr" else 1
+        )  # mean and std are in the order of the channels
         mean, std = ([value * share for value in values[order]] for values in (wanted.mean, wanted.std))
         return replace(InputKind.of(mean, std), blue_first=wanted.channels == "bgr")
 
     def normalised(self, pixels: Tensor) -> Tensor:
-        """Return pixels as the network takes them, in its layout."""
+        """Return pixels in the network's input format and layout."""
         given: Tensor = super().normalised(pixels)
         return given if self.settings.layout == "nchw" else given.permute(0, 2, 3, 1)
 
     def offers(self) -> Need:
-        """Return gradients, or scores where the network itself decides the class of each pixel."""
+        """Return gradients, or scores if the network itself decides the class of each pixel."""
         decides = self.settings.gives == "classes" and not self.task.labels
         return Need.SCORES if decides and super().offers() is Need.GRADIENTS else super().offers()
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
-        """Return pixels at the size at which the network gets them."""
+        """Return pixels at the network's input size."""
         from medtest.systems.pytorch.pixels import resized as resized_pixels
 
         if self.size is None:
@@ -108,11 +110,11 @@ class TorchScript(ExportedGraph, TorchSystem):
         return resized_map(lesion_logits(scores, self.settings, len(pixels)), shape)
 
     def scores(self, outputs: Any) -> Tensor:
-        """Return the output that is the answer."""
+        """Return the output that contains the answer."""
         return chosen(_tensors(outputs), self.settings.output)
 
     def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
-        """Return one map per image, at the size the network gives, or its scores."""
+        """Return one map per image, at the network's output size, or its scores."""
         return answers_of(_arrays(outputs), self.settings, len(images), labels=self.task.labels)
 
     def run(self, batch: NDArray[np.float32]) -> Sequence[NDArray[Any]]:
@@ -124,10 +126,10 @@ class TorchScript(ExportedGraph, TorchSystem):
 
 
 def lesion_logits(scores: Tensor, settings: GraphSettings, count: int) -> Tensor:
-    """Return logits of the lesion's map that :func:`medtest.systems.adapters.tensors.decode` gives, B×h×w.
+    """Return logits of the lesion's map in :func:`medtest.systems.adapters.tensors.decode`, B×h×w.
 
     Raises:
-        BadOutput: There is no such channel, or another number of axes.
+        BadOutput: There is no such channel, or the number of axes is wrong.
     """
     import torch
 
@@ -151,13 +153,13 @@ def load_script(file: Any, device: str = "cpu") -> nn.Module:
     import torch
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch announces that TorchScript will go; archives are still about
+        warnings.simplefilter("ignore")  # torch announces the end of TorchScript, but archives are still in use
         found: nn.Module = torch.jit.load(file, map_location=device)  # type: ignore[no-untyped-call]
     return found
 
 
 def _tensors(given: Any) -> list[Tensor]:
-    """Return what a network gave as tensors: one, or those of a list, tuple or dictionary in its order."""
+    """Return a network's output as tensors: one, or those of a list, tuple or dictionary in its order."""
     import torch
 
     if isinstance(given, torch.Tensor):

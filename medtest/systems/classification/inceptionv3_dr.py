@@ -18,10 +18,10 @@ SMALLEST = 75
 class InceptionDRSystem(ClassificationNetwork):
     """Inception-v3 with four grades (Xu et al., MedIA 2021), compact or with weights of that form.
 
-    Official input: resized to 299×299 whatever the image's shape (bilinear, antialiased, as Pillow does), no crop; mean
-    and standard deviation of CIFAR-10, as the published loader has it. The network itself then turns what ImageNet's
-    normalisation would have given into Inception's own, on top of that. Under ``as_is`` the image may have any size
-    from 75 pixels.
+    Official input: resized to 299×299 whatever the image's shape (bilinear, antialiased, as in Pillow), no crop; mean
+    and standard deviation of CIFAR-10, as in the published loader. On top of that, the network itself applies the
+    conversion from ImageNet's normalisation to Inception's own. Under ``as_is`` the image may have any size from 75
+    pixels.
     Answer: the softmax of four logits, grades 0 to 3 of Messidor. The published code takes the logistic function of
     each for its AUC; the order of classes, and so the decision, is the same.
     """

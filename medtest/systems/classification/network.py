@@ -149,7 +149,7 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
         return image if kept else pillow_resized(image, (self._size, self._size))
 
     def _keeps(self, height: int, width: int) -> bool:
-        """Return True if ``as_is`` keeps an image of this size: the network accepts it and the weights require no other."""
+        """Return True if ``as_is`` keeps an image of this size, because network and weights both allow it."""
         return self._takes(height, width) and not (self._own_side_only and (height, width) != (self._size, self._size))
 
     def _takes(self, height: int, width: int) -> bool:

@@ -121,7 +121,7 @@ class GradientProbe(_SystemProbe):
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Prepare the network for many calls, and restore everything at the end; see :class:`medtest.core.probes.Probe`.
+        """Prepare the network for many calls, and restore it at the end; see :class:`medtest.core.probes.Probe`.
 
         Raises:
             BadOutput: The network has changed its own weights in the meantime.

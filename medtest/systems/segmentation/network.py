@@ -143,7 +143,7 @@ class SegmentationNetwork(CheckpointNetwork):
         raise NotImplementedError
 
     def _cut(self, probability: Probability) -> Probability:
-        """Map the threshold to 0.5, the rest linearly on both sides, so that a later cut at 0.5 applies the threshold."""
+        """Map the threshold to 0.5, the rest linearly on both sides, so that a cut at 0.5 applies the threshold."""
         threshold = np.float32(self._threshold)
         if threshold == np.float32(CUT):
             return probability

@@ -1,1 +1,1 @@
-"""MONAI bundles: read as data, checked, and made from lists of harmless classes."""
+"""MONAI bundles: read as data, checked, and built from an allow-list of harmless classes."""

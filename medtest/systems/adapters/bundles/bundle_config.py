@@ -1,9 +1,9 @@
-"""A MONAI bundle's configuration read as data: references resolved, nothing evaluated.
+"""Configuration of a MONAI bundle read as data: references resolved, nothing evaluated.
 
-MONAI's own parser runs what a configuration says: strings that begin with ``$`` are Python, ``_target_`` names any
-function. Here a configuration is a stranger's file, so that only a small part of the language is taken: plain values,
-references to other entries (``@network_def`` as a whole string, ``%`` the same), and components by ``_target_``, which
-:mod:`medtest.systems.adapters.bundles.bundle_parts` makes from lists of harmless classes.
+MONAI's own parser executes code in a configuration: strings that begin with ``$`` are Python, ``_target_`` names any
+function. Here a configuration is untrusted, so only a small subset of the language is supported: plain values,
+references to other entries (``@network_def`` as a whole string, or ``%``), and components by ``_target_``, which
+:mod:`medtest.systems.adapters.bundles.bundle_parts` creates from an allow-list of harmless classes.
 """
 
 from __future__ import annotations
@@ -23,26 +23,25 @@ _REFUSED = ("_requires_", "_mode_", "_wrapper_", "_debug_")
 
 
 class NotPlain(Exception):
-    """A part of a configuration is more than data; the text says what and where."""
+    """Part of a configuration that is more than data; the message describes it."""
 
 
 def plain(config: Mapping[str, Any], key: str, trim: Trim | None = None) -> Any:
-    """Return an entry of a configuration with all references in it resolved.
+    """Return an entry of a configuration with all its references resolved.
 
     Args:
         config: The whole configuration.
         key: The entry's name, nested ones joined by ``::`` or ``#``.
-        trim: Is shown every table before it is read, and gives the part of it that matters.
+        trim: Receives every table before it is read, and returns the relevant part.
 
     Raises:
-        NotPlain: It, or something it refers to, holds an expression or what else is no data; or there is no such
-            entry.
+        NotPlain: The entry, or one it refers to, contains an expression or other non-data; or it does not exist.
     """
     return _Reader(config, trim).value(_at(config, key), key, ())
 
 
 def raw(config: Mapping[str, Any], key: str) -> Any:
-    """Return an entry as it stands, None where there is none."""
+    """Return an unresolved entry, None if it does not exist."""
     try:
         return _at(config, key)
     except NotPlain:
@@ -62,7 +61,7 @@ def _at(config: Mapping[str, Any], key: str) -> Any:
 
 
 class _Reader:
-    """Resolves references and counts what it has seen, so that neither rings nor alias bombs hold it up."""
+    """Resolves references and counts nodes, to stop at cycles and alias bombs."""
 
     def __init__(self, config: Mapping[str, Any], trim: Trim | None) -> None:
         self._config = config

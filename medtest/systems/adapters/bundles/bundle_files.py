@@ -1,4 +1,4 @@
-"""The files of a MONAI bundle, a folder or a zip: found and read within bounds, nothing unpacked."""
+"""Files of a MONAI bundle, a folder or a zip: located and read within size limits, without unpacking."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ STATE = ("models/model.pt", "models/model.pth", "models/model.safetensors")
 SCRIPT = ("models/model.ts",)
 MOST_TEXT = 2 << 20
 MOST_WEIGHTS = 4 << 30
-"""Largest member of a zip that is read into memory, in bytes; a folder's file may have any size."""
+"""Size limit in bytes of a zip member read into memory; a folder's file may have any size."""
 
 
 class BundleFiles:
-    """A bundle's files by their names inside it (``configs/inference.json``).
+    """Bundle's files by their names inside it (``configs/inference.json``).
 
     Args:
         path: The bundle: a folder, or a zip with the bundle at its top or in one folder.
@@ -55,11 +55,11 @@ class BundleFiles:
 
     @property
     def is_zip(self) -> bool:
-        """Whether it is a zip."""
+        """Whether the bundle is a zip."""
         return self._zip is not None
 
     def first(self, names: tuple[str, ...]) -> str | None:
-        """Return the first of these files that is there."""
+        """Return the first of these files that exists."""
         return next((name for name in names if self._has(name)), None)
 
     def _has(self, name: str) -> bool:
@@ -67,11 +67,11 @@ class BundleFiles:
 
     @contextmanager
     def opened(self, name: str, most: int) -> Iterator[IO[bytes]]:
-        """Open a file to read its bytes, which can be sought; members of a zip come into memory.
+        """Open a file as seekable bytes; members of a zip are read into memory.
 
         Args:
             name: Its name inside the bundle.
-            most: Larger ones are refused, in bytes.
+            most: Size limit in bytes.
 
         Raises:
             MedtestError: It cannot be read or is too large.
@@ -82,7 +82,7 @@ class BundleFiles:
                     yield file
                 return
             with zipfile.ZipFile(self.path) as archive, archive.open(self._zip[name]) as member:
-                content = member.read(most + 1)  # what the archive says of its sizes may be untrue
+                content = member.read(most + 1)  # the size stated in the archive may be wrong
         except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
             raise MedtestError(f"{self.path.name}: {name} cannot be read: {str(error)[:200]}") from error
         if len(content) > most:
@@ -100,7 +100,7 @@ class BundleFiles:
         """Return a JSON or YAML file as plain data.
 
         Raises:
-            MedtestError: It is too large, no such file, or no mapping.
+            MedtestError: It is missing, too large, or no mapping.
         """
         with self.opened(name, MOST_TEXT) as file:
             content = file.read(MOST_TEXT + 1)

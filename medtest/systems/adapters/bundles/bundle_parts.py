@@ -1,7 +1,7 @@
-"""The parts of a MONAI bundle made from plain data: network, transforms and inferer, from lists of harmless classes.
+"""Network, transforms and inferer of a MONAI bundle, created from plain data by an allow-list of harmless classes.
 
-What is not on the lists is not made. Networks are classes of ``monai.networks`` and ``torch.nn`` that derive from
-``torch.nn.Module``; transforms are arithmetic and geometry of arrays, named here one by one.
+Anything else is rejected. Networks are classes of ``monai.networks`` and ``torch.nn`` that derive from
+``torch.nn.Module``; the allowed transforms, which are arithmetic and geometry of arrays, are listed one by one.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ TRANSFORMS = frozenset(
         "Transpose",
     }
 )
-"""Array transforms of MONAI (and their dictionary forms) that touch nothing but the array they get."""
+"""Array transforms of MONAI (and their dictionary forms) that access nothing but their array."""
 LOADER = "LoadImage"
 OLD_NAMES = {"AsChannelFirst": "EnsureChannelFirst"}
 INFERERS = frozenset({"SimpleInferer", "SlidingWindowInferer"})
 _FETCHES = re.compile(r"pretrain|download|url", re.IGNORECASE)
 _READS = re.compile(r"(^|_)(path|file|dir|folder|checkpoint|ckpt)s?$", re.IGNORECASE)
 _SOURCES = re.compile(r"(^|_)(repo|filename)s?(_|$)|^path(_|$)|_file$", re.IGNORECASE)
-"""Parameters of classes that read files or repositories whatever else they are told (monai's Transchex)."""
+"""Parameters of classes that always read files or repositories (MONAI's Transchex)."""
 _LARGEST = 100_000
 _SIZES = frozenset({"spatial_size", "k", "repeats"})
 _LARGEST_SIDE = 8192
 
 
 def base_name(target: str) -> tuple[str, bool]:
-    """Return a transform's name without module and without the suffix of dictionary forms, and whether it had one."""
+    """Return a transform's name without module and dictionary suffix, and whether it had the suffix."""
     name = target.rpartition(".")[2]
     for suffix in ("Dict", "d", "D"):
         stem = name.removesuffix(suffix)
@@ -68,10 +68,10 @@ def base_name(target: str) -> tuple[str, bool]:
 
 
 def make_network(described: Any, at: str = "network_def") -> nn.Module:
-    """Return an untrained network of a resolved description.
+    """Return the untrained network of a resolved description.
 
     Raises:
-        NotPlain: It names something that is not on the list.
+        NotPlain: It names a class that is not allowed.
     """
     import torch
 
@@ -85,7 +85,7 @@ def check_network(described: Any, at: str = "network_def") -> None:
     """Check names and arguments of a network's description without importing anything.
 
     Raises:
-        NotPlain: It is not on the list.
+        NotPlain: It names a class that is not allowed.
     """
     if isinstance(described, Mapping):
         target = described.get(TARGET)
@@ -123,17 +123,17 @@ def _component(value: Any, at: str) -> Any:
 
 
 def _unfetched(found: type[Any], made: dict[str, Any], at: str) -> dict[str, Any]:
-    """Return a class's arguments, told not to fetch weights: all of them come from the bundle.
+    """Return a class's arguments with downloads of weights disabled, because all weights come from the bundle.
 
     Raises:
-        NotPlain: The class reads a file or a repository of its own choice.
+        NotPlain: The class reads files or repositories itself.
     """
     told = dict(made)
     for name, parameter in inspect.signature(found).parameters.items():
         if _SOURCES.search(name):
             raise NotPlain(f"{at} names {found.__name__}, which reads files of its own ({name})")
         value = told.get(name, parameter.default)
-        if _FETCHES.search(name) and value is not inspect.Parameter.empty:  # EfficientNetBN fetches unless told
+        if _FETCHES.search(name) and value is not inspect.Parameter.empty:  # EfficientNetBN downloads by default
             told[name] = False if isinstance(value, bool) else None
     return told
 
@@ -157,7 +157,7 @@ def listed_transforms(described: Any, at: str) -> list[dict[str, Any]]:
     """Return the transforms of a resolved description as a flat list, checked by name.
 
     Raises:
-        NotPlain: It is no chain of transforms that are on the list.
+        NotPlain: It is no chain of allowed transforms.
     """
     if isinstance(described, Mapping) and base_name(str(described.get(TARGET, "")))[0] == "Compose":
         extra = [key for key in described if key not in (TARGET, "transforms", "map_items", "unpack_items", "lazy")]
@@ -190,10 +190,10 @@ def make_transform(described: Mapping[str, Any], key: str) -> Any:
 
     Args:
         described: The transform.
-        key: The image's key, which array transforms get.
+        key: The image's key, for array transforms.
 
     Raises:
-        NotPlain: The installed MONAI does not take it so.
+        NotPlain: The installed MONAI does not accept it.
     """
     from monai import transforms
 
@@ -210,10 +210,10 @@ def make_transform(described: Mapping[str, Any], key: str) -> Any:
 
 
 def make_inferer(described: Any) -> Any:
-    """Return an inferer of a resolved description.
+    """Return the inferer of a resolved description.
 
     Raises:
-        NotPlain: It is not on the list, or MONAI does not take it so.
+        NotPlain: It is not allowed, or MONAI does not accept it.
     """
     from monai import inferers
 

@@ -1,4 +1,4 @@
-"""What of a MONAI bundle is run, decided from its files alone: network, weights, transforms before and after."""
+"""Plan of the parts of a MONAI bundle to run, from its files only: network, weights, pre- and postprocessing."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Wanted: TypeAlias = Literal["auto", "bundle", "default"]
 
 @dataclass(frozen=True, kw_only=True)
 class Before:
-    """What is done to an image before the network.
+    """Preprocessing of an image before the network.
 
     Attributes:
         transforms: The bundle's transforms after loading, as data; None for medtest's own preprocessing.
         key: The image's key in the bundle's dictionaries.
-        swapped: Whether the network sees rows as its last axis, as MONAI's readers load pictures.
-        reason: Why the bundle's own are not used.
+        swapped: Whether rows are the network's last axis, as in MONAI's image readers.
+        reason: Reason why the bundle's own are not used.
     """
 
     transforms: tuple[Mapping[str, Any], ...] | None = None
@@ -37,12 +37,12 @@ class Before:
 
 @dataclass(frozen=True, kw_only=True)
 class After:
-    """What the bundle does to the network's output.
+    """Postprocessing of the network's output.
 
     Attributes:
-        activation: Its activation, "" where it states none.
+        activation: Its activation, "" if none is stated.
         argmax: Whether the class with the largest score wins.
-        threshold: Where it cuts, None where it does not say.
+        threshold: Its threshold, None if not stated.
         left_out: Names of its transforms that medtest does not apply.
     """
 
@@ -54,20 +54,20 @@ class After:
 
 @dataclass(frozen=True, kw_only=True)
 class BundlePlan:
-    """What of a bundle is run.
+    """Parts of a bundle to run.
 
     Attributes:
-        config_name: Its configuration's file.
-        config: The configuration as it stands.
-        network_key: The entry that describes the network; "" where a TorchScript archive is run.
-        network: The network's description as plain data; None where it is not plain and the user trusts the bundle.
+        config_name: Name of the configuration file.
+        config: The unresolved configuration.
+        network_key: The entry that describes the network; "" for a TorchScript archive.
+        network: The network's description as plain data; None if it is not plain and the user trusts the bundle.
         weights: The file of weights, or the TorchScript archive.
-        before: What is done before the network.
-        after: What is done after it.
+        before: Preprocessing.
+        after: Postprocessing.
         inferer: The inferer as plain data, or None for one plain forward pass.
-        inferer_reason: Why the bundle's own inferer is not used.
-        names: Names of the classes, None where the bundle does not say how many there are.
-        channels: Channels the network takes.
+        inferer_reason: Reason why the bundle's own inferer is not used.
+        names: Names of the classes, None if the bundle does not state their number.
+        channels: Number of input channels.
     """
 
     config_name: str
@@ -84,16 +84,16 @@ class BundlePlan:
 
 
 def plan_bundle(files: BundleFiles, *, system: str, trust: bool, preprocessing: Wanted) -> BundlePlan:
-    """Decide what of a bundle is run.
+    """Plan the parts of a bundle to run.
 
     Args:
         files: The bundle's files.
         system: The system's id, for messages.
-        trust: Whether the user lets the bundle run code.
-        preprocessing: ``bundle`` insists on its transforms, ``default`` leaves them.
+        trust: Whether the user allows the bundle to run code.
+        preprocessing: ``bundle`` requires its transforms, ``default`` ignores them.
 
     Raises:
-        MedtestError: Nothing of it can be run, or not without trust; the message says why.
+        MedtestError: It cannot be run, or not without trust; the message gives the reason.
     """
     name = files.first(CONFIGS)
     if name is None:
@@ -166,7 +166,7 @@ def _before(config: Mapping[str, Any], wanted: Wanted, *, trust: bool) -> Before
 
 
 def _trusted_before(config: Mapping[str, Any]) -> Before:
-    """Return the transforms as they stand, each with its place, for MONAI's own parser to make."""
+    """Return unresolved transforms with their positions, to be created by MONAI's own parser."""
     try:
         return _after_loading(listed_transforms(plain(config, "preprocessing", _trim_loader), "preprocessing"))
     except NotPlain:
@@ -183,7 +183,7 @@ def _trusted_before(config: Mapping[str, Any]) -> Before:
 
 
 def _trim_loader(given: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Leave of a loading transform what matters here: the picture is loaded already."""
+    """Reduce a loading transform to its relevant settings, because the picture is already loaded."""
     if base_name(str(given.get(TARGET, "")))[0] != LOADER:
         return given
     kept = {key: given[key] for key in _LOADER_KEYS if key in given}
@@ -259,7 +259,7 @@ def _names(network: Any, metadata: Mapping[str, Any]) -> tuple[str, ...] | None:
     if count is None:
         return None
     given = {str(key): str(value) for key, value in _mapping(_outputs(metadata).get("channel_def")).items()}
-    if count == 1 and len(given) == 2:  # some describe the values of a binary map there, not its channels
+    if count == 1 and len(given) == 2:  # some describe the values of a binary map here instead of its channels
         return (given.get("1", "class 0"),)
     return tuple(given.get(str(index), f"class {index}") for index in range(count))
 

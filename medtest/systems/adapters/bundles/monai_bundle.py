@@ -1,4 +1,4 @@
-"""A MONAI bundle as a system under test."""
+"""MONAI bundle as a system under test."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ PLAIN = {"mean": [0.0, 0.0, 0.0], "std": [1.0, 1.0, 1.0]}
 class MonaiSettings(NetworkSettings):
     """Settings of a MONAI bundle.
 
-    ``size``, ``mean`` and ``std`` belong to medtest's own preprocessing; giving one of them chooses it.
+    ``size``, ``mean`` and ``std`` belong to medtest's own preprocessing; setting one of them selects it.
 
     Attributes:
-        trust: Let the bundle run code: expressions in its configuration, classes of any kind, its ``scripts/``, a
+        trust: Allow the bundle to run code: expressions in its configuration, classes of any kind, its ``scripts/``, a
             TorchScript archive. As dangerous as installing a program.
-        preprocessing: ``auto``: the bundle's transforms where they are on the list of harmless ones, else medtest's
-            own; ``bundle``: the bundle's or a mistake; ``default``: medtest's own (pixels divided by 255, then ``mean``
-            and ``std``, 0 and 1 unless given, at ``size`` or the image's own).
+        preprocessing: ``auto``: the bundle's transforms if all are allowed, otherwise medtest's own; ``bundle``: the
+            bundle's or a mistake; ``default``: medtest's own (pixels divided by 255, then ``mean`` and ``std``, 0 and 1
+            by
+            default, at ``size`` or the image's own).
     """
 
     trust: bool = Field(default=False, json_schema_extra=TRUSTED)
@@ -52,18 +53,19 @@ class MonaiSettings(NetworkSettings):
 
 
 class MonaiBundle(TorchNetwork):
-    """A bundle of MONAI (folder or zip) for two-dimensional segmentation.
+    """MONAI bundle (folder or zip) for two-dimensional segmentation.
 
-    Read are ``configs/inference.json`` (or .yaml), ``configs/metadata.json``, ``models/model.pt``. A configuration can
-    run code in many ways, so that without ``trust`` it is read as data: no ``$`` expression is evaluated, networks are
+    It reads ``configs/inference.json`` (or .yaml), ``configs/metadata.json`` and ``models/model.pt``. A configuration
+    can
+    run code in many ways, so without ``trust`` it is read as data: no ``$`` expression is evaluated, networks are
     classes of ``monai.networks`` and ``torch.nn``, transforms those of
-    :data:`medtest.systems.adapters.bundles.bundle_parts.TRANSFORMS`, weights are loaded with ``weights_only`` and fill
-    the network strictly, nothing is downloaded.
+    :data:`medtest.systems.adapters.bundles.bundle_parts.TRANSFORMS`, weights are loaded strictly with ``weights_only``,
+    and nothing is downloaded.
 
-    Where the preprocessing loads pictures with ``LoadImage``, the network sees them as MONAI's readers give them, with
-    columns as the first axis. What the preprocessing did to the geometry (resizing, padding, flips) is undone on the
-    lesion's probability, as ``Invertd`` does. Of the postprocessing, activation, argmax and threshold are taken over;
-    the rest (largest component and the like) is left out and named before the run.
+    If the preprocessing loads pictures with ``LoadImage``, the network sees them as MONAI's readers return them, with
+    columns as the first axis. Geometric changes of the preprocessing (resizing, padding, flips) are inverted on the
+    lesion's probability, as ``Invertd`` does. Of the postprocessing, activation, argmax and threshold are applied; the
+    rest (largest component and others) is skipped and named before the run.
     """
 
     Settings: ClassVar[type[MonaiSettings]] = MonaiSettings
@@ -89,7 +91,7 @@ class MonaiBundle(TorchNetwork):
         return BundleFiles(user_path(self.settings.path))
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the bundle, without importing MONAI."""
+        """Return the problems of the bundle, without importing MONAI."""
         found, where = self.library_mistakes(), self.name
         path = user_path(self.settings.path)
         if not self.settings.path or not path.is_dir():
@@ -103,7 +105,7 @@ class MonaiBundle(TorchNetwork):
         return [*found, *(pointer_mistakes(path / plan.weights, where=where, key="path") if path.is_dir() else [])]
 
     def notice(self) -> str:
-        """Return what of the bundle is replaced or left out."""
+        """Return a notice of replaced or skipped parts of the bundle."""
         try:
             plan = self._planned()
         except MedtestError:
@@ -120,7 +122,7 @@ class MonaiBundle(TorchNetwork):
         return f"{self.name}: {'; '.join(said)}." if said else ""
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return the SHA-256 of weights and configuration, and what of the bundle is used."""
+        """Return the SHA-256 of weights and configuration, and the parts of the bundle in use."""
         files, plan = self._files(), self._planned()
         found: dict[str, Json] = {
             "weights_sha256": files.sha256(plan.weights),
@@ -180,7 +182,7 @@ class MonaiBundle(TorchNetwork):
         return transforms.Compose(made)
 
     def has_classes(self, names: Sequence[str]) -> None:
-        """Set the names of classes; the bundle's postprocessing says how scores become probabilities."""
+        """Set the class names; the bundle's postprocessing defines the activation."""
         super().has_classes(names)
         if self._plan is None or self.settings.activation != "auto":
             return
@@ -200,7 +202,7 @@ class MonaiBundle(TorchNetwork):
             return [self._one(image) for image in images]
 
     def _one(self, image: Image) -> Any:
-        """Answer one image through the bundle's own transforms, and back."""
+        """Answer one image through the bundle's own transforms and their inverse."""
         import torch
 
         plan = self._opened_plan
@@ -217,11 +219,11 @@ class MonaiBundle(TorchNetwork):
         return self._plan
 
     def _through(self, pixels: Tensor, plan: BundlePlan) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """Return one image after the bundle's own transforms, 1×C×h×w, and what takes a map 1×h×w of it back to H×W.
+        """Return one image after the bundle's own transforms, 1×C×h×w, and the inverse of a map 1×h×w to H×W.
 
         Args:
-            pixels: Float H×W×3, or H×W where the network takes grey images, 0 to 255.
-            plan: The bundle's.
+            pixels: Float H×W×3, or H×W for a network of grey images, 0 to 255.
+            plan: The bundle's plan.
         """
         import torch
         from monai.data.meta_tensor import MetaTensor
@@ -244,7 +246,7 @@ class MonaiBundle(TorchNetwork):
         return ready[None].float().as_subclass(torch.Tensor), back
 
     def _loaded(self, pixels: Tensor, plan: BundlePlan) -> Any:
-        """Return pixels as MONAI's LoadImage gives them: float32, columns first, with where their channels are."""
+        """Return pixels as from MONAI's LoadImage: float32, columns first, with the position of their channels."""
         import torch
         from monai.data.meta_tensor import MetaTensor
 
@@ -254,9 +256,11 @@ class MonaiBundle(TorchNetwork):
         return MetaTensor(pixels, affine=torch.eye(4), meta=meta)
 
     def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
-        """Return logits of the lesion's probability, through the bundle's own transforms and back where it has some.
+        """Return logits of the lesion's probability, through the bundle's own transforms and their inverse, if any.
 
-        What the way back fills in is no lesion for certain: probabilities go that way, and logits are found from them.
+        The inverse fills missing areas as certainly no lesion: it is applied to probabilities, and logits are computed
+        from
+        them.
         """
         import torch
 
@@ -272,7 +276,7 @@ class MonaiBundle(TorchNetwork):
         return torch.cat(found)
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
-        """Return pixels as medtest's own preprocessing fits them, grey ones three times where the network takes one."""
+        """Return pixels resized by medtest's own preprocessing, as three grey channels for a network with one channel."""
         from medtest.systems.pytorch.pixels import grey, resized
 
         pixels = grey(pixels) if self._plan is not None and self._plan.channels == 1 else pixels
@@ -280,7 +284,7 @@ class MonaiBundle(TorchNetwork):
         return pixels if size is None else resized(pixels, (size[0], size[1]), "area")
 
     def normalised(self, pixels: Tensor) -> Tensor:
-        """Return pixels as medtest's own preprocessing gives them to the network."""
+        """Return pixels normalised by medtest's own preprocessing."""
         given: Tensor = super().normalised(pixels)
         return given[:, :1] if self._plan is not None and self._plan.channels == 1 else given
 
@@ -289,11 +293,11 @@ class MonaiBundle(TorchNetwork):
 
     @property
     def input_kind(self) -> InputKind:
-        """That of medtest's own preprocessing, where it takes the place of the bundle's."""
+        """Input format of medtest's own preprocessing, if it replaces the bundle's."""
         return super().input_kind if self._before is not None else InputKind.of(**self._given())
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
-        """Return images through medtest's own preprocessing, B×C×h×w."""
+        """Return images after medtest's own preprocessing, B×C×h×w."""
         import torch
 
         size = None if self.settings.size is None else (self.settings.size[0], self.settings.size[1])
@@ -303,13 +307,13 @@ class MonaiBundle(TorchNetwork):
         return torch.from_numpy(encode(images, GraphSettings(**self._given()), size))
 
     def forward(self, inputs: Tensor) -> Any:
-        """Return what the network gives, through the bundle's inferer where it has one."""
+        """Return the network's output, through the bundle's inferer if it has one."""
         if self._inferer is None:
             return super().forward(inputs)
         return self._inferer(inputs.to(self._device), self.network)
 
     def scores(self, outputs: Any) -> Tensor:
-        """Return the classes' scores: the first of several outputs, or the one that is called so."""
+        """Return the classes' scores: the first of several outputs, or the one named ``pred``."""
         import torch
 
         given = outputs
@@ -329,7 +333,7 @@ def _script(file: Any, name: str) -> nn.Module:
 
 
 def _trusted_parser(plan: BundlePlan, files: BundleFiles) -> Any:
-    """Return MONAI's own parser of the configuration; what it is asked for, it runs."""
+    """Return MONAI's own parser of the configuration, which runs any requested code."""
     from monai import bundle
 
     if not files.is_zip and str(files.path) not in sys.path:

@@ -1,1 +1,1 @@
-"""Folders of answers made elsewhere: maps, labels, images, regions, found by the case's address."""
+"""Folders of stored answers: maps, labels, images and regions, found by the case's address."""

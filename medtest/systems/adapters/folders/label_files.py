@@ -1,9 +1,9 @@
-"""Labels and scores from files: tables with a line for each case, or a small file for each case.
+"""Labels and scores from files: tables with a line per case, or a small file per case.
 
-A table (``.csv``) names the case in a column ``address`` (``set/seed/blur_s3_f0_r0``, as exports write it; a source is
+A table (``.csv``) names the case in a column ``address`` (``set/seed/blur_s3_f0_r0``, as in exports; a source case is
 ``set/seed``) or ``file`` (the name of the exported image). Its other columns are ``label`` (several joined by ``|``,
-empty for none) or one column of numbers for each class. A file of one case is ``.json`` (an object of name and number,
-or a list of labels), ``.txt`` (a label a line) or ``.npy`` (numbers in the order of the classes).
+empty for none) or one column of numbers per class. A file of one case is ``.json`` (an object of name and number,
+or a list of labels), ``.txt`` (one label per line) or ``.npy`` (numbers in the order of the classes).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from medtest.core.errors import BadOutput, MedtestError
 from medtest.systems.base import Missing, RawAnswer
 
 SUFFIXES = (".npy", ".json", ".txt")
-"""Of files of one case, in the order in which they are looked for."""
+"""Suffixes of files of one case, in search order."""
 TABLE = ".csv"
 KEYS = ("address", "file")
 LABEL = "label"
 MOST_BYTES = 1 << 20
-"""A file of one case is not larger."""
+"""Size limit of a file of one case."""
 _MANIFEST = frozenset({*KEYS, "params", "scale", "sha256", "skipped"})
-"""Columns of an export's manifest, which a table may keep."""
+"""Columns of an export's manifest, which a table may contain."""
 
 Row: TypeAlias = Mapping[str, str]
 
@@ -36,11 +36,11 @@ class LabelsFile:
     """Answers by case, from every table in a folder.
 
     Args:
-        folder: The folder; tables lie directly in it.
-        labels: Whether labels are wanted and not numbers.
+        folder: The folder; tables are directly in it.
+        labels: Whether labels are expected instead of numbers.
 
     Raises:
-        MedtestError: A table cannot be read, or does not hold what is wanted.
+        MedtestError: A table cannot be read, or lacks the expected columns.
     """
 
     def __init__(self, folder: Path, *, labels: bool) -> None:
@@ -60,17 +60,17 @@ class LabelsFile:
             self._rows[case_of(row)] = _labels(row) if labels else _numbers(row)
 
     def find(self, names: tuple[str, ...]) -> RawAnswer | None:
-        """Return the answer of the first of these names of a case, or None."""
+        """Return the answer of the first matching name of a case, or None."""
         return next((self._rows[name] for name in names if name in self._rows), None)
 
 
 def tables_in(folder: Path) -> list[Path]:
-    """Return the tables of a folder, in order of their names."""
+    """Return the tables of a folder, sorted by name."""
     return sorted(path for path in folder.glob("*") if path.suffix.lower() == TABLE and path.is_file())
 
 
 def table_problem(path: Path, *, labels: bool) -> str:
-    """Return why a table does not hold what is wanted, by its head alone, or ""."""
+    """Return the problem of a table's header, or ""."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return header_problem(list(csv.DictReader(file).fieldnames or ()), labels=labels)
@@ -79,7 +79,7 @@ def table_problem(path: Path, *, labels: bool) -> str:
 
 
 def header_problem(columns: list[str], *, labels: bool) -> str:
-    """Return why a table of these columns does not hold what is wanted, or ""."""
+    """Return the problem of a table with these columns, or ""."""
     if not any(key in columns for key in KEYS):
         return f"names no case: a column {' or '.join(KEYS)} is needed; it has {', '.join(columns[:12]) or 'none'}"
     others = [name for name in columns if name not in _MANIFEST]
@@ -91,7 +91,7 @@ def header_problem(columns: list[str], *, labels: bool) -> str:
 
 
 def case_of(row: Row) -> str:
-    """Return a table's name of a case, a file's without its ending."""
+    """Return a row's name of a case, without file suffix."""
     if row.get("address"):
         return str(row["address"]).strip().removesuffix("/source_s0_f0_r0")
     return str(Path(str(row.get("file") or "")).with_suffix("").as_posix())
@@ -108,12 +108,12 @@ def _numbers(row: Row) -> dict[str, float] | Missing:
     try:
         return {name: float(text) for name, text in named.items()}
     except (TypeError, ValueError):
-        # float("nan") says what is wrong at the border, where it becomes the case's ERROR.
+        # float("nan") becomes the case's ERROR, with the reason, when the answer is checked
         return dict.fromkeys(named, float("nan"))
 
 
 def read_case(path: Path) -> Any:
-    """Return the answer that a file of one case holds.
+    """Return the answer in a file of one case.
 
     Raises:
         BadOutput: It cannot be read.
@@ -122,7 +122,7 @@ def read_case(path: Path) -> Any:
         if path.stat().st_size > MOST_BYTES:
             raise BadOutput(f"{path.name} is larger than the answer for one image can be")
         if path.suffix.lower() == ".npy":
-            # Mapped, a header that claims more than the file holds is refused before memory is taken.
+            # memory-mapped, so that a header larger than the file is rejected before memory is allocated
             return np.array(np.load(path, allow_pickle=False, mmap_mode="r"))
         text = path.read_text(encoding="utf-8-sig")
         return json.loads(text) if path.suffix.lower() == ".json" else _lines(text)

@@ -1,6 +1,6 @@
-"""Prediction maps from files: bounded before decoding, with one clear reason if bad.
+"""Prediction maps from files, with size checks before decoding and one clear reason on failure.
 
-A map is a number per pixel, which must keep 16 bits and floats where an image may lose them.
+A map holds a number per pixel, so 16 bits and floats must be preserved, unlike in an image.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from medtest.core.files.images import MAX_BYTES_A_PIXEL, SPARE_BYTES, BadFileErr
 
 
 def read_map(path: Path, *, max_pixels: int, labels: bool) -> NDArray[Any]:
-    """Return a picture or ``.npy`` file as a map that :func:`medtest.core.tasks.border.check_mask` takes.
+    """Return a picture or ``.npy`` file as a map for :func:`medtest.core.tasks.border.check_mask`.
 
     Args:
         path: The file.
-        max_pixels: Larger maps are refused before they are decoded.
+        max_pixels: Larger maps are rejected before decoding.
         labels: Whether every value but 0 is lesion, instead of values being probabilities.
 
     Returns:
-        h×w bool for labels; else uint8 (8-bit pictures) or float32 (16-bit ones, over 65535; floats as they are). A
-        ``.npy`` array comes as it is.
+        h×w bool for labels; otherwise uint8 (8-bit pictures) or float32 (16-bit ones, divided by 65535; floats
+        unchanged). A ``.npy`` array is returned unchanged.
 
     Raises:
-        BadOutput: It is no readable map within the bound.
+        BadOutput: It is no readable map within the limit.
     """
     try:
         if path.stat().st_size > max_pixels * MAX_BYTES_A_PIXEL + SPARE_BYTES:
@@ -42,7 +42,7 @@ def read_map(path: Path, *, max_pixels: int, labels: bool) -> NDArray[Any]:
 
 def _npy(path: Path, max_pixels: int) -> NDArray[Any]:
     try:
-        # Mapped, not read: the header of a small file may promise an array of any size.
+        # memory-mapped, because the header of a small file may declare an array of any size
         mapped = np.load(path, allow_pickle=False, mmap_mode="r")
     except (ValueError, EOFError) as error:
         raise BadOutput(f"{path.name} is no array that can be read: {error}") from error
@@ -69,5 +69,5 @@ def _values(picture: Pillow.Image) -> NDArray[Any]:
         return np.asarray(picture, np.bool_)
     if picture.mode == "L":
         return np.asarray(picture)
-    # In a coloured map whatever is lit counts; transparency is no part of a prediction.
+    # In a coloured map any lit channel counts; transparency is not part of a prediction.
     return np.asarray(np.asarray(picture.convert("RGB")).max(axis=2))

@@ -1,4 +1,4 @@
-"""A folder of predictions made elsewhere, maps or labels, as a system under test."""
+"""Folder of stored predictions, maps or labels, as a system under test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from medtest.systems.base import Missing, RawAnswer, System
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
 
 SUFFIXES = (".png", ".npy", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
-"""Looked for in this order."""
+"""File suffixes, in search order."""
 NO_PREDICTION = "no prediction"
 
 
@@ -30,9 +30,9 @@ class PredictionsSettings(ClassListSettings):
 
     Attributes:
         folder: The folder.
-        values: Of maps ``probability``: pictures hold 0 to 255; ``labels``: every value but 0 is lesion. Where labels
-            are asked for ``probability`` or ``logits``: a number for each class; ``labels``: names of classes.
-        max_pixels: Larger pictures are refused before they are decoded.
+        values: For maps ``probability``: pictures hold 0 to 255; ``labels``: every value but 0 is lesion. For labels
+            ``probability`` or ``logits``: a number per class; ``labels``: names of classes.
+        max_pixels: Larger pictures are rejected before decoding.
     """
 
     folder: str = Field(default="", json_schema_extra=TRUSTED)
@@ -43,13 +43,13 @@ class PredictionsSettings(ClassListSettings):
 class Predictions(System):
     """Maps found by the case's address.
 
-    A source's map is ``<dataset>/<seed_id>.png``, a follow-up's
+    The map of a source case is ``<dataset>/<seed_id>.png``, that of a follow-up case
     ``<dataset>/<seed_id>/<relation>_s<severity>_f<frame>_r<repeat>.png``, the names under which ``medtest export``
-    writes the images; a single data set may leave its folder out. Pictures hold a probability from 0 to 255; ``.npy``
-    files hold any array that :mod:`medtest.core.tasks.border` takes. A map that is not there makes its case SKIP.
+    writes the images; the folder may be omitted if there is only one data set. Pictures hold a probability from 0 to
+    255; ``.npy`` files hold any array accepted by :mod:`medtest.core.tasks.border`. A missing map makes its case SKIP.
 
-    Where labels are asked for, tables in the folder and files under the same names hold what
-    :mod:`medtest.systems.adapters.folders.label_files` says.
+    For labels, tables in the folder and files under the same names are read as described in
+    :mod:`medtest.systems.adapters.folders.label_files`.
     """
 
     Settings = PredictionsSettings
@@ -66,7 +66,7 @@ class Predictions(System):
         return {**self.__dict__, "_table": None}
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the folder."""
+        """Return the problems of the folder."""
         found = folder_mistakes(self.settings.folder, where=self.name, key="folder")
         if self.task.labels and not found:
             return self._label_mistakes()
@@ -138,16 +138,16 @@ def _is_map(path: Path) -> bool:
 
 
 def candidates(address: Address) -> Iterator[str]:
-    """Yield paths without suffix, below the folder, where an address's map may lie."""
+    """Yield candidate paths of an address's map, below the folder and without suffix."""
     name = address.seed_id if address.is_source else f"{address.seed_id}/{address.stem}"
     yield f"{address.dataset}/{name}"
     yield name
 
 
 def file_of(address: Address, folder: Path, suffixes: Sequence[str]) -> Path | None:
-    """Return the first file of an address in a folder, by these endings; None where there is none.
+    """Return the first file of an address in a folder with one of these suffixes, None if there is none.
 
-    Links are followed; a name that leads out of the folder is that of no file.
+    Links are followed; a name that leads out of the folder matches no file.
     """
     paths = (named_below(folder, f"{name}{suffix}") for name in candidates(address) for suffix in suffixes)
     return next((path for path in paths if path is not None and path.is_file()), None)

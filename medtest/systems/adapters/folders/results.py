@@ -1,4 +1,4 @@
-"""A folder of finished results as a system under test: images or regions that were made elsewhere."""
+"""Folder of stored results, images or regions, as a system under test."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class ResultsSettings(SystemSettings):
 class Results(System):
     """Results found by the case's address: images, or regions (labels; 0 is outside).
 
-    A source's is ``<dataset>/<seed_id>.png``, a follow-up's
+    The result of a source case is ``<dataset>/<seed_id>.png``, that of a follow-up case
     ``<dataset>/<seed_id>/<relation>_s<severity>_f<frame>_r<repeat>.png``, the names under which ``medtest export``
-    writes the images (or ``.npy``, ``.nii.gz``, ``.tif`` …); a single data set may leave its folder out. A file that is
-    not there makes its case SKIP.
+    writes the images (or ``.npy``, ``.nii.gz``, ``.tif`` …); the folder may be omitted if there is only one data set. A
+    missing file makes its case SKIP.
     """
 
     Settings: ClassVar[type[SystemSettings]] = ResultsSettings
@@ -46,7 +46,7 @@ class Results(System):
     probed: ClassVar[Need] = Need.NOTHING
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the folder."""
+        """Return the problems of the folder."""
         found = folder_mistakes(self.settings.folder, where=self.name, key="folder")
         if found or any(_is_result(path) for path in files_below(user_path(self.settings.folder))):
             return found
@@ -60,7 +60,7 @@ class Results(System):
         return {"folder_sha256": folder_sha256(user_path(self.settings.folder), suffixes)}
 
     def open(self, *, device: str, threads: int) -> None:
-        """Do nothing: results are read one by one."""
+        """Do nothing, because results are read one by one."""
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Return each address's result, or ``Missing``."""

@@ -1,1 +1,1 @@
-"""Networks of libraries with weights of the user's: transformers, timm, torchvision, segmentation_models_pytorch."""
+"""Networks of libraries with the user's weights: transformers, timm, torchvision, segmentation_models_pytorch."""

@@ -1,4 +1,4 @@
-"""A folder as model hubs have it: ``config.json`` and one file of weights. Read here for timm, smp and transformers."""
+"""Folders in the format of model hubs: ``config.json`` and one weights file, for timm, smp and transformers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def description(folder: Path, *, key: str, library: str, most_bytes: int = MOST_
 
     Args:
         folder: The folder.
-        key: The text in it that says whose it is.
-        library: Whose it should be, for messages.
-        most_bytes: How large the file may be.
+        key: The entry that identifies the library.
+        library: Expected library, for messages.
+        most_bytes: Size limit of the file.
 
     Raises:
         MedtestError: It is missing, cannot be read, or is another library's.
@@ -33,10 +33,10 @@ def description(folder: Path, *, key: str, library: str, most_bytes: int = MOST_
 
 
 def read_json(path: Path, *, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
-    """Return the object that a file of a folder holds, an empty one where it holds something else.
+    """Return the object in a JSON file, or an empty one if it holds something else.
 
     Raises:
-        MedtestError: It is not there, too large, or cannot be read.
+        MedtestError: It is missing, too large, or cannot be read.
     """
     try:
         if path.stat().st_size > most_bytes:
@@ -50,10 +50,10 @@ def read_json(path: Path, *, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
 
 
 def weights_in(folder: Path) -> Path:
-    """Return a folder's file of weights.
+    """Return a folder's weights file.
 
     Raises:
-        MedtestError: It holds none.
+        MedtestError: There is none.
     """
     for name in WEIGHTS:
         if (folder / name).is_file():

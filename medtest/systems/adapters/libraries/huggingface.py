@@ -1,4 +1,4 @@
-"""A network of Hugging Face transformers in a local folder: for semantic segmentation, or for classification."""
+"""Hugging Face transformers network in a local folder, for semantic segmentation or classification."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 QUERIES: dict[str, tuple[int, int] | None] = {"mask2former": (384, 384), "maskformer": None}
-"""Families that give masks and a class for each query, and the size at which transformers brings the two together."""
+"""Families with masks and a class per query, and the size at which transformers combines the two."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProcessedOutputs:
-    """What a network gave, and its inputs."""
+    """Network's output and its inputs."""
 
     of: Any
     inputs: dict[str, Tensor]
@@ -56,33 +56,37 @@ class HuggingFaceSettings(NetworkSettings, LabelSettings):
     """Settings of a network of transformers.
 
     See :class:`~medtest.systems.adapters.libraries.lesion.NetworkSettings`, of which ``lesion``, ``threshold`` and
-    ``activation`` are for masks, and :class:`~medtest.systems.adapters.libraries.label_names.LabelSettings` for labels.
-    ``size``, ``mean`` and ``std`` replace what the folder's image processor says.
+    ``activation`` apply to masks, and :class:`~medtest.systems.adapters.libraries.label_names.LabelSettings` for
+    labels.
+    ``size``, ``mean`` and ``std`` override the folder's image processor.
 
     Attributes:
-        input: Of labels: ``official`` leaves images to the folder's image processor; ``as_is`` resizes them to its size
-            where they have another, and crops nothing; ``auto`` is as :mod:`medtest.systems.pytorch.field` says.
+        input: Labels only: ``official`` uses the folder's image processor; ``as_is`` resizes images of other sizes to
+        its
+            size and crops nothing; ``auto`` follows :mod:`medtest.systems.pytorch.field`.
     """
 
     input: Input = "auto"
 
 
 class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
-    """SegFormer, UPerNet, BEiT, DPT, MobileViT, Mask2Former, MaskFormer and kin, as ``save_pretrained`` wrote them.
+    """SegFormer, UPerNet, BEiT, DPT, MobileViT, Mask2Former, MaskFormer and others, saved by ``save_pretrained``.
 
-    What the hub would do is left out: nothing is downloaded, and no code of the folder runs. Images go through the
-    folder's own image processor (a centre crop is replaced by resizing to its size, since what is cut off would have no
-    answer); without one they are normalised as ImageNet's, at ``size`` or their own. As in the processors'
-    ``post_process_semantic_segmentation``, scores are resized to the image (bilinear, no corners aligned) before
-    classes are compared, so that with several classes a pixel is lesion exactly where transformers says so.
+    Nothing is downloaded, and no code in the folder runs. Images go through the folder's own image processor (a centre
+    crop is replaced by resizing to its size, because cropped areas would have no answer); without one they are
+    normalised
+    for ImageNet, at ``size`` or their own. As in the processors' ``post_process_semantic_segmentation``, scores are
+    resized to the image (bilinear, corners not aligned) before classes are compared, so that with several classes a
+    pixel
+    is lesion exactly where transformers predicts it.
 
-    Of the query networks (Mask2Former, MaskFormer) a class's score is the sum over queries of class probability times
-    mask probability; the lesion's probability is its score's share beside the strongest rival's, or with one class the
-    score itself, at most 1.
+    For query networks (Mask2Former, MaskFormer) a class's score is the sum over queries of class probability times
+    mask probability; the lesion's probability is its score's share relative to the strongest rival's, or with one class
+    the score itself, at most 1.
 
-    Where seeds expect labels the folder holds a network for image classification. Its classes are those of
-    ``config.json``; several may be true where that says ``multi_label_classification``. Images go through the image
-    processor as it is, crop included.
+    If seeds expect labels, the folder holds a network for image classification. Its classes are those of
+    ``config.json``; several may be true if that states ``multi_label_classification``. Images go through the unchanged
+    image processor, crop included.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
@@ -97,17 +101,17 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         return {**super().__getstate__(), "_processor": None}
 
     def file_names(self) -> tuple[tuple[str, ...] | None, bool]:
-        """Return what the folder says of a classifier's classes."""
+        """Return the folder's class names of a classifier."""
         return names_in(user_path(self.settings.path))
 
     @property
     def crops_image(self) -> bool:  # type: ignore[override]
-        """Whether the folder's image processor crops images of which labels are asked."""
+        """Whether the folder's image processor crops images, for labels."""
         wanted = self.settings
         return self.task.labels and wanted.size is None and crops_images(user_path(wanted.path))
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with the folder and with settings of the other kind of answer."""
+        """Return the problems of the folder, and settings for the other kind of answer."""
         return [*self._folder_mistakes(), *other_mistakes(self.settings, labels=self.task.labels, where=self.name)]
 
     def _folder_mistakes(self) -> list[Mistake]:
@@ -140,7 +144,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         return [mistake for path in files for mistake in pointer_mistakes(path, where=where, key="path")]
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return the SHA-256 of the weights, of the network's description and of its image processor's."""
+        """Return the SHA-256 of the weights, and of the descriptions of network and image processor."""
         folder = user_path(self.settings.path)
         files = ["config.json", *PROCESSORS]
         print_: dict[str, Json] = {
@@ -152,7 +156,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         return print_
 
     def notice(self) -> str:
-        """Return that there is no image processor, or that prepared images are cropped again, where it is so."""
+        """Return a notice if there is no image processor or if prepared images are cropped again."""
         folder = user_path(self.settings.path)
         if not folder.is_dir() or any((folder / name).is_file() for name in PROCESSORS):
             return super().notice()
@@ -165,7 +169,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         """Return the network; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`.
 
         Raises:
-            MedtestError: transformers cannot make a segmentation network of the folder, or weights are missing.
+            MedtestError: transformers cannot create a network from the folder, or weights are missing.
         """
         folder = user_path(self.settings.path)
         with offline():
@@ -228,7 +232,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         return network
 
     def _image_processor(self, folder: Path) -> Any:
-        """Return the folder's image processor with the user's settings in it, or None where there is none."""
+        """Return the folder's image processor, or None if there is none."""
         if not any((folder / name).is_file() for name in PROCESSORS):
             return None
         import transformers
@@ -242,7 +246,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
             ) from error
 
     def _changes(self) -> dict[str, Any]:
-        """Return what the processor is told beside its own settings."""
+        """Return overrides of the processor's own settings."""
         wanted, processor = self.settings, self._processor
         changes: dict[str, Any] = {}
         if wanted.size is not None:
@@ -259,13 +263,13 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
     @property
     def input_kind(self) -> InputKind:
-        """That of the image processor, or of the settings; ImageNet's without."""
+        """Input format of the image processor or the settings; ImageNet's by default."""
         wanted, processor, plain = self.settings, self._processor, InputKind()
         mean = wanted.mean or getattr(processor, "image_mean", None) or plain.mean
         return InputKind.of(mean, wanted.std or getattr(processor, "image_std", None) or plain.std)
 
     def inputs(self, images: Sequence[Image]) -> dict[str, Tensor]:
-        """Return images of one size as the image processor, or medtest in its place, gives them."""
+        """Return images of one size after the image processor, or medtest's own preprocessing without one."""
         import torch
 
         if self.task.labels:
@@ -280,7 +284,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         return {key: made[key] for key in ("pixel_values", "pixel_mask") if key in made}
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
-        """Return pixels at the size to which the image processor, or medtest in its place, brings them, not padded."""
+        """Return pixels at the size of the image processor, or of medtest's preprocessing without one, not padded."""
         from medtest.systems.pytorch.pixels import resized
 
         labels = self.task.labels
@@ -290,7 +294,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         return pixels if self._processor is None else sized(pixels, self._processor, changes)
 
     def _told(self) -> tuple[tuple[int, int] | None, dict[str, Any]]:
-        """Return to which size medtest resizes images itself, and what the image processor is told."""
+        """Return the size to which medtest itself resizes images, and overrides for the image processor."""
         if self.task.labels:
             return label_changes(self._processor, self.settings, self.input)
         if self._processor is not None:
@@ -298,7 +302,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         return None if self.settings.size is None else (self.settings.size[0], self.settings.size[1]), {}
 
     def normalised(self, pixels: Tensor) -> dict[str, Tensor]:
-        """Return pixels as the network takes them."""
+        """Return pixels in the network's input format."""
         if self._processor is None:
             return {"pixel_values": super().normalised(pixels)}
         made = scaled(pixels, self._processor, self._told()[1])
@@ -306,12 +310,12 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         return {key: made[key] for key in names if key in made}
 
     def forward(self, inputs: dict[str, Tensor]) -> ProcessedOutputs:
-        """Return what the network gives, with the inputs that tell a picture from what was added to it."""
+        """Return the network's output, with the inputs that distinguish a picture from its padding."""
         given = {key: value.to(self._device) for key, value in inputs.items()}
         return ProcessedOutputs(of=self.network(**given), inputs=given)
 
     def scores(self, outputs: ProcessedOutputs) -> Tensor:
-        """Return the classes' scores, of masks at the size that the network gives."""
+        """Return the classes' scores; for masks at the network's output size."""
         given = outputs.of
         if self.task.labels:
             return tensor_of(getattr(given, "logits", None))
@@ -319,7 +323,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         return super().scores(_of_queries(given, QUERIES[self._family]) if query else getattr(given, "logits", None))
 
     def answers(self, outputs: ProcessedOutputs, images: Sequence[Image]) -> Sequence[RawAnswer]:
-        """Return one map per image at its size, or one score per class and image where labels are asked."""
+        """Return one map per image at its size, or for labels one score per class and image."""
         if self.task.labels:
             return self.label_answers(self.scores(outputs), len(images))
         from torch.nn.functional import interpolate
@@ -338,12 +342,12 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
         outputs = self.forward(self.normalised(pixels))
         found = checked_scores(self.scores(outputs), len(pixels), None)
-        # Images of one size are padded alike.
+        # Images of one size have the same padding.
         inner = _without_padding(found, outputs.inputs, 0)
         return self.map_logits(interpolate(inner, size=shape, mode="bilinear", align_corners=False))
 
     def to_probability(self, scores: Tensor) -> Tensor:
-        """Return the lesion's probability; scores of query networks are no logits."""
+        """Return the lesion's probability; scores of query networks are not logits."""
         if self._family not in QUERIES:
             return super().to_probability(scores)
         lesion, rival = self._shares(scores)
@@ -359,7 +363,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         return logits_of(lesion, multi=True) if rival is None else log_odds(lesion, rival)
 
     def _shares(self, scores: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return scores of the lesion and of its strongest rival, None where there is none."""
+        """Return scores of the lesion and of its strongest rival, None without one."""
         lesion = scores[:, list(self._classes)].amax(dim=1)
         others = [index for index in range(scores.shape[1]) if index not in self._classes]
         return lesion, None if not others or self.settings.activation == "none" else scores[:, others].amax(dim=1)
@@ -379,7 +383,7 @@ def _of_queries(given: Any, size: tuple[int, int] | None) -> Tensor:
 
 
 def _without_padding(scores: Tensor, inputs: dict[str, Tensor], index: int) -> Tensor:
-    """Return scores B×C×h×w without what the processor had added to an image, at the inputs' size where it had."""
+    """Return scores B×C×h×w without the processor's padding, resized to the inputs if there was any."""
     from torch.nn.functional import interpolate
 
     size = (int(inputs["pixel_values"].shape[-2]), int(inputs["pixel_values"].shape[-1]))
@@ -390,7 +394,7 @@ def _without_padding(scores: Tensor, inputs: dict[str, Tensor], index: int) -> T
 
 
 def _unpadded(mask: Tensor | None, index: int, size: tuple[int, int]) -> tuple[int, int]:
-    """Return rows and columns of an image that the processor did not add below and to the right."""
+    """Return an image's rows and columns without the padding below and to the right."""
     if mask is None:
         return size
     real = np.asarray(mask[index].cpu()) > 0

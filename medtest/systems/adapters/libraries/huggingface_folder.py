@@ -1,4 +1,4 @@
-"""A folder that transformers' ``save_pretrained`` wrote: what is in it, and how it is read without the hub."""
+"""Folders written by transformers' ``save_pretrained``, read without the hub."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ WEIGHTS = (
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 )
-"""Looked for in this order, as transformers does."""
+"""Weights files, in transformers' search order."""
 PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
 
 def config_of(folder: Path) -> dict[str, Any]:
-    """Return what ``config.json`` says.
+    """Return the content of ``config.json``.
 
     Raises:
-        MedtestError: It cannot be read, or is none of transformers.
+        MedtestError: It cannot be read, or is not from transformers.
     """
     found = read_json(folder / "config.json")
     if not isinstance(found.get("model_type"), str):
@@ -33,7 +33,7 @@ def config_of(folder: Path) -> dict[str, Any]:
 
 
 def weights_of(folder: Path) -> list[Path]:
-    """Return the files that hold the weights, an index's shards in its place."""
+    """Return the weights files; for an index, its shards."""
     name = next((name for name in WEIGHTS if (folder / name).is_file()), None)
     if name is None:
         return []
@@ -48,7 +48,7 @@ def weights_of(folder: Path) -> list[Path]:
 
 @contextmanager
 def offline() -> Iterator[None]:
-    """Keep transformers, and timm below it, from the hub and from drawing progress bars."""
+    """Prevent transformers, and timm below it, from using the hub and from showing progress bars."""
     import transformers
     from huggingface_hub import constants
 
@@ -66,7 +66,7 @@ def offline() -> Iterator[None]:
 
 
 def leave_backbones_empty(config: Any) -> None:
-    """Say that no backbone fetches weights of its own: all weights come from the folder."""
+    """Disable downloads of a backbone's own weights, because all weights come from the folder."""
     if getattr(config, "use_pretrained_backbone", False):
         config.use_pretrained_backbone = False
     inner = getattr(config, "backbone_config", None)

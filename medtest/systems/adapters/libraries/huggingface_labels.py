@@ -1,4 +1,4 @@
-"""What a classification network of transformers differs in from a segmentation network: its names and its input."""
+"""Specifics of transformers' classification networks: class names and input."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ MANY = "multi_label_classification"
 
 
 def names_in(folder: Path) -> tuple[tuple[str, ...] | None, bool]:
-    """Return the names of a folder's classes (None where it only numbers them), and whether several may be true."""
+    """Return the class names in a folder (None if only numbered), and whether several may be true."""
     try:
         config = config_of(folder)
     except MedtestError:
-        return None, False  # check says why
+        return None, False  # the reason is reported by check
     given = config.get("id2label")
     return real_names(given if isinstance(given, dict) else None), config.get("problem_type") == MANY
 
 
 def other_mistakes(settings: Any, *, labels: bool, where: str) -> list[Mistake]:
-    """Return settings that belong to the other kind of answer, and what is wrong with names of classes."""
+    """Return settings for the other kind of answer, and problems of class names."""
     if labels:
         other = [key for key in ("lesion", "threshold") if getattr(settings, key) is not None]
         other += ["activation"] if settings.activation != "auto" else []
@@ -49,7 +49,7 @@ def other_mistakes(settings: Any, *, labels: bool, where: str) -> list[Mistake]:
 
 
 def crops_images(folder: Path) -> bool:
-    """Say whether a folder's image processor cuts the middle out of images, as its file says."""
+    """Return True if a folder's image processor crops images, according to its file."""
     for name in PROCESSORS:
         try:
             told = read_json(folder / name)
@@ -59,19 +59,19 @@ def crops_images(folder: Path) -> bool:
         told = {**told, **(inner if isinstance(inner, dict) else {})}
         size = told.get("size")
         edge = size.get("shortest_edge") if isinstance(size, dict) else size
-        # ConvNeXt's resizes below 384 pixels to the side divided by that share, and cuts out the middle.
+        # ConvNeXt's processor resizes to the side divided by that share, and crops the middle, below 384 pixels.
         shrinks = bool(told.get("crop_pct")) and isinstance(edge, int) and edge < _CONVNEXT_WHOLE
         return bool(told.get("do_center_crop")) or shrinks
     return False
 
 
 def label_inputs(images: Sequence[Image], processor: Any, settings: Any, how: str) -> Tensor:
-    """Return images of one size as a classification network takes them, float32 B×3×H×W.
+    """Return images of one size in the input format of a classification network, float32 B×3×H×W.
 
     Args:
         images: uint8 RGB.
-        processor: The folder's image processor, None where there is none.
-        settings: The user's.
+        processor: The folder's image processor, or None.
+        settings: The user's settings.
         how: ``official`` or ``as_is``.
     """
     import torch
@@ -87,12 +87,12 @@ def label_inputs(images: Sequence[Image], processor: Any, settings: Any, how: st
 
 
 def label_changes(processor: Any, settings: Any, how: str) -> tuple[tuple[int, int] | None, dict[str, Any]]:
-    """Return to which size images are resized before the image processor, and what that is told beside its own file.
+    """Return the size to which images are resized before the image processor, and overrides of its settings.
 
     Args:
         processor: As in :func:`label_inputs`.
-        settings: As there.
-        how: As there.
+        settings: As in :func:`label_inputs`.
+        how: As in :func:`label_inputs`.
     """
     size = None if settings.size is None else (settings.size[0], settings.size[1])
     if processor is None:
@@ -109,7 +109,7 @@ def label_changes(processor: Any, settings: Any, how: str) -> tuple[tuple[int, i
 
 
 def _side_of(processor: Any) -> tuple[int, int] | None:
-    """Return height and width that an image processor gives, None where it leaves images their own."""
+    """Return height and width of an image processor's output, None if it keeps the image's size."""
     cropped = bool(getattr(processor, "do_center_crop", False))
     if not cropped and not getattr(processor, "do_resize", False):
         return None

@@ -1,7 +1,7 @@
-"""An image processor of transformers on tensors that carry gradients: its geometry first, its numbers after that.
+"""Image processors of transformers on tensors with gradients: first the geometry, then the values.
 
-The processors that work on torch tensors are differentiable. On 8-bit pictures each of their steps rounds and stays
-within 0 to 255; on floats the filters overshoot, so that pixels are brought back to levels between the two halves.
+The processors for torch tensors are differentiable. On 8-bit pictures each of their steps rounds and stays within 0 to
+255; on floats the filters overshoot, so pixels are rounded to levels between the two halves.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 WHITE = 255.0
 GEOMETRY = ("do_resize", "do_center_crop", "do_flip_channel_order")
 NUMBERS = ("do_rescale", "do_normalize", "include_top", "do_pad")
-"""Steps by their settings' names; what is padded is padded with numbers, after all else."""
+"""Steps by their settings' names; padding uses numbers and comes last."""
 
 
 def sized(pixels: Tensor, processor: Any, changes: Mapping[str, Any]) -> Tensor:
-    """Return pixels resized and cut as an image processor does it.
+    """Return pixels resized and cropped by an image processor.
 
     Args:
         pixels: Float B×3×H×W RGB in [0, 1].
         processor: The image processor.
-        changes: What it is told beside its own file.
+        changes: Overrides of its settings.
     """
     from medtest.systems.pytorch.pixels import whole
 
@@ -33,7 +33,7 @@ def sized(pixels: Tensor, processor: Any, changes: Mapping[str, Any]) -> Tensor:
 
 
 def scaled(pixels: Tensor, processor: Any, changes: Mapping[str, Any]) -> Mapping[str, Tensor]:
-    """Return what a network is given: pixels of :func:`sized`, rescaled, normalised and padded."""
+    """Return the network's input: pixels of :func:`sized`, rescaled, normalised and padded."""
     made: Mapping[str, Tensor] = _made(pixels, processor, changes, GEOMETRY)
     return made
 

@@ -1,4 +1,4 @@
-"""What the adapters of libraries of classification networks share: input, opening, scores."""
+"""Base class of adapters for libraries of classification networks: input, opening, scores."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class ImageClassifierSettings(LabelSettings):
         checkpoint: Its weights.
         architecture: The library's name of the network.
         gives: Whether its scores are ``logits`` or ``probabilities``.
-        input: ``official`` resizes and crops as the network's own configuration says; ``as_is`` takes the image as it
-            comes, resized only where it has another size than the network's; ``auto`` chooses
+        input: ``official`` resizes and crops according to the network's own configuration; ``as_is`` uses the whole
+            image, resized only if its size differs from the network's; ``auto`` chooses
             (:mod:`medtest.systems.pytorch.field`).
-        size: Side in pixels that the network takes; null for its own configuration's.
-        resize: Pixels of the shorter side before the middle is cut; null for its own configuration's.
-        interpolation: Filter of that; null for its own configuration's.
-        mean: Subtracted per channel from pixels in [0, 1]; null for its own configuration's.
-        std: Divided by per channel after that; null for its own configuration's.
-        batch: Most images in one forward pass; null for as many as the run gives.
+        size: Input side in pixels; null for the network's own configuration.
+        resize: Shorter side in pixels before the centre crop; null for the network's own configuration.
+        interpolation: Filter for resizing; null for the network's own configuration.
+        mean: Subtracted per channel from pixels in [0, 1]; null for the network's own configuration.
+        std: Divisor per channel; null for the network's own configuration.
+        batch: Maximum number of images in one forward pass; null for no limit.
     """
 
     checkpoint: str = Field(default="", json_schema_extra=TRUSTED)
@@ -60,12 +60,12 @@ class ImageClassifierSettings(LabelSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
-    """How a network's own configuration brings an image to its input.
+    """Preprocessing of a network's own configuration.
 
     Attributes:
-        size: Side that is cut from the middle.
-        resize: Pixels of the shorter side before that.
-        squash: Both sides are resized to that, whatever the image's shape.
+        size: Side of the centre crop.
+        resize: Shorter side in pixels before the crop.
+        squash: Whether both sides are resized to that, ignoring the aspect ratio.
         how: Filter.
         kind: Mean and standard deviation.
     """
@@ -78,7 +78,7 @@ class Preprocessing:
 
 
 class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
-    """A classification network of a library."""
+    """Classification network of a library."""
 
     Settings: ClassVar[type[ImageClassifierSettings]] = ImageClassifierSettings
     tasks: ClassVar[tuple[str, ...]] = ("label",)
@@ -89,22 +89,22 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
 
     @property
     def gives(self) -> Literal["logits", "probabilities"]:
-        """What the settings say of its scores."""
+        """Form of its scores according to the settings."""
         given: Literal["logits", "probabilities"] = self.settings.gives
         return given
 
     @property
     def crops_image(self) -> bool:  # type: ignore[override]
-        """Whether ``auto`` may leave the crop out; a side before it is asked for by those who want the crop."""
+        """Whether ``auto`` may skip the crop; not if the user set ``resize``, which implies the crop."""
         return self.settings.resize is None
 
     def notice(self) -> str:
-        """Return that prepared images are cropped again, if they are."""
+        """Return a notice if prepared images are cropped again."""
         asked = self.settings.resize is not None and self.input == "official"
         return self.crop_notice if asked and self.squared else super().notice()
 
     def common_mistakes(self) -> list[Mistake]:
-        """Return that the library is missing, and what is wrong with names and sizes."""
+        """Return a missing library, and problems of names and sizes."""
         found = [*self.library_mistakes(), *naming_mistakes(self.settings, self.file_names()[0], where=self.name)]
         size, resize = self.settings.size, self.settings.resize
         if size and resize and resize < size:
@@ -112,7 +112,7 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
         return found
 
     def checkpoint_mistakes(self) -> list[Mistake]:
-        """Return what is wrong with the file of weights."""
+        """Return the problems of the weights file."""
         given, where = self.settings.checkpoint, self.name
         found = file_mistakes(given, where=where, key="checkpoint", suffixes=SUFFIXES)
         return found or pointer_mistakes(user_path(given), where=where, key="checkpoint")
@@ -121,7 +121,7 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
         """Return the network; see :class:`medtest.systems.pytorch.torch_system.TorchSystem`.
 
         Raises:
-            MedtestError: The library or the file has no such network, or it has another number of classes than names.
+            MedtestError: The library or the file has no such network, or the numbers of classes and names differ.
         """
         network, recipe, count = self.classifier()
         self.check_count(count)
@@ -130,12 +130,12 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
 
     @abstractmethod
     def classifier(self) -> tuple[nn.Module, Preprocessing, int]:
-        """Return the network with its weights on the CPU, how it takes images, and the number of its classes."""
+        """Return the network with its weights on the CPU, its preprocessing, and its number of classes."""
 
     def _with_settings(self, recipe: Preprocessing) -> Preprocessing:
         wanted, kind = self.settings, recipe.kind
         size = wanted.size or recipe.size
-        # A side of the user's keeps the configuration's share of what is cut off.
+        # A size set by the user keeps the relative crop of the configuration.
         resize = wanted.resize or (recipe.resize if size == recipe.size else size * recipe.resize // recipe.size)
         return replace(
             recipe,
@@ -147,10 +147,10 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
 
     @property
     def recipe(self) -> Preprocessing:
-        """How images become inputs, once it is opened.
+        """Preprocessing of the opened network.
 
         Raises:
-            MedtestError: It is not.
+            MedtestError: It is not open.
         """
         if self._recipe is None:
             raise MedtestError(f"{self.record_name} was asked before it was opened")
@@ -158,15 +158,15 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
 
     @property
     def input_kind(self) -> InputKind:
-        """That of the network's own configuration, or of the settings."""
+        """Input format of the network's own configuration, or of the settings."""
         return self.recipe.kind
 
     def fitted(self, image: Image) -> Image:
-        """Return an image at the size at which the network gets it."""
+        """Return an image at the network's input size."""
         return cut(image, self.recipe, self.input)
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
-        """Return pixels at the size at which the network gets them."""
+        """Return pixels at the network's input size."""
         from medtest.systems.pytorch.pixels import middle, resized, shorter_side
 
         recipe = self.recipe
@@ -183,7 +183,7 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
         return torch.from_numpy(self.recipe.kind.tensor(np.stack(images)))
 
     def scores(self, outputs: Any) -> Tensor:
-        """Return one score for each class and image."""
+        """Return one score per class and image."""
         return tensor_of(outputs)
 
     def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
@@ -192,11 +192,11 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
 
 
 def cut(image: Image, recipe: Preprocessing, how: str) -> Image:
-    """Return an image at the size at which a network gets it, uint8 RGB.
+    """Resize and crop an image to the network's input size, uint8 RGB.
 
     Args:
         image: uint8 RGB H×W×3.
-        recipe: The network's.
+        recipe: The network's preprocessing.
         how: ``official`` or ``as_is``.
     """
     if how == "as_is":

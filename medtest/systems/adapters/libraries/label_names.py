@@ -1,4 +1,4 @@
-"""What the classes of a user's classifier are called, and what they stand for among the seeds' classes."""
+"""Class names of a user's classifier, and their mapping to the seeds' classes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _NUMBERED = re.compile(r"(label|class)[ _-]?\d+", re.IGNORECASE)
-"""Names that libraries give to classes that nobody named."""
+"""Names that libraries give to unnamed classes."""
 
 
 class LabelSettings(SystemSettings):
     """Settings of a system that gives scores of classes.
 
     Attributes:
-        classes: Names of its classes in the order of its scores; null for those in its own files, and where there are
-            none, for the seeds' classes in the seeds' order.
-        labels: For names of its classes, the seeds' class that each stands for; case does not count in either. Several
-            may stand for one: their probabilities are summed (the largest is taken where several classes may be true).
-        multi: Whether several classes may be true at once; null for what its files say, else for one.
+        classes: Names of its classes in the order of its scores; null for those in its own files, or else for the
+        seeds'
+            classes in the seeds' order.
+        labels: Mapping of its class names to the seeds' classes, case-insensitive. Several may map to one: their
+            probabilities are summed (the largest is used if several classes may be true).
+        multi: Whether several classes may be true at once; null for the value in its files, false by default.
     """
 
     classes: list[str] | None = Field(default=None, min_length=1)
@@ -40,11 +41,12 @@ class LabelSettings(SystemSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Naming:
-    """The classes of a system's scores.
+    """Classes of a system's scores.
 
     Attributes:
         own: Its own names, one for each score.
-        classes: What it answers with: the seeds' names, each once.
+        targets: Name of the seeds' class for each of its own.
+        classes: Classes of its answers: the seeds' names, each once.
     """
 
     own: tuple[str, ...]
@@ -53,12 +55,12 @@ class Naming:
 
     @property
     def merges(self) -> bool:
-        """Whether several of its classes stand for one of the seeds'."""
+        """Whether several of its classes map to one of the seeds'."""
         return len(self.classes.names) < len(self.own)
 
     @property
     def groups(self) -> list[list[int]]:
-        """Which of its own classes stand for each of :attr:`classes`, by place."""
+        """Positions of its own classes that map to each of :attr:`classes`."""
         return [[i for i, target in enumerate(self.targets) if target == name] for name in self.classes.names]
 
     def merged(self, scores: NDArray[Any], gives: Literal["logits", "probabilities"]) -> NDArray[np.float64]:
@@ -66,7 +68,8 @@ class Naming:
 
         Args:
             scores: One for each of :attr:`own`.
-            gives: What they are; of logits the softmax is taken, or the logistic function where several may be true.
+            gives: Form of the scores; logits are converted by softmax, or by the logistic function if several may be
+            true.
         """
         given = np.asarray(scores, np.float64)
         if gives == "logits":
@@ -76,47 +79,47 @@ class Naming:
 
 
 class NamedSystem(System):
-    """A system whose classes its own files or its user name."""
+    """System whose classes are named in its own files or by the user."""
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
         self._groups: tuple[list[list[int]], bool] | None = None
 
     def file_names(self) -> tuple[tuple[str, ...] | None, bool]:
-        """Return the names of classes in its own files, in the order of its scores, and whether several may be true.
+        """Return the class names in its own files, in the order of its scores, and whether several may be true.
 
-        None stands for no names.
+        The names are None if there are none.
         """
         return None, False
 
     @property
     def naming(self) -> Naming | None:
-        """Its classes, and what they stand for."""
+        """Its classes and their mapping."""
         names, multi = self.file_names()
         return naming(self.settings, names, multi=multi)
 
     @property
     def classes(self) -> Classes | None:  # type: ignore[override]
-        """What its answers stand for where labels are asked for; None for the seeds' classes in their order."""
+        """Classes of its answers, for labels; None for the seeds' classes in their order."""
         found = self.naming if self.task.labels else None
         return None if found is None else found.classes
 
     @property
     def gives(self) -> Literal["logits", "probabilities"]:
-        """What its scores are."""
+        """Form of its scores."""
         return "logits"
 
     @property
     def answer_form(self) -> str:  # type: ignore[override]
-        """``probabilities`` where classes are merged, else what its scores are."""
+        """``probabilities`` if classes are merged, otherwise the form of its scores."""
         found = self.naming
         return "probabilities" if found is not None and found.merges else self.gives
 
     def check_count(self, count: int) -> None:
-        """Refuse a network of another number of classes than names.
+        """Raise an error if a network's number of classes differs from the number of names.
 
         Raises:
-            MedtestError: It is one.
+            MedtestError: The numbers differ.
         """
         found = self.naming
         if found is not None and len(found.own) != count:
@@ -124,11 +127,11 @@ class NamedSystem(System):
             raise MedtestError(f"{self.name}: this network has {count} classes, and {named}")
 
     def class_logits(self, scores: Tensor, *, multi: bool) -> Tensor:
-        """Return logits of :attr:`classes`, B×C: of what :meth:`label_answers` makes of the same scores.
+        """Return logits of :attr:`classes`, B×C, that match :meth:`label_answers` of the same scores.
 
         Args:
             scores: One for each of its own classes.
-            multi: Whether several of the seeds' classes may be true, where nobody names its own.
+            multi: Whether several of the seeds' classes may be true, if its own are not named.
 
         Raises:
             BadOutput: They have another number of classes.
@@ -146,7 +149,7 @@ class NamedSystem(System):
         return merged(logits, groups, multi=several) if groups else logits
 
     def label_answers(self, scores: Tensor, images: int) -> list[RawAnswer]:
-        """Return one answer per image of a network's scores, in :attr:`answer_form`.
+        """Return one answer per image from a network's scores, in :attr:`answer_form`.
 
         Raises:
             BadOutput: They have another number of images or classes.
@@ -161,12 +164,12 @@ class NamedSystem(System):
 
 
 def naming(settings: LabelSettings, files: Sequence[str] | None, *, multi: bool = False) -> Naming | None:
-    """Return the classes of a system, or None where nobody names them.
+    """Return the classes of a system, or None if they are not named.
 
     Args:
-        settings: The user's.
-        files: Names in the system's own files, None where there are none.
-        multi: What they say of several classes being true.
+        settings: The user's settings.
+        files: Names in the system's own files, or None.
+        multi: Whether the files state that several classes may be true.
     """
     own = settings.classes or files
     if not own:
@@ -180,7 +183,7 @@ def naming(settings: LabelSettings, files: Sequence[str] | None, *, multi: bool 
 
 
 def naming_mistakes(settings: LabelSettings, files: Sequence[str] | None, *, where: str) -> list[Mistake]:
-    """Return what is wrong with the settings of names."""
+    """Return the problems of the naming settings."""
     own = settings.classes or files
     if settings.classes and len(set(settings.classes)) < len(settings.classes):
         found = next(name for name in settings.classes if settings.classes.count(name) > 1)
@@ -205,11 +208,11 @@ def naming_mistakes(settings: LabelSettings, files: Sequence[str] | None, *, whe
 
 
 def real_names(given: Mapping[Any, Any] | Sequence[Any] | None, count: int | None = None) -> tuple[str, ...] | None:
-    """Return the names of classes that a library's file holds, or None where it only numbers them.
+    """Return the class names in a library's file, or None if it only numbers them.
 
     Args:
-        given: A list, or an object from the index as a text or a number.
-        count: How many there must be, where that is known.
+        given: A list, or a mapping from the index as a string or a number.
+        count: Expected number, if known.
     """
     if isinstance(given, Mapping):
         try:

@@ -1,7 +1,7 @@
-"""Which of a network's classes is the lesion, and from its scores to the lesion's map.
+"""Selection of the lesion's class, and conversion of scores to the lesion's map.
 
-Shared by the adapters of whole families of networks (Hugging Face, MONAI bundles, segmentation_models_pytorch), whose
-files say how many classes there are and, if all is well, what they are called.
+Shared by the adapters of families of networks (Hugging Face, MONAI bundles, segmentation_models_pytorch), whose files
+state the number of classes and possibly their names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Activation: TypeAlias = Literal["auto", "sigmoid", "softmax", "winner", "none"]
 BACKGROUND = frozenset({"background", "bg", "normal", "unlabeled", "unlabelled", "none", "other"})
-"""Names that no lesion has: of two classes, the one that is called so is not the lesion."""
+"""Names that never denote a lesion: of two classes, the one with such a name is not the lesion."""
 SHOWN = 60
 
 
@@ -33,15 +33,16 @@ class NetworkSettings(SystemSettings):
 
     Attributes:
         path: Its folder (or file).
-        lesion: Index or name of the class that is the lesion, or a list of them; null for the only class, or for that
-            of two which is not background.
-        size: Height and width in pixels it takes; null for what its files say.
-        mean: Subtracted per channel from pixels in [0, 1]; null for what its files say.
-        std: Divided by per channel after that; null for what its files say.
-        threshold: A pixel counts as lesion where its probability exceeds this; null for what its files say, else 0.5.
-        activation: How scores become probabilities; ``auto`` is ``sigmoid`` for one class, ``softmax`` for two and
-            ``winner`` for more, unless the network's files say otherwise. See :func:`lesion_map`.
-        batch: Most images in one forward pass; null for as many as the run gives (``batch_size=``).
+        lesion: Index or name of the lesion's class, or a list of them; null for the only class, or for the one of two
+            that is not background.
+        size: Input height and width in pixels; null for the value in its files.
+        mean: Subtracted per channel from pixels in [0, 1]; null for the value in its files.
+        std: Divisor per channel; null for the value in its files.
+        threshold: A pixel is lesion if its probability exceeds this; null for the value in its files, or 0.5.
+        activation: Conversion of scores to probabilities; ``auto`` is ``sigmoid`` for one class, ``softmax`` for two
+        and
+            ``winner`` for more, unless the network's files state otherwise. See :func:`lesion_map`.
+        batch: Maximum number of images in one forward pass; null for no limit other than ``batch_size=``.
     """
 
     path: str = Field(default="", json_schema_extra=TRUSTED)
@@ -55,12 +56,12 @@ class NetworkSettings(SystemSettings):
 
 
 def plain_names(count: int) -> tuple[str, ...]:
-    """Return names for classes that nobody named."""
+    """Return default names of unnamed classes."""
     return tuple(f"class {index}" for index in range(count))
 
 
 def lesion_classes(asked: int | str | list[int | str] | None, names: Sequence[str], *, system: str) -> tuple[int, ...]:
-    """Return the indices of the classes that are the lesion.
+    """Return the indices of the lesion's classes.
 
     Args:
         asked: The setting ``lesion``.
@@ -68,7 +69,7 @@ def lesion_classes(asked: int | str | list[int | str] | None, names: Sequence[st
         system: The system's id, for messages.
 
     Raises:
-        MedtestError: Nothing was asked and there is no one answer, or there is no such class; classes are listed.
+        MedtestError: The setting is missing and the choice is ambiguous, or there is no such class; classes are listed.
     """
     if asked is None:
         if len(names) == 1:
@@ -109,10 +110,10 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def resolved_activation(activation: Activation, count: int, *, system: str) -> Activation:
-    """Return what ``auto`` means for so many classes.
+    """Return the meaning of ``auto`` for this number of classes.
 
     Raises:
-        MedtestError: The activation needs a rival and there is one class only.
+        MedtestError: The activation compares classes, but there is only one.
     """
     if activation == "auto":
         return "sigmoid" if count == 1 else "softmax" if count == 2 else "winner"
@@ -147,7 +148,7 @@ def lesion_map(scores: Tensor, classes: Sequence[int], activation: Activation) -
 
 
 def lesion_logits(scores: Tensor, classes: Sequence[int], activation: Activation) -> Tensor:
-    """Return logits of what :func:`lesion_map` gives, B×h×w, exact where that is saturated."""
+    """Return the logits of :func:`lesion_map`, B×h×w, exact even if that is saturated."""
     import torch
 
     from medtest.systems.pytorch.pixels import logits_of
@@ -163,7 +164,7 @@ def lesion_logits(scores: Tensor, classes: Sequence[int], activation: Activation
 
 
 def checked_scores(given: Any, images: int | None, classes: int | None) -> Tensor:
-    """Return a network's output as B×C×h×w float32 (or float64), B and C checked where they are known.
+    """Return a network's output as B×C×h×w float32 (or float64), with B and C checked if known.
 
     Raises:
         BadOutput: It is something else, or has another number of images or classes.
@@ -178,9 +179,9 @@ def checked_scores(given: Any, images: int | None, classes: int | None) -> Tenso
 
 
 def at_half(probability: NDArray[Any], threshold: float) -> NDArray[np.float32]:
-    """Return probabilities with ``threshold`` moved to 0.5, where the border cuts; 0 and 1 stay, straight in between.
+    """Return probabilities rescaled so that ``threshold`` maps to 0.5; 0 and 1 stay, piecewise linear.
 
-    What exceeded the threshold exceeds 0.5 afterwards, and nothing else.
+    Values exceed 0.5 afterwards if and only if they exceeded the threshold.
     """
     values = np.asarray(probability, np.float32)
     if threshold == CUT:

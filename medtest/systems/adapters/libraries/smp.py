@@ -1,4 +1,4 @@
-"""A network of segmentation_models_pytorch, saved as a folder or as a checkpoint with its architecture's name."""
+"""segmentation_models_pytorch network, saved as a folder or as a checkpoint with its architecture's name."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ MOST_BYTES = 1 << 20
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 HALVES = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 DPN = ((124 / 255, 117 / 255, 104 / 255), (1 / (0.0167 * 255),) * 3)
-"""Mean and std of pixels in [0, 1] that encoders were pre-trained with (older ones: pretrained-models.pytorch)."""
+"""Mean and std of pixels in [0, 1] in the encoders' pre-training (older ones: pretrained-models.pytorch)."""
 _OWN = {"inceptionv4": HALVES, "inceptionresnetv2": HALVES, "xception": HALVES, "timm-tf_efficientnet_lite": HALVES}
 
 
 class SmpSettings(NetworkSettings):
     """Settings of a network of segmentation_models_pytorch.
 
-    ``size`` null leaves the image's own, taken to the nearest multiples of the encoder's stride; ``mean`` and ``std``
-    null are those the encoder was pre-trained with.
+    ``size`` null keeps the image's own, rounded to multiples of the encoder's stride; ``mean`` and ``std`` null are
+    those of the encoder's pre-training.
 
     Attributes:
-        checkpoint: Weights alone, instead of a folder (``path``); then ``architecture`` and ``encoder`` say of what.
+        checkpoint: Weights only, instead of a folder (``path``); requires ``architecture`` and ``encoder``.
         architecture: ``Unet``, ``FPN``, ``DeepLabV3Plus`` and so on.
-        encoder: The encoder's name, as ``resnet34``.
+        encoder: The encoder's name, e.g. ``resnet34``.
     """
 
     checkpoint: str = Field(default="", json_schema_extra=TRUSTED)
@@ -50,11 +50,13 @@ class SmpSettings(NetworkSettings):
 
 
 class Smp(TorchNetwork):
-    """A network that ``save_pretrained`` wrote, or a state dict with the names of its architecture and encoder.
+    """Network saved by ``save_pretrained``, or a state dict with the names of its architecture and encoder.
 
-    Nothing is downloaded: the encoder's ImageNet weights are not fetched, for all weights come from the file, strictly.
-    Preprocessing is the library's: RGB in [0, 1], minus the mean and through the std that the encoder was pre-trained
-    with (its own lookup asks the hub; the same numbers are kept here and taken from timm for ``tu-`` encoders).
+    Nothing is downloaded: the encoder's ImageNet weights are not needed, because all weights are loaded strictly from
+    the
+    file. Preprocessing is the library's: RGB in [0, 1], normalised by the mean and std of the encoder's pre-training
+    (the
+    library asks the hub for them; the same numbers are stored here and taken from timm for ``tu-`` encoders).
     """
 
     Settings: ClassVar[type[SmpSettings]] = SmpSettings
@@ -66,7 +68,7 @@ class Smp(TorchNetwork):
         self._ends_active = False
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with folder, checkpoint and names."""
+        """Return the problems of folder, checkpoint and names."""
         wanted, where = self.settings, self.name
         found = self.library_mistakes()
         if wanted.checkpoint and wanted.path:
@@ -106,7 +108,7 @@ class Smp(TorchNetwork):
         """Return the network; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`.
 
         Raises:
-            MedtestError: The description names no network of the library, or the weights are not its.
+            MedtestError: The description names no network of the library, or the weights do not match.
         """
         import segmentation_models_pytorch as library
 
@@ -136,18 +138,18 @@ class Smp(TorchNetwork):
         return network
 
     def has_classes(self, names: Sequence[str]) -> None:
-        """Set the names of classes, whose scores are probabilities where the network ends in an activation."""
+        """Set the class names; scores are probabilities if the network ends in an activation."""
         super().has_classes(names)
         if self._ends_active and self.settings.activation == "auto":
             self._activation = "none"
 
     @property
     def input_kind(self) -> InputKind:
-        """How the encoder was pre-trained, or as the settings say."""
+        """Input format of the encoder's pre-training, or of the settings."""
         return InputKind.of(self._input.mean, self._input.std)
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
-        """Return normalised images at the settings' size, or at theirs taken to multiples of the encoder's stride."""
+        """Return normalised images at the settings' size, or at theirs rounded to multiples of the encoder's stride."""
         import torch
 
         return torch.from_numpy(encode(images, self._input, self._fitting(images[0].shape[0], images[0].shape[1])))
@@ -160,7 +162,7 @@ class Smp(TorchNetwork):
         return rows, columns
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
-        """Return pixels at the size at which the network gets them."""
+        """Return pixels at the network's input size."""
         from medtest.systems.pytorch.pixels import resized
 
         return resized(pixels, self._fitting(int(pixels.shape[2]), int(pixels.shape[3])), "area")
@@ -171,7 +173,7 @@ class Smp(TorchNetwork):
 
 
 def _is_encoder(name: str, own: Collection[str]) -> bool:
-    """Say whether the library or timm has an encoder; timm's names may be addresses too (``hf-hub:``), which fetch."""
+    """Return True if the library or timm has an encoder; excludes timm's addresses (``hf-hub:``), which download."""
     if not name.startswith("tu-"):
         return name in own
     import timm
@@ -180,11 +182,11 @@ def _is_encoder(name: str, own: Collection[str]) -> bool:
 
 
 def pretraining(encoder: str, weights: str | None) -> tuple[Sequence[float], Sequence[float]]:
-    """Return mean and std, of RGB pixels in [0, 1], that an encoder was pre-trained with.
+    """Return mean and std, of RGB pixels in [0, 1], of an encoder's pre-training.
 
     Args:
         encoder: The library's name of it.
-        weights: The library's name of its weights (``imagenet``, ``advprop`` …), or None where that is not known.
+        weights: The library's name of its weights (``imagenet``, ``advprop`` …), or None if unknown.
     """
     if encoder.startswith("tu-"):
         import timm
@@ -204,16 +206,16 @@ def _described(folder: Path) -> dict[str, Any]:
 
 
 def _heads_classes(state: Mapping[str, Tensor]) -> int:
-    """Return how many classes a checkpoint's segmentation head has, 1 where it has another form."""
+    """Return the number of classes of a checkpoint's segmentation head, 1 if it has another form."""
     heads = [value for name, value in state.items() if name.endswith("segmentation_head.0.weight")]
     return int(heads[0].shape[0]) if heads else 1
 
 
 def _arguments(kind: type[Any], described: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """Return what the network is made with: its description, without weights that would be fetched."""
+    """Return the network's arguments: its description, without weights to download."""
     parameters = inspect.signature(kind).parameters
     open_end = any(str(one).startswith("**") for one in parameters.values())
-    # What the network hands on to its encoder may be a number, and no path from which timm would read weights.
+    # Arguments passed on to the encoder may be numbers, but no paths from which timm would read weights.
     unknown = [
         name
         for name, value in described.items()

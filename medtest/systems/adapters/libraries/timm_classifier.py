@@ -1,4 +1,4 @@
-"""A classification network of timm, from a folder as the hub has it or from a checkpoint and the network's name."""
+"""timm classification network, from a folder in the hub's format or from a checkpoint and the network's name."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 FILTERS = ("nearest", "bilinear", "bicubic", "lanczos")
 MOST_CLASSES = 100_000
 _WORD = re.compile(r"\w{1,40}", re.ASCII)
-"""A text among a network's arguments is a word (``avg``, ``relu``), and no path or address."""
+"""Text arguments of a network must be words (``avg``, ``relu``), not paths or addresses."""
 
 
 class TimmSettings(ImageClassifierSettings):
     """Settings of a network of timm.
 
     Attributes:
-        path: A folder with ``config.json`` and weights, as ``timm.models.save_for_hf`` writes it and the hub has it;
+        path: A folder with ``config.json`` and weights, as written by ``timm.models.save_for_hf`` and used on the hub;
             instead of ``architecture`` and ``checkpoint``.
     """
 
@@ -47,22 +47,23 @@ class TimmSettings(ImageClassifierSettings):
 
 
 class TimmClassifier(ImageClassifier):
-    """A network of timm with weights of the user's, loaded strictly.
+    """timm network with the user's weights, loaded strictly.
 
-    Nothing is downloaded, and names of classes, size, share of the crop, filter, mean and standard deviation are those
-    of the folder's configuration, or with a checkpoint alone those of timm's own for this name. Official input:
-    the shorter side resized to the side divided by the share of the crop (``squash``: both sides), the middle cut.
+    Nothing is downloaded. Class names, size, relative crop, filter, mean and standard deviation are those of the
+    folder's
+    configuration, or with a checkpoint only those of timm's own for this name. Official input: the shorter side resized
+    to the side divided by the relative crop (``squash``: both sides), then the centre crop.
     """
 
     Settings: ClassVar[type[TimmSettings]] = TimmSettings
     library = ("timm", "timm")
 
     def file_names(self) -> tuple[tuple[str, ...] | None, bool]:
-        """Return the folder's names of classes."""
+        """Return the folder's class names."""
         try:
             told = self._described()
         except MedtestError:
-            return None, False  # check says why
+            return None, False  # the reason is reported by check
         own = told.get("pretrained_cfg")
         given = told.get("label_names") or (own.get("label_names") if isinstance(own, Mapping) else None)
         return real_names(given if isinstance(given, Mapping | list) else None, told.get("num_classes")), False
@@ -71,7 +72,7 @@ class TimmClassifier(ImageClassifier):
         return _config(user_path(self.settings.path)) if self.settings.path else {}
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with folder, checkpoint and names."""
+        """Return the problems of folder, checkpoint and names."""
         where, wanted = self.name, self.settings
         found = self.common_mistakes()
         if not wanted.path:
@@ -104,7 +105,7 @@ class TimmClassifier(ImageClassifier):
         """Return the network; see :class:`medtest.systems.adapters.libraries.image_classifier.ImageClassifier`.
 
         Raises:
-            MedtestError: timm is missing or has no such network, or the weights are not its.
+            MedtestError: timm is missing or has no such network, or the weights do not match.
         """
         import timm
 
@@ -129,13 +130,13 @@ class TimmClassifier(ImageClassifier):
 def _config(folder: Path) -> dict[str, Any]:
     found = description(folder, key="architecture", library="timm")
     if not isinstance(found.get("pretrained_cfg"), dict):
-        # As older files have it: one object for all.
+        # Older files have one object for everything.
         found = {**found, "pretrained_cfg": {k: v for k, v in found.items() if k != "architecture"}}
     return found
 
 
 def _options(given: Any, make: Any) -> dict[str, Any]:
-    """Return the arguments of a network in a stranger's file: numbers, truth values and words, nothing that fetches."""
+    """Return the arguments of a network in an untrusted file: only numbers, booleans and words, nothing that downloads."""
     if not isinstance(given, dict):
         raise MedtestError(f"{CONFIG}: model_args is no object")
     taken = {*inspect.signature(make).parameters, "num_classes", "features_only", "cache_dir"}
@@ -174,10 +175,10 @@ def _classes_of(state: Mapping[str, Tensor], classifier: Any, file: str) -> int:
 
 
 def _recipe(configured: Mapping[str, Any]) -> Preprocessing:
-    """Return how a configuration of timm's takes images.
+    """Return the preprocessing of a timm configuration.
 
     Raises:
-        MedtestError: It takes other images than square RGB ones, or brings them to its size in another way.
+        MedtestError: It needs images other than square RGB ones, or resizes them differently.
     """
     from timm.data import resolve_data_config
 

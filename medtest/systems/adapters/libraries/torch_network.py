@@ -1,4 +1,4 @@
-"""What the adapters of families of segmentation networks share: from scores to maps."""
+"""Base class of adapters for families of segmentation networks: conversion of scores to maps."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class TorchNetwork(TorchSystem):
-    """A segmentation network described by files of its own; see :class:`TorchSystem`.
+    """Segmentation network described by its own files; see :class:`TorchSystem`.
 
-    Its :meth:`load` calls :meth:`has_classes` if its files name them.
+    Its :meth:`load` calls :meth:`has_classes` if its files name the classes.
     """
 
     Settings: ClassVar[type[NetworkSettings]] = NetworkSettings
@@ -41,10 +41,10 @@ class TorchNetwork(TorchSystem):
         self._threshold = CUT
 
     def has_classes(self, names: Sequence[str]) -> None:
-        """Set the names of the classes the network distinguishes.
+        """Set the names of the network's classes.
 
         Raises:
-            MedtestError: Nobody said which of them is the lesion.
+            MedtestError: The lesion's class is not specified.
         """
         self._names = tuple(names)
         self._classes = lesion_classes(self.settings.lesion, self._names, system=self.name)
@@ -55,11 +55,11 @@ class TorchNetwork(TorchSystem):
         return checked_scores(outputs, None, None)
 
     def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
-        """Return one map per image, at the size the network gives."""
+        """Return one map per image, at the network's output size."""
         return list(self.probability(checked_scores(self.scores(outputs), len(images), None)))
 
     def probability(self, scores: Tensor) -> Any:
-        """Return the lesion's probability of B×C×h×w scores as float32 B×h×w, the threshold moved to 0.5."""
+        """Return the lesion's probability of B×C×h×w scores as float32 B×h×w, with the threshold moved to 0.5."""
         return at_half(self.to_probability(self._of_known_classes(scores)).cpu().numpy(), self.threshold)
 
     def _of_known_classes(self, scores: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ class TorchNetwork(TorchSystem):
         return resized_map(self.map_logits(scores), shape)
 
     def map_logits(self, scores: Tensor) -> Tensor:
-        """Return logits of what :meth:`probability` gives, B×h×w."""
+        """Return the logits of :meth:`probability`, B×h×w."""
         from medtest.systems.pytorch.pixels import at_half as logits_at_half
 
         return logits_at_half(self.to_logits(self._of_known_classes(scores)), self.threshold)
@@ -86,7 +86,7 @@ class TorchNetwork(TorchSystem):
 
     @property
     def threshold(self) -> float:
-        """The user's threshold, else that of the network's files."""
+        """The user's threshold, or that of the network's files."""
         given: float | None = self.settings.threshold
         return self._threshold if given is None else given
 

@@ -1,4 +1,4 @@
-"""A classification network of torchvision, by name, with a checkpoint of the user's."""
+"""torchvision classification network, by name, with the user's checkpoint."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 FIRST = "IMAGENET1K_V1"
-"""The weights whose configuration is taken where torchvision has several: the one that fine-tuning scripts follow."""
+"""Preferred weights for the configuration if torchvision has several: those that fine-tuning scripts follow."""
 SIDE_HEADS = {"inception_v3": "AuxLogits.", "googlenet": "aux1."}
-"""Networks with side heads for training, and how the names of those begin."""
+"""Networks with auxiliary heads for training, and the prefix of the heads' names."""
 
 
 class TorchvisionSettings(ImageClassifierSettings):
     """Settings of a network of torchvision.
 
     Attributes:
-        transform_input: Of ``inception_v3`` and ``googlenet``: whether the network turns ImageNet's normalisation into
-            its own first, as torchvision's constructor with pretrained weights has it. The checkpoint does not tell.
+        transform_input: For ``inception_v3`` and ``googlenet``: whether the network first converts ImageNet's
+            normalisation to its own, as with torchvision's pretrained weights. The checkpoint does not record this.
     """
 
     transform_input: bool = True
 
 
 class TorchvisionClassifier(ImageClassifier):
-    """A network of torchvision (``vgg19``, ``resnet50`` …) with a state dict of the user's, loaded strictly.
+    """torchvision network (``vgg19``, ``resnet50`` …) with the user's state dict, loaded strictly.
 
     Nothing is downloaded. The number of classes is that of the checkpoint's last layer. Official input: that of
-    torchvision's own configuration of the network's ImageNet weights (the older ones where it has two): shorter side
-    resized (antialiased), middle cut, mean and standard deviation.
+    torchvision's own configuration of the network's ImageNet weights (the older ones if it has two): shorter side
+    resized (antialiased), centre crop, mean and standard deviation.
     """
 
     Settings: ClassVar[type[TorchvisionSettings]] = TorchvisionSettings
 
     def check(self) -> Sequence[Mistake]:
-        """Return what is wrong with checkpoint, architecture and names."""
+        """Return the problems of checkpoint, architecture and names."""
         where, wanted = self.name, self.settings
         found = self.common_mistakes()
         if not wanted.architecture:
@@ -64,7 +64,7 @@ class TorchvisionClassifier(ImageClassifier):
         """Return the network; see :class:`medtest.systems.adapters.libraries.image_classifier.ImageClassifier`.
 
         Raises:
-            MedtestError: torchvision has no such network, or the weights are not its.
+            MedtestError: torchvision has no such network, or the weights do not match.
         """
         from torchvision import models
 
@@ -88,7 +88,7 @@ class TorchvisionClassifier(ImageClassifier):
         return network, recipe_of(name), count
 
     def _options(self, name: str, state: Mapping[str, Tensor]) -> dict[str, Any]:
-        """Return what the constructor is told beside the number of classes."""
+        """Return the constructor's arguments besides the number of classes."""
         if name not in SIDE_HEADS:
             return {}
         return {
@@ -99,7 +99,7 @@ class TorchvisionClassifier(ImageClassifier):
 
 
 def recipe_of(name: str) -> Preprocessing:
-    """Return how torchvision's own configuration of a network's ImageNet weights takes images."""
+    """Return the preprocessing in torchvision's configuration of a network's ImageNet weights."""
     from torchvision import models
 
     weights: Any = models.get_model_weights(name)
@@ -113,7 +113,7 @@ def recipe_of(name: str) -> Preprocessing:
 
 
 def _classes_of(name: str, state: Mapping[str, Tensor], options: Mapping[str, Any], file: str) -> int:
-    """Return the number of classes of a checkpoint: the length of what depends on it in the network.
+    """Return a checkpoint's number of classes, from the layers whose shape depends on it.
 
     Raises:
         MedtestError: The checkpoint has no such entry.

@@ -1,4 +1,4 @@
-"""Weights from a stranger's file in a stranger's network: every one of them in its place."""
+"""Strict loading of untrusted weights into a network of an untrusted description."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 
 def pointer_mistakes(path: Path, *, where: str, key: str) -> list[Mistake]:
-    """Return the mistake that a file is what stands in for weights: a pointer of Git LFS, a server's web page."""
+    """Return a mistake if a file is not weights but a Git LFS pointer or a server's web page."""
     other = what_instead(path)
     return [Mistake(where=where, key=key, found=f"{path.name} {other}")] if other else []
 
 
 def fill(build: Callable[[], nn.Module], state: Mapping[str, Tensor], *, name: str, file: str) -> nn.Module:
-    """Build a network and fill it with weights, all of them, in evaluation mode.
+    """Build a network and load all its weights, in evaluation mode.
 
-    The network is built on torch's meta device first, where it takes no memory, so that a description that does not
-    belong to the weights is refused before it can ask for more memory than they have.
+    The network is first built on torch's meta device, where it takes no memory, so that a description that does not
+    match the weights is rejected before it allocates more memory than they need.
 
     Args:
-        build: Makes the network.
+        build: Creates the network.
         state: Its weights.
-        name: What messages call the network.
-        file: What messages call the file.
+        name: Name of the network in messages.
+        file: Name of the file in messages.
 
     Raises:
         MedtestError: The description cannot be built.

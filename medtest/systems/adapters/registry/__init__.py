@@ -1,1 +1,1 @@
-"""Models of MLflow's registry: which version is meant, its files on this machine, and the model as a system."""
+"""MLflow registry models: version lookup, local files, and the model as a system."""

@@ -1,4 +1,4 @@
-"""A model of MLflow's registry as a system under test."""
+"""MLflow registry model as a system under test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RegisteredSettings(TensorSettings):
 
     Attributes:
         uri: ``models:/NAME/VERSION`` or ``models:/NAME@ALIAS``.
-        trust_code: The model may be loaded, which may run what is in it.
+        trust_code: Whether the model may be loaded, which may run its code.
     """
 
     uri: str = Field(default="", json_schema_extra=TRUSTED)
@@ -34,11 +34,12 @@ class RegisteredSettings(TensorSettings):
 
 
 class Registered(ExportedGraph):
-    """A model version of MLflow's registry, of the flavour ``pytorch`` or ``python_function``.
+    """Model version of MLflow's registry, of the flavour ``pytorch`` or ``python_function``.
 
-    It gets a batch as ``layout``, ``channels``, ``scale``, ``mean`` and ``std`` say (float32, an array for
-    ``python_function``), and gives a tensor, an array, or several in a list or a dictionary. Every one needs
-    ``trust_code=true``: MLflow imports modules that lie beside a model, a graph of ``torch.export`` (``pt2``) too.
+    It receives a batch according to ``layout``, ``channels``, ``scale``, ``mean`` and ``std`` (float32, an array for
+    ``python_function``), and returns a tensor, an array, or several in a list or a dictionary. All models need
+    ``trust_code=true``, because MLflow imports modules stored with a model, even for a graph of ``torch.export``
+    (``pt2``).
     """
 
     Settings = RegisteredSettings
@@ -55,17 +56,17 @@ class Registered(ExportedGraph):
 
     @property
     def registered(self) -> ModelVersion:
-        """The version, looked up and fetched once.
+        """Model version, looked up and downloaded once.
 
         Raises:
-            UserMistakes: It cannot be had.
+            UserMistakes: It is not available.
         """
         if self._version is None:
             self._version = version_of(self.settings.uri, where=self.name)
         return self._version
 
     def check(self) -> Sequence[Mistake]:
-        """Return that the version cannot be had, is of another flavour, or would be unpickled without leave."""
+        """Return a mistake if the version is unavailable, has another flavour, or would be unpickled without permission."""
         try:
             flavors = self.registered.flavors
         except UserMistakes as error:
@@ -80,7 +81,7 @@ class Registered(ExportedGraph):
         return self._misfit()
 
     def _misfit(self) -> Sequence[Mistake]:
-        """Return that the signature names one input that is no batch of images with so many channels."""
+        """Return a mistake if the signature's only input is no batch of images with the right number of channels."""
         shape, layout = self.registered.shape, self.settings.layout
         if not shape:
             return ()
@@ -109,7 +110,7 @@ class Registered(ExportedGraph):
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """Height and width that the user says it takes, else its signature."""
+        """Input height and width according to the user, or else the signature."""
         given, shape = self.settings.size, self.registered.shape
         if given is None and len(shape) == 4:
             sides = shape[2:] if self.settings.layout == "nchw" else shape[1:3]
@@ -157,10 +158,10 @@ class Registered(ExportedGraph):
         return pyfunc.load_model(folder)
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return one map per image, at the size the model gives, or its scores."""
+        """Return one map per image, at the model's output size, or its scores."""
         shown = [image if self.size is None else self._at_size(image) for image in images]
         answers: list[RawAnswer] = []
-        for image in shown:  # images of a batch may differ in size, and a model may take one alone
+        for image in shown:  # images of a batch may differ in size, and a model may accept only one at a time
             given = self.run(encode([image], self.settings))
             answers.extend(answers_of(given, self.settings, 1, labels=self.task.labels))
         return answers
@@ -169,7 +170,7 @@ class Registered(ExportedGraph):
         return resized(image, self.size or image.shape[:2], antialias=self.settings.antialias)
 
     def run(self, batch: NDArray[np.float32]) -> Sequence[NDArray[Any]]:
-        """Return what the model gives for a batch, as arrays."""
+        """Return the model's outputs for a batch, as arrays."""
         import torch
 
         if self._model is None:
@@ -180,12 +181,12 @@ class Registered(ExportedGraph):
         return _arrays(self._model.predict(batch))
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Release the model."""
         self._model = None
 
 
 def _arrays(given: Any) -> list[NDArray[Any]]:
-    """Return what a model gave as arrays: one, or those of a list, tuple or dictionary in its order."""
+    """Return a model's output as arrays: one, or those of a list, tuple or dictionary in its order."""
     import torch
 
     several = list(given.values()) if isinstance(given, dict) else given

@@ -1,4 +1,4 @@
-"""A model version of MLflow's registry: found by its address, its files fetched once."""
+"""Model versions of MLflow's registry: lookup by address, files downloaded once."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _DESCRIPTION = "MLmodel"
 _ENVIRONMENT = frozenset(
     (_DESCRIPTION, "registered_model_meta", "conda.yaml", "python_env.yaml", "requirements.txt", "input_example.json")
 )
-"""What says where a model came from and what was installed there: no answer is made of it."""
+"""Files about origin and environment, which do not influence answers."""
 _MOST_TEXT = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelVersion:
-    """A version and its files.
+    """Version and its files.
 
     Attributes:
-        name: Of the registered model.
+        name: Name of the registered model.
         version: A number, as text.
-        folder: Where its files lie on this machine.
-        model_id: Of MLflow's logged model, "" where the registry names none.
-        flavors: What ``MLmodel`` says of each flavour.
-        shape: Of its one input, as its signature says it: -1 for any; () where it says none.
+        folder: Local folder of its files.
+        model_id: Id of MLflow's logged model, "" if the registry names none.
+        flavors: Content of ``MLmodel`` for each flavour.
+        shape: Shape of its only input according to its signature: -1 for any; () if not stated.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ModelVersion:
     shape: tuple[int, ...] = ()
 
     def sha256(self) -> str:
-        """Return one SHA-256 of the model's files and of what its flavours say, whoever registered it and when."""
+        """Return one SHA-256 of the model's files and flavours, independent of author and time of registration."""
         digest = hashlib.sha256(json.dumps(self.flavors, sort_keys=True, default=str).encode())
         for path in sorted(path for path in self.folder.rglob("*") if path.is_file()):
             place = path.relative_to(self.folder).as_posix()
@@ -65,14 +65,14 @@ class ModelVersion:
 
 
 def version_of(uri: str, *, where: str) -> ModelVersion:
-    """Return the version that an address names, its files fetched to ``outputs/.models`` unless they are there.
+    """Return the version at an address, with its files downloaded to ``outputs/.models`` unless present.
 
     Args:
-        uri: As :data:`ALLOWED` says; an alias is looked up.
+        uri: In the format of :data:`ALLOWED`; an alias is resolved.
         where: The system, for messages.
 
     Raises:
-        UserMistakes: It is no such address, the registry does not answer or refuses, or there is no such version.
+        UserMistakes: The address is invalid, the registry does not answer or refuses, or there is no such version.
     """
     named = _URI.fullmatch(uri)
     if named is None:
@@ -110,7 +110,7 @@ def _fetched(name: str, version: str | None, alias: str | None) -> ModelVersion:
                 given = mlflow.artifacts.download_artifacts(
                     artifact_uri=client.get_model_version_download_uri(name, number),
                     dst_path=str(Path(draft) / "model"),
-                    tracking_uri=store,  # MLflow's own setting would be one of the whole process, and of its workers
+                    tracking_uri=store,  # MLflow's own setting would apply to the whole process and its workers
                 )
                 shutil.move(given.rstrip("/"), folder)
     said = _description(folder / _DESCRIPTION)
@@ -135,7 +135,7 @@ def _description(path: Path) -> dict[str, Any]:
 
 
 def _shape(said: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the shape of the one tensor that a model's signature takes; () where it says nothing of the kind."""
+    """Return the shape of a model's only input tensor in its signature; () if not stated."""
     try:
         (only,) = json.loads(said["signature"]["inputs"])
         return tuple(int(length) for length in only["tensor-spec"]["shape"])
@@ -144,14 +144,14 @@ def _shape(said: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _plain(uri: str) -> str:
-    """Return an address without whom it is asked as."""
+    """Return an address without user information."""
     parts = urlsplit(uri)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep MLflow's retries short where the user has not said how long they shall be."""
+    """Limit MLflow's retries unless the user has configured them."""
     wanted = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
     ours = [name for name in wanted if name not in os.environ]
     os.environ.update({name: wanted[name] for name in ours})

@@ -107,7 +107,7 @@ class XceptionBlock(nn.Module):
         self.sepconv3 = SeparableConv(widths[2], outputs, stride=stride, dilation=dilation)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Map [B, inputs, h, w] to the output [B, outputs, h / stride, w / stride] and the third convolution's input."""
+        """Map [B, inputs, h, w] to the output [B, outputs, h / stride, w / stride] and the third input."""
         rectified = torch.relu(x)
         shortcut = rectified if self.skip is None else self.skipbn(self.skip(x))
         before_last = self.sepconv2.of_rectified(self.sepconv1.of_rectified(rectified).relu_())
