@@ -25,8 +25,8 @@ def file_mistakes(text: str, *, where: str, key: str, suffixes: tuple[str, ...] 
     if path.is_dir():
         return [Mistake(where=where, key=key, found=f"{text} (a folder)", allowed=allowed)]
     if not path.is_file():
-        found = f"{text} (there is no such file)"
-        return [Mistake(where=where, key=key, found=found, allowed=allowed, nearest=_near(path))]
+        missing = f"{text} (there is no such file)"
+        return [Mistake(where=where, key=key, found=missing, allowed=allowed, nearest=_near(path))]
     if suffixes and path.suffix.lower() not in suffixes:
         return [Mistake(where=where, key=key, found=text, allowed=allowed)]
     if path.stat().st_size == 0:

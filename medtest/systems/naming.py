@@ -60,12 +60,12 @@ def distinct(names: Mapping[str, str], systems: Mapping[str, System]) -> dict[st
         systems: Systems by id.
     """
     shown = {key: name or systems[key].record_name for key, name in names.items()}
-    found = dict(names)
+    unique = dict(names)
     for key, name in names.items():
         if name and list(shown.values()).count(shown[key]) > 1:
-            found[key] = _with_digits(name, _content(systems[key]))
-    again = [name for name in found.values() if name]
-    return {key: _with_digits(name, key) if again.count(name) > 1 and name else name for key, name in found.items()}
+            unique[key] = _with_digits(name, _content(systems[key]))
+    again = [name for name in unique.values() if name]
+    return {key: _with_digits(name, key) if again.count(name) > 1 and name else name for key, name in unique.items()}
 
 
 def refused(name: str) -> str:
@@ -88,9 +88,9 @@ def clean(text: str, whole: str = "") -> str:
         whole: Text to hash; by default ``text``.
     """
     plain = unicodedata.normalize("NFKD", text.casefold())
-    kept = plain.encode("ascii", "ignore").decode()
+    ascii_text = plain.encode("ascii", "ignore").decode()
     lost = any(letter.isalnum() and not letter.isascii() for letter in plain)
-    name = re.sub(r"[^a-z0-9_]+", "-", kept).strip("-_")
+    name = re.sub(r"[^a-z0-9_]+", "-", ascii_text).strip("-_")
     if lost or not name or len(name) > _LONGEST:
         name = _with_digits(name or "model", whole or text)
     return _harmless(name)
@@ -110,15 +110,15 @@ def identity(system: System, *, folders: bool = True) -> dict[str, str]:
     endpoint = getattr(system, "endpoint", None)
     version = getattr(system, "registered", None)
     if version is not None:
-        found = {"registry": f"{version.name}/{version.version}", "logged": version.model_id}
-        found |= {"sha256": _sha256(system)}
+        facts = {"registry": f"{version.name}/{version.version}", "logged": version.model_id}
+        facts |= {"sha256": _sha256(system)}
     elif callable(endpoint):
         host = urlsplit(str(endpoint().base_url))
         shown = (host.hostname or "") + (f":{host.port}" if host.port else "")
-        found = {"model": str(getattr(settings, "model", "")), "host": shown}
+        facts = {"model": str(getattr(settings, "model", "")), "host": shown}
     else:
-        found = {"file": _file_of(system, folders=folders), "sha256": _sha256(system)}
-    return {key: value for key, value in found.items() if value}
+        facts = {"file": _file_of(system, folders=folders), "sha256": _sha256(system)}
+    return {key: value for key, value in facts.items() if value}
 
 
 def _file_of(system: System, *, folders: bool) -> str:
@@ -139,10 +139,10 @@ def _sha256(system: System) -> str:
     except (MedtestError, OSError):
         return ""
     for value in printed.values():
-        if isinstance(value, str) and (found := _SHA256.search(value)):
-            return found[0]
+        if isinstance(value, str) and (match := _SHA256.search(value)):
+            return match[0]
         if isinstance(value, list):
-            sums = [found[0] for one in value if isinstance(one, str) and (found := _SHA256.search(one))]
+            sums = [found[0] for text in value if isinstance(text, str) and (found := _SHA256.search(text))]
             if sums:
                 return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
     return ""

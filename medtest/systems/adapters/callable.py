@@ -75,18 +75,18 @@ class CallableSystem(System):
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the target, without importing it."""
         target = self.settings.target
-        left, colon, function = target.rpartition(":")
-        if not colon or not function.isidentifier() or not left:
-            found = repr(target) if target else "nothing"
-            return [Mistake(where=self.name, key="target", found=found, allowed=FORM)]
-        if _is_file(left):
-            mistakes = file_mistakes(left, where=self.name, key="target", suffixes=(".py",))
+        location, colon, function = target.rpartition(":")
+        if not colon or not function.isidentifier() or not location:
+            shown = repr(target) if target else "nothing"
+            return [Mistake(where=self.name, key="target", found=shown, allowed=FORM)]
+        if _is_file(location):
+            mistakes = file_mistakes(location, where=self.name, key="target", suffixes=(".py",))
             if mistakes:
                 return mistakes
-            file = user_path(left)
+            file = user_path(location)
         else:
             try:
-                file = _module_file(left)
+                file = _module_file(location)
             except MedtestError as error:
                 return [Mistake(where=self.name, key="target", found=str(error), allowed=FORM)]
         names = _names_in(file)
@@ -106,8 +106,8 @@ class CallableSystem(System):
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the target's name and the SHA-256 of its file."""
-        left, _, function = self.settings.target.rpartition(":")
-        path = user_path(left) if _is_file(left) else _module_file(left)
+        location, _, function = self.settings.target.rpartition(":")
+        path = user_path(location) if _is_file(location) else _module_file(location)
         return {"function": function, "file_sha256": cached_sha256(path)}
 
     def open(self, *, device: str, threads: int) -> None:
@@ -117,21 +117,21 @@ class CallableSystem(System):
             UserMistakes: It has no such function.
             MedtestError: It cannot be imported, or is not callable.
         """
-        left, _, name = self.settings.target.rpartition(":")
-        module = _load_file(user_path(left)) if _is_file(left) else _import(left)
-        found = getattr(module, name, None)
-        if found is None:
+        location, _, name = self.settings.target.rpartition(":")
+        module = _load_file(user_path(location)) if _is_file(location) else _import(location)
+        function = getattr(module, name, None)
+        if function is None:
             names = [key for key, value in vars(module).items() if callable(value)]
-            raise self._no_function(Path(left).name, name, names).as_error()
-        if inspect.isclass(found):
+            raise self._no_function(Path(location).name, name, names).as_error()
+        if inspect.isclass(function):
             try:
-                given = {"device": device} if "device" in inspect.signature(found).parameters else {}
-                found = found(**given)
+                options = {"device": device} if "device" in inspect.signature(function).parameters else {}
+                function = function(**options)
             except (Exception, SystemExit) as error:
                 raise MedtestError(f"{name} could not be made: {type(error).__name__}: {error}") from error
-        if not callable(found):
-            raise MedtestError(f"{self.settings.target}: {type(found).__name__} is not callable")
-        self._function = found
+        if not callable(function):
+            raise MedtestError(f"{self.settings.target}: {type(function).__name__} is not callable")
+        self._function = function
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Return the function's answer to each image, unchecked."""
@@ -152,12 +152,12 @@ class CallableSystem(System):
         return [self._function(image.copy(), spec=spec) for image, spec in zip(images, specs, strict=True)]
 
     @staticmethod
-    def _one(given: Any, count: int) -> Sequence[RawAnswer]:
+    def _one(output: Any, count: int) -> Sequence[RawAnswer]:
         """Return the answers of a batch as a list of the expected length."""
         try:
-            answers = list(given)
+            answers = list(output)
         except TypeError:
-            raise BadOutput(f"gave {type(given).__name__} where {count} answers are expected") from None
+            raise BadOutput(f"gave {type(output).__name__} where {count} answers are expected") from None
         if len(answers) != count:
             raise BadOutput(f"gave {len(answers)} answers for {count} images")
         return answers
@@ -174,8 +174,8 @@ def _takes_spec(function: Callable[..., Any]) -> bool:
         return False
 
 
-def _is_file(left: str) -> bool:
-    return left.lower().endswith(".py") or "/" in left or "\\" in left
+def _is_file(location: str) -> bool:
+    return location.lower().endswith(".py") or "/" in location or "\\" in location
 
 
 def _names_in(file: Path) -> dict[str, bool] | None:
@@ -187,9 +187,9 @@ def _names_in(file: Path) -> dict[str, bool] | None:
         return None
     if file.suffix != ".py" or _BINDS_UNSEEN.search(text):
         return None
-    found = whole.get_symbols()
-    bound = [one for one in found if one.is_assigned() or one.is_imported() or one.is_namespace()]
-    return {one.get_name(): one.is_imported() for one in bound}
+    symbols = whole.get_symbols()
+    bound = [symbol for symbol in symbols if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()]
+    return {symbol.get_name(): symbol.is_imported() for symbol in bound}
 
 
 def _module_file(module: str) -> Path:
@@ -209,9 +209,9 @@ def _module_file(module: str) -> Path:
 
 def _see_working_directory() -> None:
     """Make modules of the working directory importable, as ``python -m`` does."""
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)
+    folder = str(Path.cwd())
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.append(folder)
 
 
 def _import(module: str) -> ModuleType:

@@ -62,11 +62,11 @@ class Command(System):
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the command, without running it."""
-        given = self.settings.command
+        command = self.settings.command
         try:
-            words = _words(given)
+            words = _words(command)
         except ValueError as error:
-            return [Mistake(where=self.name, key="command", found=f"{given!r} ({error})", allowed=FORM)]
+            return [Mistake(where=self.name, key="command", found=f"{command!r} ({error})", allowed=FORM)]
         if not words:
             fix = "type it on the command line: command='mytool {input} {output}'"
             return [Mistake(where=self.name, key="command", found="nothing", allowed=FORM, fix=fix)]
@@ -74,16 +74,16 @@ class Command(System):
         if missing:
             return [Mistake(where=self.name, key="command", found=f"no {' and no '.join(missing)}", allowed=FORM)]
         if shutil.which(words[0]) is None:
-            found = f"{words[0]}, which is no program that can be run"
-            return [Mistake(where=self.name, key="command", found=found, allowed="a program on PATH, or its path")]
+            problem = f"{words[0]}, which is no program that can be run"
+            return [Mistake(where=self.name, key="command", found=problem, allowed="a program on PATH, or its path")]
         return ()
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the command's words, with files replaced by their SHA-256."""
         words: list[Json] = []
         for number, word in enumerate(_words(self.settings.command)):
-            found = shutil.which(word) if number == 0 else word
-            path = None if found is None else Path(found)
+            program = shutil.which(word) if number == 0 else word
+            path = None if program is None else Path(program)
             is_file = path is not None and path.is_file()
             words.append(f"sha256:{cached_sha256(path)}" if is_file and path is not None else word)
         return {"command": words}
@@ -105,21 +105,21 @@ class Command(System):
         with tempfile.TemporaryDirectory(prefix="medtest-") as name:
             folder = Path(name)
             suffix = SUFFIXES[self.settings.format]
-            given, wanted = folder / f"input{suffix}", folder / f"output{suffix}"
-            write_image(given, image, spec)
+            source, result = folder / f"input{suffix}", folder / f"output{suffix}"
+            write_image(source, image, spec)
             words = [
-                word.replace(INPUT, str(given)).replace(OUTPUT, str(wanted)) for word in _words(self.settings.command)
+                word.replace(INPUT, str(source)).replace(OUTPUT, str(result)) for word in _words(self.settings.command)
             ]
-            self._run(words, folder, given)
-            if not wanted.is_file():
+            self._run(words, folder, source)
+            if not result.is_file():
                 raise BadOutput("the tool ended well and wrote no output")
             most = int(self.settings.max_megabytes * 1e6)
             region = self.task.masks
-            return read_image(wanted, spec, max_bytes=most, max_values=4 * image.size, region=region)
+            return read_image(result, spec, max_bytes=most, max_values=4 * image.size, region=region)
 
-    def _run(self, words: list[str], folder: Path, given: Path) -> None:
-        said = folder / "said.txt"
-        with said.open("wb") as out:
+    def _run(self, words: list[str], folder: Path, source: Path) -> None:
+        log = folder / "said.txt"
+        with log.open("wb") as out:
             try:
                 process = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
                     words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
@@ -127,20 +127,20 @@ class Command(System):
             except OSError as error:
                 raise BadOutput(f"the tool cannot be started: {error.strerror}") from error
             try:
-                self._watch(process, folder, given)
+                self._watch(process, folder, source)
             finally:
                 _kill(process)  # its children too, in every case
         if process.returncode:
-            raise BadOutput(f"the tool ended with exit code {process.returncode}{_last_words(said, folder)}")
+            raise BadOutput(f"the tool ended with exit code {process.returncode}{_last_words(log, folder)}")
 
-    def _watch(self, process: subprocess.Popen[bytes], folder: Path, given: Path) -> None:
+    def _watch(self, process: subprocess.Popen[bytes], folder: Path, source: Path) -> None:
         """Wait for a process to end within the limits."""
         end = time.monotonic() + self.settings.seconds
         wait = _POLL_SECONDS
         while process.poll() is None:
             if time.monotonic() > end:
                 raise BadOutput(f"the tool was stopped after {self.settings.seconds:g} s")
-            written = sum(path.stat().st_size for path in _files(folder) if path != given)
+            written = sum(path.stat().st_size for path in _files(folder) if path != source)
             if written > self.settings.max_megabytes * 1e6:
                 raise BadOutput(f"the tool was stopped: it wrote more than {self.settings.max_megabytes:g} MB")
             time.sleep(wait)
@@ -163,7 +163,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _last_words(said: Path, folder: Path) -> str:
-    text = said.read_bytes()[-_LAST_WORDS:].decode("utf-8", "replace").replace(str(folder), "…").strip()
+def _last_words(log: Path, folder: Path) -> str:
+    text = log.read_bytes()[-_LAST_WORDS:].decode("utf-8", "replace").replace(str(folder), "…").strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f": {lines[-1]}" if lines else ""

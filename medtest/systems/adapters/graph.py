@@ -36,8 +36,8 @@ class ExportedGraph(System):
     @property
     def size(self) -> tuple[int, int] | None:
         """Input height and width according to the user."""
-        given = self.settings.size
-        return None if given is None else (given[0], given[1])
+        size = self.settings.size
+        return None if size is None else (size[0], size[1])
 
     @property
     def channels(self) -> int:

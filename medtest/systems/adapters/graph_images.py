@@ -61,7 +61,7 @@ def _one(picture: NDArray[np.float32], settings: GraphSettings, run: Run) -> NDA
     nchw = settings.layout == "nchw"
     batch = np.ascontiguousarray(picture.transpose(2, 0, 1) if nchw else picture)[None]
     outputs = run(batch)
-    found = np.asarray(chosen(outputs, settings.output))
-    if found.shape != batch.shape:
-        raise BadOutput(f"gave shape {found.shape} for a picture of shape {batch.shape}; the same is expected")
-    return np.asarray(found[0].transpose(1, 2, 0) if nchw else found[0])
+    answer = np.asarray(chosen(outputs, settings.output))
+    if answer.shape != batch.shape:
+        raise BadOutput(f"gave shape {answer.shape} for a picture of shape {batch.shape}; the same is expected")
+    return np.asarray(answer[0].transpose(1, 2, 0) if nchw else answer[0])

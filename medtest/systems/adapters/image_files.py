@@ -72,8 +72,8 @@ def read_image(path: Path, spec: ImageSpec, *, max_bytes: int, max_values: int, 
         if name.endswith(".npy"):
             return _read_npy(path, max_values)
         if name.endswith((".nii", ".nii.gz")):
-            found = _read_volume(path, max_values) if spec.axes == "zyx" else _read_nifti(path, spec, max_values)
-            return np.asarray(found != 0) if region else found
+            values = _read_volume(path, max_values) if spec.axes == "zyx" else _read_nifti(path, spec, max_values)
+            return np.asarray(values != 0) if region else values
         return _read_picture(path, spec, max_values, region=region)
     except BadOutput:
         raise
@@ -113,8 +113,8 @@ def _write_nifti(path: Path, image: Image, spec: ImageSpec) -> None:
     affine = np.diag([*(size * sign for size, sign in zip(sizes, signs, strict=True)), 1.0])
     colours = (image.ndim - 1,) if spec.coloured else ()
     axes = (*reversed(range(len(spec.spatial(image.shape)))), *colours)
-    made = nibabel.Nifti1Image(np.transpose(image, axes), affine)  # type: ignore[no-untyped-call]
-    nibabel.save(made, path)
+    nifti = nibabel.Nifti1Image(np.transpose(image, axes), affine)  # type: ignore[no-untyped-call]
+    nibabel.save(nifti, path)
 
 
 def _read_volume(path: Path, max_values: int) -> NDArray[Any]:
@@ -151,24 +151,24 @@ def _read_picture(path: Path, spec: ImageSpec, max_values: int, *, region: bool)
         if picture.width * picture.height > max_values:
             raise BadOutput(f"{path.name} is {picture.width} by {picture.height}; the bound is {max_values:,} values")
     # Pillow does not support 16-bit colours, so it only checks the size
-    found = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
-    if found is None:
+    pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
+    if pixels is None:
         raise BadOutput(f"{path.name} is no picture that can be read")
-    if found.ndim == 3:
-        found = found[..., :3]
+    if pixels.ndim == 3:
+        pixels = pixels[..., :3]
         if region:
-            return np.asarray(found.any(axis=-1))
-        found = found[..., ::-1] if spec.coloured else _grey(found)
-    if region or np.issubdtype(found.dtype, np.floating) or found.dtype == np.dtype(spec.dtype):
-        return np.ascontiguousarray(found)
+            return np.asarray(pixels.any(axis=-1))
+        pixels = pixels[..., ::-1] if spec.coloured else _grey(pixels)
+    if region or np.issubdtype(pixels.dtype, np.floating) or pixels.dtype == np.dtype(spec.dtype):
+        return np.ascontiguousarray(pixels)
     if spec.dtype in ("uint8", "uint16"):
-        raise BadOutput(f"{path.name} holds {found.dtype} where {spec.dtype} is expected")
-    white = 255.0 if found.dtype.itemsize == 1 else 65535.0
-    return np.asarray(found.astype(np.float64) * (spec.span / white) + spec.low)
+        raise BadOutput(f"{path.name} holds {pixels.dtype} where {spec.dtype} is expected")
+    white = 255.0 if pixels.dtype.itemsize == 1 else 65535.0
+    return np.asarray(pixels.astype(np.float64) * (spec.span / white) + spec.low)
 
 
-def _grey(found: NDArray[Any]) -> NDArray[Any]:
-    """Return a colour picture of equal colours as grey, as many tools write grey pictures."""
-    if (found[..., 0] == found[..., 1]).all() and (found[..., 0] == found[..., 2]).all():
-        return found[..., 0]
-    return found
+def _grey(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return a colour picture of equal colours as grey, because many tools write grey pictures that way."""
+    if (pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 0] == pixels[..., 2]).all():
+        return pixels[..., 0]
+    return pixels

@@ -70,4 +70,4 @@ def scores_of(outputs: Sequence[NDArray[Any]], output: int, count: int) -> list[
     answer = chosen(outputs, output)
     if answer.ndim == 0 or answer.shape[0] != count or any(side != 1 for side in answer.shape[2:]):
         raise BadOutput(f"gave shape {answer.shape} for {count} images; B×C scores are expected")
-    return [np.asarray(one) for one in answer.reshape(count, -1)]
+    return [np.asarray(scores) for scores in answer.reshape(count, -1)]

@@ -59,10 +59,10 @@ class Onnx(ExportedGraph):
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the path, or a missing onnxruntime."""
-        found = file_mistakes(self.settings.path, where=self.name, key="path", suffixes=(".onnx",))
+        mistakes = file_mistakes(self.settings.path, where=self.name, key="path", suffixes=(".onnx",))
         if find_spec("onnxruntime") is None:
-            found.append(Mistake(where=self.name, found="onnxruntime is not installed", fix=MISSING))
-        return found
+            mistakes.append(Mistake(where=self.name, found="onnxruntime is not installed", fix=MISSING))
+        return mistakes
 
     def open(self, *, device: str, threads: int) -> None:
         """Load the graph; see :class:`medtest.systems.base.System`.
@@ -77,9 +77,9 @@ class Onnx(ExportedGraph):
     def _inspect(self, file: str) -> None:
         """Read the properties of the graph's image input."""
         inputs = self._session.get_inputs()
-        images = [one for one in inputs if len(one.shape) == 4]
+        images = [entry for entry in inputs if len(entry.shape) == 4]
         if len(inputs) != 1 or len(images) != 1:
-            shapes = ", ".join(f"{one.name} {one.shape}" for one in inputs)
+            shapes = ", ".join(f"{entry.name} {entry.shape}" for entry in inputs)
             raise MedtestError(f"{file}: one image input with four axes is expected; the graph takes {shapes}")
         only = images[0]
         if only.type not in DTYPES:
@@ -114,19 +114,21 @@ class Onnx(ExportedGraph):
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Return one map per image, at the graph's output size, or its scores."""
         size, most = self._size, self._batch
-        shown = images if size is None else [resized(one, size, antialias=self.settings.antialias) for one in images]
+        shown = (
+            images if size is None else [resized(image, size, antialias=self.settings.antialias) for image in images]
+        )
         answers: list[RawAnswer] = []
         for group in groups(shown, most):
             padded = [*group, *([group[-1]] * ((most or len(group)) - len(group)))]
-            given = self.session.run(None, {self._input: encode(padded, self.settings, dtype=self._dtype)})
-            answers.extend(answers_of(given, self.settings, len(padded), labels=self.task.labels)[: len(group)])
+            outputs = self.session.run(None, {self._input: encode(padded, self.settings, dtype=self._dtype)})
+            answers.extend(answers_of(outputs, self.settings, len(padded), labels=self.task.labels)[: len(group)])
         return answers
 
     def run(self, batch: NDArray[np.float32]) -> Sequence[NDArray[Any]]:
         """Run the graph on a picture of a series, repeated to fill a fixed batch size."""
         padded = np.repeat(batch, self._batch or 1, axis=0)
         padded = np.clip(np.rint(padded), 0, 255).astype(np.uint8) if self._dtype == "uint8" else padded
-        return [np.asarray(one)[:1] for one in self.session.run(None, {self._input: padded.astype(self._dtype)})]
+        return [np.asarray(output)[:1] for output in self.session.run(None, {self._input: padded.astype(self._dtype)})]
 
     def close(self) -> None:
         """Release the session."""

@@ -1,4 +1,4 @@
-"""What exported graphs take and give: from uint8 images to the tensor of a graph, and from its output to a map."""
+"""Tensors of exported graphs: conversion of uint8 images to a graph's input, and of its output to a map."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from medtest.systems.adapters.label_answers import FORMS, ClassListSettings, cho
 
 Maps = TypeVar("Maps", bound=Any)
 NEAR_ZERO = 0.05
-"""A map in [0, 1] whose least value is below this holds probabilities: logits that confident would be below zero."""
+"""A map in [0, 1] with a minimum below this holds probabilities: logits that confident would be below zero."""
 
 
 class TensorSettings(ClassListSettings):
-    """Settings of whatever takes images as one tensor.
+    """Settings of systems that take images as one tensor.
 
     Attributes:
-        size: Height and width in pixels it takes; null for what the graph says, else the image's own.
+        size: Input height and width in pixels; null for the graph's own, or else the image's own.
         layout: ``nchw`` or ``nhwc``.
-        channels: Order of the colours, ``rgb`` or ``bgr``; ``grey`` is one channel, where it ``gives`` images.
-        scale: Pixel values are divided by this (1 leaves 0 to 255).
+        channels: Order of the colours, ``rgb`` or ``bgr``; ``grey`` is one channel, for graphs that return images.
+        scale: Divisor of pixel values (1 keeps 0 to 255).
         mean: Subtracted per channel after scaling, in the order of ``channels``.
-        std: Divided by per channel after that.
-        antialias: Average areas when the image shrinks; false is plain bilinear, as OpenCV's default.
-        output: Which of several outputs is the answer, by position; negative counts from the end.
+        std: Divisor per channel.
+        antialias: Average areas when the image shrinks; false is plain bilinear, OpenCV's default.
+        output: Position of the answer among several outputs; may be negative.
         gives: ``probability`` (0 to 1), ``logits`` (sigmoid, or softmax over several channels), ``classes`` (a label
-            per pixel, or per image where labels are asked for), or ``image`` (a processed image; see
+            per pixel, or per image for label suites), or ``image`` (a processed image; see
             :mod:`medtest.systems.adapters.graph_images`).
-        channel: Which channel or class is the lesion, where there are several.
+        channel: Index of the lesion among several channels or classes.
     """
 
     size: list[int] | None = Field(default=None, min_length=2, max_length=2)
@@ -112,8 +112,8 @@ def resized(image: Image, size: tuple[int, int], *, antialias: bool) -> Image:
     if image.shape[:2] == (height, width):
         return image
     shrinks = height <= image.shape[0] and width <= image.shape[1]
-    how = cv2.INTER_AREA if antialias and shrinks else cv2.INTER_LINEAR
-    return cv2.resize(image, (width, height), interpolation=how)
+    interpolation = cv2.INTER_AREA if antialias and shrinks else cv2.INTER_LINEAR
+    return cv2.resize(image, (width, height), interpolation=interpolation)
 
 
 def decode(outputs: Sequence[NDArray[Any]], settings: TensorSettings, count: int) -> list[NDArray[Any]]:
@@ -129,7 +129,7 @@ def decode(outputs: Sequence[NDArray[Any]], settings: TensorSettings, count: int
     """
     if settings.gives == "image":
         raise BadOutput("gives=image is for suites whose answers are images; here maps are expected")
-    return [_lesion(one, settings) for one in as_maps(chosen(outputs, settings.output), settings, count)]
+    return [_lesion(scores, settings) for scores in as_maps(chosen(outputs, settings.output), settings, count)]
 
 
 def as_maps(answer: Maps, settings: TensorSettings, count: int) -> Maps:

@@ -73,17 +73,15 @@ class TorchScript(ExportedGraph, TorchSystem):
     @property
     def input_kind(self) -> InputKind:
         """Input format according to the settings."""
-        wanted, share = self.settings, self.settings.scale / WHITE
-        order = slice(
-            None, None, -1 if wanted.channels == "bgr" else 1
-        )  # mean and std are in the order of the channels
-        mean, std = ([value * share for value in values[order]] for values in (wanted.mean, wanted.std))
-        return replace(InputKind.of(mean, std), blue_first=wanted.channels == "bgr")
+        settings, share = self.settings, self.settings.scale / WHITE
+        order = slice(None, None, -1 if settings.channels == "bgr" else 1)  # mean, std: in the order of the channels
+        mean, std = ([value * share for value in values[order]] for values in (settings.mean, settings.std))
+        return replace(InputKind.of(mean, std), blue_first=settings.channels == "bgr")
 
     def normalised(self, pixels: Tensor) -> Tensor:
         """Return pixels in the network's input format and layout."""
-        given: Tensor = super().normalised(pixels)
-        return given if self.settings.layout == "nchw" else given.permute(0, 2, 3, 1)
+        normalised: Tensor = super().normalised(pixels)
+        return normalised if self.settings.layout == "nchw" else normalised.permute(0, 2, 3, 1)
 
     def offers(self) -> Need:
         """Return gradients, or scores if the network itself decides the class of each pixel."""
@@ -154,22 +152,25 @@ def load_script(file: Any, device: str = "cpu") -> nn.Module:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch announces the end of TorchScript, but archives are still in use
-        found: nn.Module = torch.jit.load(file, map_location=device)  # type: ignore[no-untyped-call]
-    return found
+        network: nn.Module = torch.jit.load(file, map_location=device)  # type: ignore[no-untyped-call]
+    return network
 
 
-def _tensors(given: Any) -> list[Tensor]:
+def _tensors(outputs: Any) -> list[Tensor]:
     """Return a network's output as tensors: one, or those of a list, tuple or dictionary in its order."""
     import torch
 
-    if isinstance(given, torch.Tensor):
-        given = [given]
-    elif isinstance(given, dict):
-        given = list(given.values())
-    if not isinstance(given, list | tuple) or not all(isinstance(one, torch.Tensor) for one in given):
-        raise BadOutput(f"gave {type(given).__name__} where a tensor or a list of tensors is expected")
-    return list(given)
+    if isinstance(outputs, torch.Tensor):
+        outputs = [outputs]
+    elif isinstance(outputs, dict):
+        outputs = list(outputs.values())
+    if not isinstance(outputs, list | tuple) or not all(isinstance(output, torch.Tensor) for output in outputs):
+        raise BadOutput(f"gave {type(outputs).__name__} where a tensor or a list of tensors is expected")
+    return list(outputs)
 
 
-def _arrays(given: Any) -> list[NDArray[Any]]:
-    return [np.asarray(one.detach().float().cpu() if one.is_floating_point() else one.cpu()) for one in _tensors(given)]
+def _arrays(outputs: Any) -> list[NDArray[Any]]:
+    return [
+        np.asarray(output.detach().float().cpu() if output.is_floating_point() else output.cpu())
+        for output in _tensors(outputs)
+    ]

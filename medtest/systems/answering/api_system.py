@@ -94,19 +94,19 @@ class EndpointSettings(SystemSettings):
 
     @field_validator("base_url", "key_variable", mode="before")
     @classmethod
-    def _never_repeated(cls, given: object) -> object:
+    def _never_repeated(cls, value: object) -> object:
         """Accept any value as text, because a validation error would print a key typed in the wrong place.
 
         Mistakes are reported before the run without the value
         (:meth:`medtest.api.calls.client.Endpoint.mistakes`).
         """
-        return given if given is None else str(given)
+        return value if value is None else str(value)
 
     @field_validator("extra")
     @classmethod
     def _extra_leaves_ours(cls, extra: dict[str, Any]) -> dict[str, Any]:
-        if taken := sorted(cls.own_fields & set(extra)):
-            raise ValueError(f"fields of the body other than {', '.join(taken)}, which medtest sets itself")
+        if reserved := sorted(cls.own_fields & set(extra)):
+            raise ValueError(f"fields of the body other than {', '.join(reserved)}, which medtest sets itself")
         return extra
 
 
@@ -179,12 +179,14 @@ class ApiSystem(AskingSystem):
 
     def check(self) -> Sequence[Mistake]:
         """Return missing settings: address, model name, key, permission to send images."""
-        found = unnamed(self.settings, self.endpoint(), self.name, model="model", sends=self.sends)
+        mistakes = unnamed(self.settings, self.endpoint(), self.name, model="model", sends=self.sends)
         if holds_secret(self.settings.extra):
-            what = "what looks like a key (not shown)"
+            shown = "what looks like a key (not shown)"
             fix = "name the variable that holds it in key_variable: extra stands in run.json"
-            found.append(Mistake(where=self.name, key="extra", found=what, allowed="fields without secrets", fix=fix))
-        return found
+            mistakes.append(
+                Mistake(where=self.name, key="extra", found=shown, allowed="fields without secrets", fix=fix)
+            )
+        return mistakes
 
     def fingerprint(self) -> dict[str, Json]:
         """Return a hash of the server's address, and extra body fields: neither is in the settings' digest."""
@@ -326,13 +328,13 @@ class ApiSystem(AskingSystem):
 
     def account(self, folder: Path) -> str:
         """Return a notice of calls that may be billed without an answer."""
-        said = [doubtful_words(folder / LEDGER, self.record_name)]
-        aside = sorted(one.name for one in folder.glob(f"{LEDGER}.aside-*") if one.name[-1].isdigit())
+        remarks = [doubtful_words(folder / LEDGER, self.record_name)]
+        aside = sorted(path.name for path in folder.glob(f"{LEDGER}.aside-*") if path.name[-1].isdigit())
         if aside:
-            said.append(
+            remarks.append(
                 f"{self.record_name}: a damaged {LEDGER} was set aside as {aside[-1]}; no budget counts its calls."
             )
-        return " ".join(filter(None, said))
+        return " ".join(filter(None, remarks))
 
     def close(self) -> None:
         """Close ledger and cache."""

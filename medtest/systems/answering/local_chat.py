@@ -68,9 +68,9 @@ class LocalChat(AskingSystem):
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the folder."""
         where, typed = self.name, self.settings.path
-        found = folder_mistakes(typed, where=where, key="path")
-        if found:
-            return found
+        mistakes = folder_mistakes(typed, where=where, key="path")
+        if mistakes:
+            return mistakes
         folder = user_path(typed)
         allowed = "a folder that save_pretrained wrote: config.json, model.safetensors, processor and tokenizer"
         try:
@@ -78,14 +78,18 @@ class LocalChat(AskingSystem):
         except MedtestError as error:
             return [Mistake(where=where, key="path", found=str(error), allowed=allowed)]
         if _has_code(config):
-            what = "a network whose code lies in its own folder (auto_map in config.json), which medtest does not run"
-            return [Mistake(where=where, key="path", found=what)]
+            problem = (
+                "a network whose code lies in its own folder (auto_map in config.json), which medtest does not run"
+            )
+            return [Mistake(where=where, key="path", found=problem)]
         files = weights_of(folder)
         missing = [path.name for path in files if not path.is_file()]
         pickled = [path.name for path in files if path.suffix != ".safetensors"]
         if not files or missing or pickled:
-            what = f"{missing[0]} is missing" if missing else "weights that are no safetensors" if pickled else ""
-            return [Mistake(where=where, key="path", found=what or f"{folder.name} holds no weights", allowed=allowed)]
+            problem = f"{missing[0]} is missing" if missing else "weights that are no safetensors" if pickled else ""
+            return [
+                Mistake(where=where, key="path", found=problem or f"{folder.name} holds no weights", allowed=allowed)
+            ]
         if not any((folder / name).is_file() for name in PROCESSORS):
             return [Mistake(where=where, key="path", found=f"{folder.name} holds no processor", allowed=allowed)]
         return [mistake for path in files for mistake in pointer_mistakes(path, where=where, key="path")]
@@ -124,7 +128,7 @@ class LocalChat(AskingSystem):
         except Exception as error:
             line = f"{type(error).__name__}: {str(error).strip()[:300]}"
             raise MedtestError(f"{folder.name} cannot be loaded as a vision-language model: {line}") from error
-        absent = sorted(str(one) for one in [*report["missing_keys"], *report["mismatched_keys"]])
+        absent = sorted(str(name) for name in [*report["missing_keys"], *report["mismatched_keys"]])
         if absent:
             shown = ", ".join(absent[:6])
             raise MedtestError(f"{folder.name}: {len(absent)} weights are missing or of another shape ({shown})")
@@ -182,11 +186,11 @@ class LocalChat(AskingSystem):
         for key, value in inputs.items():
             if torch.is_tensor(value) and value.is_floating_point():
                 inputs[key] = value.to(self._model.dtype)
-        asked = int(inputs["input_ids"].shape[1])
+        prompt_length = int(inputs["input_ids"].shape[1])
         torch.manual_seed(call.seed if self.settings.seed == "case" else self.settings.seed)
         with torch.inference_mode():
-            made = self._model.generate(**inputs, **self._generation())
-        fresh = made[0, asked:]
+            generated = self._model.generate(**inputs, **self._generation())
+        fresh = generated[0, prompt_length:]
         ended = bool(fresh.numel()) and int(fresh[-1]) in self._ends()
         state = CallState.LENGTH if fresh.numel() == self.settings.max_tokens and not ended else CallState.ANSWERED
         text = str(self._processor.decode(fresh, skip_special_tokens=True)).strip()
@@ -196,7 +200,7 @@ class LocalChat(AskingSystem):
             state=CallState.MALFORMED if state == CallState.ANSWERED and not text else state,
             text=text,
             model=str(self._model.config.model_type),
-            prompt_tokens=asked,
+            prompt_tokens=prompt_length,
             completion_tokens=int(fresh.numel()),
             seconds=time.monotonic() - began,
             attempts=1,
@@ -204,17 +208,17 @@ class LocalChat(AskingSystem):
 
     def _generation(self) -> dict[str, Any]:
         own = self.settings
-        said: dict[str, Any] = {} if own.max_tokens is None else {"max_new_tokens": own.max_tokens}
+        options: dict[str, Any] = {} if own.max_tokens is None else {"max_new_tokens": own.max_tokens}
         if own.temperature == 0.0:
             # Greedy: remove the checkpoint's sampling settings, which would only cause warnings.
-            return {**said, "do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+            return {**options, "do_sample": False, "temperature": None, "top_p": None, "top_k": None}
         if own.temperature is not None:
-            said |= {"do_sample": True, "temperature": own.temperature}
-        return said if own.top_p is None else {**said, "top_p": own.top_p}
+            options |= {"do_sample": True, "temperature": own.temperature}
+        return options if own.top_p is None else {**options, "top_p": own.top_p}
 
     def _ends(self) -> frozenset[int]:
-        found = self._model.generation_config.eos_token_id
-        return frozenset(found if isinstance(found, list) else [] if found is None else [int(found)])
+        tokens = self._model.generation_config.eos_token_id
+        return frozenset(tokens if isinstance(tokens, list) else [] if tokens is None else [int(tokens)])
 
     def counters(self) -> str:
         """Return the number of answered calls."""

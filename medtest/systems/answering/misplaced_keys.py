@@ -53,15 +53,15 @@ def unnamed(
         pictures: Whether images are sent.
         sends: Kind of content sent besides words: ``images``, or ``prompts`` for generated pictures.
     """
-    found: list[Mistake] = []
+    mistakes: list[Mistake] = []
     if own.base_url:
-        found += endpoint.mistakes(where, pictures=pictures and sends == "images", prompts=sends == "prompts")
+        mistakes += endpoint.mistakes(where, pictures=pictures and sends == "images", prompts=sends == "prompts")
     else:
         allowed, fix = "the server's address, https://host/v1", f"type {typed}base_url=URL"
-        found.append(Mistake(where=where, key=f"{typed}base_url", found="nothing", allowed=allowed, fix=fix))
+        mistakes.append(Mistake(where=where, key=f"{typed}base_url", found="nothing", allowed=allowed, fix=fix))
     if not own.model.strip():
         allowed, fix = "the model's name as the server knows it", f"type {typed}model_name=NAME"
-        found.append(Mistake(where=where, key=model, found="nothing", allowed=allowed, fix=fix))
+        mistakes.append(Mistake(where=where, key=model, found="nothing", allowed=allowed, fix=fix))
     elif holds_secret(own.model):
-        found.append(key_as_name(where, model))
-    return found
+        mistakes.append(key_as_name(where, model))
+    return mistakes

@@ -121,12 +121,12 @@ class OpenAICompatible(ApiSystem):
 
     def _picture(self, call: Asking) -> Picture:
         """Return the encoded image; all questions of an image share the file."""
-        found = self._pictures.get(call.sha256)
-        if found is None:
-            found = self._pictures[call.sha256] = Picture.of(call.image)
+        picture = self._pictures.get(call.sha256)
+        if picture is None:
+            picture = self._pictures[call.sha256] = Picture.of(call.image)
             if len(self._pictures) > _KEPT_PICTURES:
                 del self._pictures[next(iter(self._pictures))]
-        return found
+        return picture
 
     def asked(self, call: Asking, outcome: Outcome) -> Asked:
         """Return the answers to the questions of a call."""

@@ -60,8 +60,10 @@ def words_of(asks: Sequence[Ask], outcome: Outcome, *, together: bool) -> list[t
         ]
     if not together:
         return [(outcome.text, outcome.state)]
-    told = split(outcome.text, [question_of_ask(ask) for ask in asks], numbered_from=FIRST_NUMBER)
-    return [(told[ask.item], CallState.ANSWERED) if ask.item in told else ("", CallState.MALFORMED) for ask in asks]
+    answers = split(outcome.text, [question_of_ask(ask) for ask in asks], numbered_from=FIRST_NUMBER)
+    return [
+        (answers[ask.item], CallState.ANSWERED) if ask.item in answers else ("", CallState.MALFORMED) for ask in asks
+    ]
 
 
 def _field(parsed: Mapping[str, Json], name: str) -> Json:

@@ -43,9 +43,9 @@ class PromptSettings(SystemSettings):
 
     @model_validator(mode="after")
     def _templates_ask(self) -> PromptSettings:
-        for key, wanted in (("prompt", QUESTION), ("together_prompt", QUESTIONS)):
-            if wanted not in getattr(self, key):
-                raise wrong_at(key, f"text with {wanted} in it, where the question is put")
+        for key, placeholder in (("prompt", QUESTION), ("together_prompt", QUESTIONS)):
+            if placeholder not in getattr(self, key):
+                raise wrong_at(key, f"text with {placeholder} in it, where the question is put")
         return self
 
 

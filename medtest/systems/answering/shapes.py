@@ -86,8 +86,8 @@ def _can_be_field(name: str) -> bool:
 def _single(kind: str, outs: bool) -> type[BaseModel]:
     annotation, description = (_OPEN if outs else _FIELDS)[kind]
     fields: dict[str, Any] = {ANSWER: (annotation, Field(description=description))}
-    made: type[BaseModel] = create_model("Answer", **fields)
-    return made
+    model: type[BaseModel] = create_model("Answer", **fields)
+    return model
 
 
 @lru_cache(maxsize=64)
@@ -96,8 +96,8 @@ def _several(questions: tuple[tuple[str, str], ...], names: tuple[str, ...], out
     for name, (text, kind) in zip(names, questions, strict=True):
         annotation, description = (_OPEN if outs else _FIELDS)[kind]
         fields[name] = (annotation, Field(description=f"{text} ({description})"))
-    made: type[BaseModel] = create_model("Answers", **fields)
-    return made
+    model: type[BaseModel] = create_model("Answers", **fields)
+    return model
 
 
 def said(value: Json, asked: str) -> str:

@@ -109,11 +109,11 @@ class Simlab(SimulatedServer, OpenAICompatible):
 
     def check(self) -> Sequence[Mistake]:
         """Return settings without effect, and a missing OCR."""
-        found = list(super().check())
+        mistakes = list(super().check())
         if self.settings.ocr == "rapidocr" and engine_of("auto") != "rapidocr":
             fix = "pip install 'medtest[ocr]', or ocr: edges"
-            found.append(Mistake(where=self.name, key="ocr", found="rapidocr, which is not installed", fix=fix))
-        return found
+            mistakes.append(Mistake(where=self.name, key="ocr", found="rapidocr, which is not installed", fix=fix))
+        return mistakes
 
     def fingerprint(self) -> dict[str, Json]:
         """Return everything beyond the settings that determines its answers: the product's revision and its OCR."""
@@ -122,9 +122,9 @@ class Simlab(SimulatedServer, OpenAICompatible):
     def content(self) -> str:
         """Return a digest of the settings that influence answers."""
         config = asdict(self.config())
-        kept = {name: config[name] for name in ("seed", "defects", "styles", "reader", "ocr", "faults")}
-        kept["faults"] = kept_faults(kept["faults"])
-        text = json.dumps({**kept, "product": REVISION}, sort_keys=True)
+        content = {name: config[name] for name in ("seed", "defects", "styles", "reader", "ocr", "faults")}
+        content["faults"] = kept_faults(content["faults"])
+        text = json.dumps({**content, "product": REVISION}, sort_keys=True)
         return f"simlab:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def config(self) -> Config:

@@ -167,10 +167,10 @@ class _Graph:
         if kind == 7 and len(sides) == 1 and 0 < sides[0] <= _DEEPEST:
             if raw is not None:
                 held = self.content[slice(*raw)]
-                found = [int.from_bytes(held[at : at + 8], "little", signed=True) for at in range(0, len(held), 8)]
+                numbers = [int.from_bytes(held[at : at + 8], "little", signed=True) for at in range(0, len(held), 8)]
             else:
-                found = self.numbers(values)
-            self.shapes[name] = tuple(found)
+                numbers = self.numbers(values)
+            self.shapes[name] = tuple(numbers)
 
     def outside(self, span: Span) -> None:
         """Count an external data file (``StringStringEntryProto`` of ``location``)."""
@@ -187,13 +187,13 @@ class _Graph:
 
     def numbers(self, parts: list[int | Span]) -> list[int]:
         """Return repeated integers, packed or not."""
-        found: list[int] = []
+        numbers: list[int] = []
         for part in parts:
             if isinstance(part, int):
-                found.append(part)
+                numbers.append(part)
                 continue
             at, end = part
             while at < end:
                 value, at = varint(self.content, at)
-                found.append(value)
-        return [value - (1 << 64) if value >> 63 else value for value in found]
+                numbers.append(value)
+        return [value - (1 << 64) if value >> 63 else value for value in numbers]

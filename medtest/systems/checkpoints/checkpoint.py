@@ -80,7 +80,7 @@ def read_weights(file: Path | IO[bytes], *, name: str) -> dict[str, Tensor]:
     import torch
 
     try:
-        found = torch.load(file, map_location="cpu", weights_only=True)
+        content = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         trusted = ""
         if isinstance(file, Path):
@@ -92,7 +92,7 @@ def read_weights(file: Path | IO[bytes], *, name: str) -> dict[str, Tensor]:
         ) from error
     except Exception as error:
         raise MedtestError(f"{name}: not a file of weights that can be read: {str(error)[:300]}") from error
-    return unwrapped(found, name)
+    return unwrapped(content, name)
 
 
 def what_instead(path: Path) -> str:
@@ -252,18 +252,18 @@ def fitting_state(network: nn.Module, state: Mapping[str, Tensor], *, name: str,
     Raises:
         CheckpointMismatch: Names or shapes differ; both are listed, with the network that fits better.
     """
-    wanted = network.state_dict()
-    state = fitting_names(state, wanted)
-    missing = [key for key in wanted if key not in state and not key.endswith(COUNTER)]
-    unexpected = [key for key in state if key not in wanted and not key.endswith(COUNTER)]
+    expected = network.state_dict()
+    state = fitting_names(state, expected)
+    missing = [key for key in expected if key not in state and not key.endswith(COUNTER)]
+    unexpected = [key for key in state if key not in expected and not key.endswith(COUNTER)]
     shapes = [
-        f"{key}: {tuple(state[key].shape)} in the file, {tuple(wanted[key].shape)} in the network"
-        for key in wanted
-        if key in state and state[key].shape != wanted[key].shape
+        f"{key}: {tuple(state[key].shape)} in the file, {tuple(expected[key].shape)} in the network"
+        for key in expected
+        if key in state and state[key].shape != expected[key].shape
     ]
     if missing or unexpected or shapes:
         raise CheckpointMismatch(_report(state, name, file, missing, unexpected, shapes))
-    return {key: (state[key].to(value.dtype) if key in state else value) for key, value in wanted.items()}
+    return {key: (state[key].to(value.dtype) if key in state else value) for key, value in expected.items()}
 
 
 def fitting_names(state: Mapping[str, Entry], wanted: Collection[str]) -> Mapping[str, Entry]:
@@ -315,11 +315,11 @@ def looks_like(state: Mapping[str, Tensor], *, share: float = 0.5) -> str | None
     from medtest.systems.pytorch import networks
 
     plain = without_prefixes(state)
-    given = {(key, tuple(value.shape)) for key, value in plain.items() if not key.endswith(COUNTER)}
+    shapes = {(key, tuple(value.shape)) for key, value in plain.items() if not key.endswith(COUNTER)}
     best, best_share = None, share
     for name in networks.PUBLISHED:
-        known = set(_published_shapes(name).items())
-        overlap = len(given & known) / len(given | known)
+        published = set(_published_shapes(name).items())
+        overlap = len(shapes & published) / len(shapes | published)
         if overlap >= best_share:
             best, best_share = name, overlap
     return best

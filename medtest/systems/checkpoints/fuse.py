@@ -26,16 +26,16 @@ def fuse_norms(network: nn.Module, *example: Tensor) -> int:
 
     pairs: dict[nn.BatchNorm2d, nn.Conv2d] = {}
     uses: dict[nn.Module, int] = {}
-    made: dict[int, tuple[nn.Conv2d, Any]] = {}  # the tensor is stored so that its id is not reused
+    convolved: dict[int, tuple[nn.Conv2d, Any]] = {}  # the tensor is stored so that its id is not reused
 
     def after_convolution(module: nn.Module, _: Any, output: Any) -> None:
         if isinstance(module, nn.Conv2d):
-            made[id(output)] = (module, output)
+            convolved[id(output)] = (module, output)
         uses[module] = uses.get(module, 0) + 1
 
     def before_norm(module: nn.Module, inputs: Any) -> None:
-        if isinstance(module, nn.BatchNorm2d) and id(inputs[0]) in made:
-            pairs[module] = made[id(inputs[0])][0]
+        if isinstance(module, nn.BatchNorm2d) and id(inputs[0]) in convolved:
+            pairs[module] = convolved[id(inputs[0])][0]
         uses[module] = uses.get(module, 0) + 1
 
     handles = [m.register_forward_hook(after_convolution) for m in network.modules() if isinstance(m, nn.Conv2d)]

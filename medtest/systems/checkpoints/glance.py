@@ -78,10 +78,10 @@ def names_in(path: Path) -> frozenset[str]:
     """
     check_archive(path)
     try:
-        found = _named(path)
+        table = _named(path)
     except Exception as error:
         raise MedtestError(f"{path.name}: not a checkpoint that can be read: {str(error)[:200]}") from error
-    names = without_prefixes(entries_of(found, path.name, _Tensor))
+    names = without_prefixes(entries_of(table, path.name, _Tensor))
     return frozenset(name for name in names if not name.endswith(COUNTER))
 
 
@@ -96,7 +96,7 @@ def _named(path: Path) -> Mapping[Any, Any]:
             file.seek(0)
             return _mapping([_NamesAlone(file).load() for _ in range(_FIRST_OF_OLD)][-1])
     with zipfile.ZipFile(path) as archive:
-        member = next(one for one in archive.infolist() if one.filename.endswith("/data.pkl"))
+        member = next(info for info in archive.infolist() if info.filename.endswith("/data.pkl"))
         if member.file_size > MOST_BYTES:
             raise ValueError("its table of names is too large")
         opened: IO[bytes]
@@ -104,7 +104,7 @@ def _named(path: Path) -> Mapping[Any, Any]:
             return _mapping(_NamesAlone(opened).load())
 
 
-def _mapping(found: Any) -> Mapping[Any, Any]:
-    if not isinstance(found, Mapping):
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
         raise ValueError("it holds no table of weights")
-    return found
+    return value

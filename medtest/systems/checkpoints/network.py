@@ -129,11 +129,11 @@ class CheckpointNetwork(TorchSystem):
             return ()
         # The checkpoint of SANet's authors is named model-128, without a suffix.
         suffixes = self.suffixes if user_path(self.settings.checkpoint).suffix else ()
-        found = file_mistakes(self.settings.checkpoint, where=self.name, key="checkpoint", suffixes=suffixes)
-        other = "" if found else what_instead(user_path(self.settings.checkpoint))
+        mistakes = file_mistakes(self.settings.checkpoint, where=self.name, key="checkpoint", suffixes=suffixes)
+        other = "" if mistakes else what_instead(user_path(self.settings.checkpoint))
         if other:
-            found.append(Mistake(where=self.name, key="checkpoint", found=f"{self.settings.checkpoint} {other}"))
-        return found
+            mistakes.append(Mistake(where=self.name, key="checkpoint", found=f"{self.settings.checkpoint} {other}"))
+        return mistakes
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights."""
@@ -200,8 +200,8 @@ class CheckpointNetwork(TorchSystem):
         return (batch,)
 
     def _keeps_channels_last(self) -> bool:
-        given = self.settings.channels_last
-        return self.channels_last_pays if given is None else bool(given)
+        channels_last = self.settings.channels_last
+        return self.channels_last_pays if channels_last is None else bool(channels_last)
 
     @property
     def input_kind(self) -> InputKind:
@@ -223,8 +223,8 @@ class CheckpointNetwork(TorchSystem):
         """Return pixels normalised for the network, channels last in memory if it stores them so."""
         import torch
 
-        given: Tensor = super().normalised(pixels)
-        return given.contiguous(memory_format=torch.channels_last) if self._keeps_channels_last() else given
+        normalised: Tensor = super().normalised(pixels)
+        return normalised.contiguous(memory_format=torch.channels_last) if self._keeps_channels_last() else normalised
 
     def forward(self, inputs: Tensor, through: Callable[..., Any] | None = None) -> Any:
         """Return the network's output for normalised images.

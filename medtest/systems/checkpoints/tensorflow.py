@@ -62,7 +62,7 @@ def _ordered(name: str, value: NDArray[Any]) -> NDArray[Any]:
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    found: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if sum(member.file_size for member in members) > MOST_BYTES:
@@ -72,10 +72,10 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
             if name.endswith(SLOTS):
                 continue
             with archive.open(member) as file:
-                found[name] = _array(file, member.file_size, f"{path.name}: {name[:80]}")
-    if not found:
+                arrays[name] = _array(file, member.file_size, f"{path.name}: {name[:80]}")
+    if not arrays:
         raise MedtestError(f"{path.name}: no weights were found in this file")
-    return found
+    return arrays
 
 
 def _array(file: IO[bytes], size: int, where: str) -> NDArray[Any]:

@@ -46,9 +46,9 @@ def stand_in(module: str, name: str) -> type[Any]:
         """Ignore an item."""
 
     def new(cls: type[nn.Module], *_: Any, **__: Any) -> nn.Module:
-        made: nn.Module = object.__new__(cls)
-        nn.Module.__init__(made)
-        return made
+        module_object: nn.Module = object.__new__(cls)
+        nn.Module.__init__(module_object)
+        return module_object
 
     body: dict[str, Any] = {"__module__": module, "__new__": new, "__init__": begin, "__setstate__": restore}
     return type(name, (nn.Module,), body | dict.fromkeys(("__setitem__", "append", "extend", "add", "update"), ignore))
@@ -68,10 +68,10 @@ class TolerantUnpickler(pickle.Unpickler):
 
 def pickle_module() -> ModuleType:
     """Return a module for torch.load to use instead of ``pickle``."""
-    made = ModuleType("medtest_pickle")
-    made.__dict__.update({name: getattr(pickle, name) for name in pickle.__all__})
-    made.Unpickler = TolerantUnpickler  # type: ignore[attr-defined]
-    return made
+    substitute = ModuleType("medtest_pickle")
+    substitute.__dict__.update({name: getattr(pickle, name) for name in pickle.__all__})
+    substitute.Unpickler = TolerantUnpickler  # type: ignore[attr-defined]
+    return substitute
 
 
 def read_whole(path: Path) -> Any:

@@ -166,9 +166,9 @@ def _check_numbers(value: Any, key: str = "network") -> None:
 
 
 def _compare(network: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
-    wanted = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    given = {name: tuple(value.shape) for name, value in state.items()}
-    other = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))
+    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    actual = {name: tuple(value.shape) for name, value in state.items()}
+    other = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
     if other:
         named = f"{', '.join(other[:6])}{', …' if len(other) > 6 else ''}"
         raise MedtestError(f"{path.name}: the weights do not fit the network they describe: {named}")

@@ -89,8 +89,8 @@ class CheXNetSystem(ClassificationNetwork):
         return middle(self._resized(image), self._size)
 
     def _as_is(self, image: Image) -> NDArray[np.uint8]:
-        kept = self._takes(image.shape[0], image.shape[1])
-        return super()._as_is(image) if kept or self._own_side_only else self._official(image)
+        accepted = self._takes(image.shape[0], image.shape[1])
+        return super()._as_is(image) if accepted or self._own_side_only else self._official(image)
 
     def _takes(self, height: int, width: int) -> bool:
         return min(height, width) >= SMALLEST
@@ -124,5 +124,5 @@ class CheXNetSystem(ClassificationNetwork):
         return middle_pixels(self._resized_pixels(pixels), self._size)
 
     def _as_is_pixels(self, pixels: Tensor) -> Tensor:
-        kept = self._takes(int(pixels.shape[2]), int(pixels.shape[3]))
-        return super()._as_is_pixels(pixels) if kept or self._own_side_only else self._official_pixels(pixels)
+        accepted = self._takes(int(pixels.shape[2]), int(pixels.shape[3]))
+        return super()._as_is_pixels(pixels) if accepted or self._own_side_only else self._official_pixels(pixels)

@@ -66,7 +66,7 @@ def ten_crops(image: Image, side: int) -> NDArray[np.uint8]:
     Returns:
         uint8 10×side×side×3.
     """
-    return np.stack([crop for given in (image, image[:, ::-1]) for crop in _five(given, side)])
+    return np.stack([crop for view in (image, image[:, ::-1]) for crop in _five(view, side)])
 
 
 def _five(image: Image, side: int) -> list[Image]:

@@ -109,9 +109,9 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
 
     def own_name(self) -> str:
         """Return the name of the network that runs, with its defence; a name given by the user is kept."""
-        given = super().own_name()
+        name = super().own_name()
         defended = self.is_compact and self.name == self.family and not self._undefended
-        return f"{given}-{self.settings.weights}" if defended else given
+        return f"{name}-{self.settings.weights}" if defended else name
 
     def notice(self) -> str:
         """Return a notice if the compact network runs, unless the user named its weights."""
@@ -126,8 +126,8 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
             return [Mistake(where=self.name, key="weights", found=f"{self.settings.weights} and a checkpoint", fix=fix)]
         if self.compact_weights.is_file():
             return ()
-        there = self.compact_weights.parent.glob(f"{self.family}-compact-*.safetensors")
-        allowed = ", ".join((COMPACT, *sorted(path.stem.rpartition("-")[2] for path in there)))
+        paths = self.compact_weights.parent.glob(f"{self.family}-compact-*.safetensors")
+        allowed = ", ".join((COMPACT, *sorted(path.stem.rpartition("-")[2] for path in paths)))
         fix = f"medtest train further model={self.family} defence={self.settings.weights} … makes such weights"
         return [Mistake(where=self.name, key="weights", found=self.settings.weights, allowed=allowed, fix=fix)]
 
@@ -145,8 +145,8 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
 
     def _as_is(self, image: Image) -> NDArray[np.uint8]:
         """Return the image, resized to the network's side if it accepts no other."""
-        kept = self._keeps(image.shape[0], image.shape[1])
-        return image if kept else pillow_resized(image, (self._size, self._size))
+        unchanged = self._keeps(image.shape[0], image.shape[1])
+        return image if unchanged else pillow_resized(image, (self._size, self._size))
 
     def _keeps(self, height: int, width: int) -> bool:
         """Return True if ``as_is`` keeps an image of this size, because network and weights both allow it."""
@@ -170,8 +170,8 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
         """Apply the operations of :meth:`_as_is` to pixels."""
         from medtest.systems.pytorch.pixels import resized
 
-        kept = self._keeps(int(pixels.shape[2]), int(pixels.shape[3]))
-        return pixels if kept else resized(pixels, (self._size, self._size))
+        unchanged = self._keeps(int(pixels.shape[2]), int(pixels.shape[3]))
+        return pixels if unchanged else resized(pixels, (self._size, self._size))
 
     def scores(self, outputs: Any) -> Tensor:
         """Return the answer's scores in the network's output, B×C in ``answer_form``."""
@@ -184,7 +184,7 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
         masks = self._masks(outputs)
         if masks is None:
             return list(scores)
-        return [LabelAnswer(scores=one, mask=mask) for one, mask in zip(scores, masks, strict=True)]
+        return [LabelAnswer(scores=values, mask=mask) for values, mask in zip(scores, masks, strict=True)]
 
     def _masks(self, outputs: Any) -> Sequence[NDArray[np.float32]] | None:
         """Return the lesion's probability per image, float32 h×w in [0, 1], if the network also segments."""

@@ -32,10 +32,10 @@ class ChatImagesSettings(DrawingSettings):
 
     @field_validator("prompt")
     @classmethod
-    def _template_asks(cls, given: str) -> str:
-        if PROMPT not in given:
+    def _template_asks(cls, template: str) -> str:
+        if PROMPT not in template:
             raise ValueError(f"text with {PROMPT} in it, where the prompt is put")
-        return given
+        return template
 
 
 class ChatImages(DrawingService):
@@ -49,8 +49,8 @@ class ChatImages(DrawingService):
         """Return aspect ratio and size as OpenRouter's ``image_config``."""
         own = self.settings
         config: dict[str, Json] = {"aspect_ratio": own.aspect_ratio, "image_size": own.image_size}
-        kept: dict[str, Json] = {name: value for name, value in config.items() if value is not None}
-        return {"image_config": kept} if kept else {}
+        sent: dict[str, Json] = {name: value for name, value in config.items() if value is not None}
+        return {"image_config": sent} if sent else {}
 
     def words(self, call: Asking) -> str:
         """Return the prompt within the template."""

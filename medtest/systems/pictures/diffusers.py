@@ -72,8 +72,8 @@ class Diffusers(LocalDrawing):
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the folder, or a missing diffusers installation."""
         where, typed = self.name, self.settings.path
-        if found := folder_mistakes(typed, where=where, key="path"):
-            return found
+        if mistakes := folder_mistakes(typed, where=where, key="path"):
+            return mistakes
         folder = user_path(typed)
         problem = problem_of(folder)
         if problem:
@@ -129,7 +129,7 @@ class Diffusers(LocalDrawing):
 
         own = self.settings
         seed = call.seed if own.seed == "case" else int(own.seed)
-        given = {
+        options = {
             "num_inference_steps": own.steps,
             "guidance_scale": own.guidance,
             "width": own.width,
@@ -139,15 +139,15 @@ class Diffusers(LocalDrawing):
         # A CPU generator yields the same numbers on every device.
         generator = torch.Generator("cpu").manual_seed(seed)
         with torch.inference_mode():
-            made = self._pipeline(
+            result = self._pipeline(
                 prompt=prompt_of(call).text,
                 generator=generator,
                 output_type="np",
-                **{name: value for name, value in given.items() if value is not None},
+                **{name: value for name, value in options.items() if value is not None},
             )
-        if any(getattr(made, "nsfw_content_detected", None) or ()):
+        if any(getattr(result, "nsfw_content_detected", None) or ()):
             raise Filtered("the pipeline's safety checker forbade the picture")
-        return to_pixels(made.images[0])
+        return to_pixels(result.images[0])
 
     def close(self) -> None:
         """Release the pipeline."""
@@ -193,12 +193,12 @@ def to_pixels(values: Any) -> Image:
     Raises:
         ValueError: Wrong shape, or values that are not finite.
     """
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 3 or found.shape[2] != 3:
-        raise ValueError(f"the pipeline's picture has the shape {found.shape}")
-    if not np.isfinite(found).all():
+    picture = np.asarray(values, dtype=np.float64)
+    if picture.ndim != 3 or picture.shape[2] != 3:
+        raise ValueError(f"the pipeline's picture has the shape {picture.shape}")
+    if not np.isfinite(picture).all():
         raise ValueError("the pipeline's picture holds numbers that are none")
-    pixels: Image = np.ascontiguousarray(np.rint(np.clip(found, 0.0, 1.0) * 255).astype(np.uint8))
+    pixels: Image = np.ascontiguousarray(np.rint(np.clip(picture, 0.0, 1.0) * 255).astype(np.uint8))
     return pixels
 
 

@@ -26,7 +26,7 @@ from medtest.systems.pictures.local import LocalDrawing
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 """File suffixes, in search order."""
-_SUFFIXES = (*SUFFIXES, *(one.upper() for one in SUFFIXES))
+_SUFFIXES = (*SUFFIXES, *(suffix.upper() for suffix in SUFFIXES))
 _KEYS = ("address", "prompt")
 _MOST_TABLE = 256 * 2**20
 NO_PICTURE = "no picture"
@@ -71,11 +71,11 @@ class FinishedPictures(LocalDrawing):
     def check(self) -> Sequence[Mistake]:
         """Return the problems of folder and table."""
         own = self.settings
-        found = folder_mistakes(own.folder, where=self.name, key="folder")
+        mistakes = folder_mistakes(own.folder, where=self.name, key="folder")
         if own.table:
-            found += file_mistakes(own.table, where=self.name, key="table", suffixes=(".csv",))
-        if found:
-            return found
+            mistakes += file_mistakes(own.table, where=self.name, key="table", suffixes=(".csv",))
+        if mistakes:
+            return mistakes
         if own.table:
             try:
                 _ = self._rows
@@ -83,8 +83,8 @@ class FinishedPictures(LocalDrawing):
                 allowed = "a CSV file with a column file, and address or prompt"
                 return [Mistake(where=self.name, key="table", found=str(error), allowed=allowed)]
         elif not any(path.suffix in _SUFFIXES for path in files_below(user_path(own.folder))):
-            what = f"{own.folder} (no picture lies in it)"
-            return [Mistake(where=self.name, key="folder", found=what, allowed=", ".join(SUFFIXES))]
+            problem = f"{own.folder} (no picture lies in it)"
+            return [Mistake(where=self.name, key="folder", found=problem, allowed=", ".join(SUFFIXES))]
         return ()
 
     def fingerprint(self) -> dict[str, Json]:
@@ -108,12 +108,12 @@ class FinishedPictures(LocalDrawing):
             raise MedtestError(f"{path.name} cannot be read ({type(error).__name__})") from None
         if not rows or "file" not in rows[0] or not any(key in rows[0] for key in _KEYS):
             raise MedtestError(f"{path.name} lacks rows, or a column")
-        found: dict[tuple[str, str], str] = {}
+        files: dict[tuple[str, str], str] = {}
         for row in rows:
             for key in _KEYS:
                 if row.get(key) and row["file"]:
-                    found.setdefault((key, row[key].strip()), row["file"].strip())
-        return found
+                    files.setdefault((key, row[key].strip()), row["file"].strip())
+        return files
 
     # ------------------------------------------------------------------------------------------------------- the run
 

@@ -43,12 +43,12 @@ class _Keeper:
             process.stdin.write(len(content).to_bytes(4, "big"))
             process.stdin.write(content)
             process.stdin.flush()
-            said = json.loads(process.stdout.readline())
+            reply = json.loads(process.stdout.readline())
         except (OSError, ValueError):
             return None
-        if "problem" in said:
-            raise OutputProblem(said["problem"])
-        return KeptPicture(said["picture"], CallState(said["state"]), said["reason"])
+        if "problem" in reply:
+            raise OutputProblem(reply["problem"])
+        return KeptPicture(reply["picture"], CallState(reply["state"]), reply["reason"])
 
     def close(self) -> None:
         """Close the process."""
@@ -101,13 +101,13 @@ class Keepers:
                     self._broken = True
                     return None
                 self._all.append(keeper)
-        found = keeper.keep(content)
+        stored = keeper.keep(content)
         with self._lock:
-            if found is None:
+            if stored is None:
                 self._broken = True
             else:
                 self._free.append(keeper)
-        return found
+        return stored
 
     def close(self) -> None:
         """Close all processes."""

@@ -99,12 +99,12 @@ class DrawingService(DrawingSystem, ApiSystem):
 
     def notice(self) -> str:
         """Return a notice of model and host, missing seeds and prompt rewriting."""
-        said = [super().notice().removesuffix(".")]
+        remarks = [super().notice().removesuffix(".")]
         if not self._takes_seed():
-            said.append("it takes no seed: each asking draws anew")
+            remarks.append("it takes no seed: each asking draws anew")
         if rewriting := self.rewrites():
-            said.append(rewriting)
-        return "; ".join(said) + "."
+            remarks.append(rewriting)
+        return "; ".join(remarks) + "."
 
     def _takes_seed(self) -> bool:
         return wire_of(self.wire_name()).takes_seed and self.settings.seed is not None

@@ -81,8 +81,8 @@ class DrawingDefectSettings(BaseModel):
 
     def drawn(self) -> DrawingDefects:
         """Return the defects as the product's own type."""
-        found = self.model_dump()
-        return DrawingDefects(**{**found, "anew": tuple(sorted(self.anew)), "refused_as": tuple(self.refused_as)})
+        values = self.model_dump()
+        return DrawingDefects(**{**values, "anew": tuple(sorted(self.anew)), "refused_as": tuple(self.refused_as)})
 
 
 class SimlabImagesSettings(OpenAIImagesSettings):
@@ -138,8 +138,8 @@ class SimlabImages(SimulatedServer, OpenAIImages):
     def content(self) -> str:
         """Return a digest of the settings that influence pictures."""
         config = asdict(self.config())
-        kept = {"seed": config["seed"], "drawing": config["drawing"], "faults": kept_faults(config["faults"])}
-        text = json.dumps({**kept, "product": REVISION}, sort_keys=True)
+        content = {"seed": config["seed"], "drawing": config["drawing"], "faults": kept_faults(config["faults"])}
+        text = json.dumps({**content, "product": REVISION}, sort_keys=True)
         return f"simlab:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def config(self) -> Config:

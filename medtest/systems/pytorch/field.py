@@ -29,9 +29,9 @@ class CroppingSystem(System):
     @property
     def input(self) -> Literal["official", "as_is"]:
         """Resolved way of preparing images."""
-        asked: Input = self.settings.input
-        if asked != "auto":
-            return asked
+        setting: Input = self.settings.input
+        if setting != "auto":
+            return setting
         return "as_is" if self.squared and self.crops_image else "official"
 
     def resolved(self) -> dict[str, Json]:

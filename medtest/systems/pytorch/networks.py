@@ -160,14 +160,14 @@ def _rebuild(kind: type[Any], values: Mapping[str, Any]) -> Any:
     unknown = sorted(set(values) - {item.name for item in fields(kind)})
     if unknown:
         raise MedtestError(f"the weights describe a network with unknown settings: {', '.join(unknown)}")
-    made: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for key, value in values.items():
         hint = hints[key]
         if isinstance(value, Mapping):
-            made[key] = _rebuild(_kind_of(hint, value), value)
+            arguments[key] = _rebuild(_kind_of(hint, value), value)
         else:
-            made[key] = tuple(value) if isinstance(value, list) else value
-    return kind(**made)
+            arguments[key] = tuple(value) if isinstance(value, list) else value
+    return kind(**arguments)
 
 
 def _kind_of(hint: Any, values: Mapping[str, Any]) -> type[Any]:

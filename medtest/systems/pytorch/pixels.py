@@ -44,35 +44,35 @@ def resized(pixels: Tensor, size: tuple[int, int], how: Filter = "bilinear") -> 
     before = (int(pixels.shape[2]), int(pixels.shape[3]))
     if before == tuple(size):
         return pixels
-    found = pixels * WHITE  # in levels, for which many filters are exact in float32
+    levels = pixels * WHITE  # in levels, for which many filters are exact in float32
     if how in ("linear", "area", "nearest"):
-        return _as_opencv(found, size, how) / WHITE
+        return _as_opencv(levels, size, how) / WHITE
     # Pillow filters rows, rounds, and then filters columns.
-    found = whole(filtered(found, (before[0], size[1]), how))
-    return whole(filtered(found, size, how)) / WHITE
+    levels = whole(filtered(levels, (before[0], size[1]), how))
+    return whole(filtered(levels, size, how)) / WHITE
 
 
-def _as_opencv(values: Tensor, size: tuple[int, int], how: Filter) -> Tensor:
+def _as_opencv(values: Tensor, size: tuple[int, int], filter_name: Filter) -> Tensor:
     """Return levels filtered and rounded as in OpenCV (and in Pillow for nearest)."""
     before = (int(values.shape[2]), int(values.shape[3]))
     halved = before == (2 * size[0], 2 * size[1])
     shrinks = before[0] >= size[0] and before[1] >= size[1]
-    if how == "nearest" or halved or (how == "area" and shrinks):
+    if filter_name == "nearest" or halved or (filter_name == "area" and shrinks):
         # Area means round halves to even, except when reducing two by two.
-        return whole(filtered(values, size, how), even=how == "area" and not halved)
-    found = filtered(values, size, "linear")
-    exact = _fixed_point(values.detach(), size).to(found)
-    return found + (exact - found.detach()) if values.requires_grad else exact
+        return whole(filtered(values, size, filter_name), even=filter_name == "area" and not halved)
+    smooth = filtered(values, size, "linear")
+    exact = _fixed_point(values.detach(), size).to(smooth)
+    return smooth + (exact - smooth.detach()) if values.requires_grad else exact
 
 
 def _fixed_point(values: Tensor, size: tuple[int, int]) -> Tensor:
     """Return levels filtered linearly in OpenCV's 11-bit integers, int32: one in eight differs from plain rounding."""
-    given = values.round().clamp_(0, WHITE).int()
+    levels = values.round().clamp_(0, WHITE).int()
     (top, bottom, upper, lower), (left, right, first, second) = (
-        [one.to(values.device) for one in _linear_taps(int(old), new)]
+        [taps.to(values.device) for taps in _linear_taps(int(old), new)]
         for old, new in zip(values.shape[2:], size, strict=True)
     )
-    wide = (given[..., left] * first + given[..., right] * second) >> 4
+    wide = (levels[..., left] * first + levels[..., right] * second) >> 4
     tall = (wide[:, :, top] * upper[:, None] >> 16) + (wide[:, :, bottom] * lower[:, None] >> 16)
     return (tall + 2) >> 2
 
@@ -84,9 +84,9 @@ def whole(values: Tensor, *, even: bool = False) -> Tensor:
         values: Floats.
         even: Whether halves are rounded to even; otherwise up, as in fixed-point arithmetic.
     """
-    given = values.detach()
-    rounded = (torch.round(given) if even else torch.floor(given + (0.5 + LITTLE))).clamp_(0, WHITE)
-    return values + (rounded - given) if values.requires_grad else rounded
+    detached = values.detach()
+    rounded = (torch.round(detached) if even else torch.floor(detached + (0.5 + LITTLE))).clamp_(0, WHITE)
+    return values + (rounded - detached) if values.requires_grad else rounded
 
 
 def filtered(values: Tensor, size: tuple[int, int], how: Filter) -> Tensor:
@@ -137,8 +137,8 @@ def _linear_taps(old: int, new: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     first = first.clip(0, old - 1)
     taps = (first, np.minimum(first + 1, old - 1))
     weights = (np.rint((1 - share) * np.float32(2048)), np.rint(share * np.float32(2048)))
-    near, far = (torch.from_numpy(one) for one in taps)
-    much, rest = (torch.from_numpy(one.astype(np.int32)) for one in weights)
+    near, far = (torch.from_numpy(indices) for indices in taps)
+    much, rest = (torch.from_numpy(weight.astype(np.int32)) for weight in weights)
     return near, far, much, rest
 
 
@@ -189,8 +189,8 @@ def ten_crops(pixels: Tensor, side: int) -> Tensor:
     corners = [(0, 0), (0, right), (bottom, 0), (bottom, right)]
     crops = [
         crop
-        for given in (pixels, pixels.flip(3))
-        for crop in [*(given[:, :, top : top + side, left : left + side] for top, left in corners), middle(given, side)]
+        for view in (pixels, pixels.flip(3))
+        for crop in [*(view[:, :, top : top + side, left : left + side] for top, left in corners), middle(view, side)]
     ]
     return torch.stack(crops, dim=1).flatten(0, 1)
 
@@ -222,8 +222,8 @@ def log_odds(share: Tensor, rest: Tensor, least: float = LEAST) -> Tensor:
 
     With ``1 - share`` in place of ``rest`` nothing would remain where a sigmoid is saturated.
     """
-    found: Tensor = _LogOdds.apply(share.clamp_min(least), rest.clamp_min(least))
-    return found
+    logits: Tensor = _LogOdds.apply(share.clamp_min(least), rest.clamp_min(least))
+    return logits
 
 
 def resized_map(logits: Tensor, size: tuple[int, int], threshold: float = 0.5) -> Tensor:
@@ -288,8 +288,8 @@ def merged(logits: Tensor, groups: list[list[int]], *, multi: bool) -> Tensor:
     if all(group == [index] for index, group in enumerate(groups)) and len(groups) == logits.shape[1]:
         return logits
     parts = [logits[:, group] for group in groups]
-    found = [part.amax(dim=1) if multi else torch.logsumexp(part, dim=1) for part in parts]
-    return torch.stack(found, dim=1)
+    groups_logits = [part.amax(dim=1) if multi else torch.logsumexp(part, dim=1) for part in parts]
+    return torch.stack(groups_logits, dim=1)
 
 
 def mean_odds(logits: Tensor) -> Tensor:

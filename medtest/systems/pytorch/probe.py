@@ -56,23 +56,23 @@ def probe_of(
     Raises:
         MedtestError: The system offers nothing, or its classes do not match the seeds'.
     """
-    asked = system.inner
-    if kind and kind != asked.kind:
-        raise MedtestError(f"{system.record_name} was opened for {asked.kind}; a probe for {kind} is asked")
-    offers = asked.offers()
+    inner = system.inner
+    if kind and kind != inner.kind:
+        raise MedtestError(f"{system.record_name} was opened for {inner.kind}; a probe for {kind} is asked")
+    offers = inner.offers()
     if offers is Need.NOTHING:
         raise MedtestError(f"{system.record_name} gives neither scores nor gradients to be attacked by")
-    if asked.task.labels:
+    if inner.task.labels:
         if classes is None:
             raise MedtestError(f"{system.record_name}: a probe of labels needs the seeds' classes")
-        misfit = asked.task.misfit(asked.classes, classes)
+        misfit = inner.task.misfit(inner.classes, classes)
         if misfit:
             raise MedtestError(f"{system.record_name} {misfit}")
-    given: dict[str, Any] = {"digest": digest, "began": began or _nothing}
-    given["classes"] = classes if asked.task.labels else None
-    if isinstance(asked, TorchSystem) and offers is Need.GRADIENTS:
-        return GradientProbe(asked, name=system.record_name, **given)
-    return ScoreProbe(asked, name=system.record_name, **given)
+    options: dict[str, Any] = {"digest": digest, "began": began or _nothing}
+    options["classes"] = classes if inner.task.labels else None
+    if isinstance(inner, TorchSystem) and offers is Need.GRADIENTS:
+        return GradientProbe(inner, name=system.record_name, **options)
+    return ScoreProbe(inner, name=system.record_name, **options)
 
 
 def _nothing() -> None:
@@ -108,8 +108,8 @@ class GradientProbe(_SystemProbe):
 
     gives = Need.GRADIENTS
 
-    def __init__(self, system: TorchSystem, **given: Any) -> None:
-        super().__init__(system, **given)
+    def __init__(self, system: TorchSystem, **options: Any) -> None:
+        super().__init__(system, **options)
         self.device = system.device
         self._attached = 0
         self._plain = False
@@ -150,8 +150,8 @@ class GradientProbe(_SystemProbe):
         with self.attached(), torch.autocast(images.device.type, enabled=False):
             most = self._system.largest_batch
             parts = torch.split(images, most) if most and len(images) > most else (images,)
-            found = [self._asked(part) for part in parts]
-            logits = torch.cat(found) if len(found) > 1 else found[0]
+            batches = [self._asked(part) for part in parts]
+            logits = torch.cat(batches) if len(batches) > 1 else batches[0]
         if not bool(torch.isfinite(logits.detach()).all()):
             raise BadOutput("gave NaN" if bool(logits.detach().isnan().any()) else "gave an infinite value")
         if images.requires_grad and torch.is_grad_enabled() and not logits.requires_grad:
@@ -207,7 +207,7 @@ class ScoreProbe(_SystemProbe):
 
         self._checked(images)
         levels = (images.detach() * 255).round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1)
-        shown = [np.ascontiguousarray(one) for one in levels.cpu().numpy()]
+        shown = [np.ascontiguousarray(picture) for picture in levels.cpu().numpy()]
         with same_random_numbers(self.device):
             self._began()
             raw = self._system.predict(shown, [NOWHERE] * len(shown))
@@ -231,24 +231,24 @@ class ScoreProbe(_SystemProbe):
             values = logits_of(values.clamp(0, 1), multi=self.classes.multi)
         return values.float()
 
-    def _in_order(self, scores: Any, asked: Classes) -> NDArray[np.float64]:
+    def _in_order(self, scores: Any, expected: Classes) -> NDArray[np.float64]:
         """Return checked scores in the order of the seeds' classes."""
         own = self._system.classes
         if isinstance(scores, Mapping):
-            own = in_words_of(Classes(names=tuple(map(str, scores)), multi=asked.multi), asked)
+            own = in_words_of(Classes(names=tuple(map(str, scores)), multi=expected.multi), expected)
             scores = list(scores.values())
         values = np.atleast_1d(np.squeeze(as_array(scores, "scores"))).astype(np.float64)
-        return values if own is None else values[list(places(own, asked))]
+        return values if own is None else values[list(places(own, expected))]
 
 
-def _shaped(logits: Any, wanted: tuple[int, ...]) -> Tensor:
+def _shaped(logits: Any, shape: tuple[int, ...]) -> Tensor:
     from medtest.systems.pytorch.torch_system import tensor_of
 
-    found = tensor_of(logits)
-    if tuple(found.shape) != wanted:
-        sides = "×".join(map(str, wanted))
-        raise BadOutput(f"gave scores of shape {tuple(found.shape)} where {sides} are expected")
-    return found
+    tensor = tensor_of(logits)
+    if tuple(tensor.shape) != shape:
+        sides = "×".join(map(str, shape))
+        raise BadOutput(f"gave scores of shape {tuple(tensor.shape)} where {sides} are expected")
+    return tensor
 
 
 # --- difference to the official path ------------------------------------------------------------------------------
@@ -285,8 +285,8 @@ def probe_gap(probe: Probe, image: Image, answer: Output) -> Gap:
     with torch.no_grad():
         logits = probe.logits(pixels)[0].double()
     several = probe.classes is None or probe.classes.multi
-    given = logits.sigmoid() if several else logits.softmax(dim=0)
-    return _gap(task_of(probe.kind), given.cpu().numpy(), answer)
+    probabilities = logits.sigmoid() if several else logits.softmax(dim=0)
+    return _gap(task_of(probe.kind), probabilities.cpu().numpy(), answer)
 
 
 def output_gap(first: Output, second: Output) -> Gap:
@@ -294,6 +294,6 @@ def output_gap(first: Output, second: Output) -> Gap:
     return _gap(task_of(first.kind), first, second)
 
 
-def _gap(task: Task, given: Output | NDArray[np.float64], answer: Output) -> Gap:
-    apart = task.apart(given, answer)
+def _gap(task: Task, first: Output | NDArray[np.float64], answer: Output) -> Gap:
+    apart = task.apart(first, answer)
     return Gap(largest=float(apart.max()), mean=float(apart.mean()))

@@ -104,8 +104,8 @@ class TorchSystem(System):
         answers: list[RawAnswer] = []
         with torch.inference_mode():
             for group in groups([self.fitted(image) for image in images], self.largest_batch):
-                given = images[len(answers) : len(answers) + len(group)]
-                answers += self.answers(self.forward(self.inputs(group)), given)
+                originals = images[len(answers) : len(answers) + len(group)]
+                answers += self.answers(self.forward(self.inputs(group)), originals)
         return answers
 
     def fitted(self, image: Image) -> Image:

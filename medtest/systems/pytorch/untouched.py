@@ -31,13 +31,13 @@ def untouched(network: nn.Module, device: str) -> Iterator[None]:
         BadOutput: It has changed its own weights in the meantime.
     """
     modules = list(network.modules())
-    with ExitStack() as left:
-        left.callback(_random_states(device))
-        left.callback(_modes(modules))
-        left.callback(_plain_tensors(modules))
+    with ExitStack() as stack:
+        stack.callback(_random_states(device))
+        stack.callback(_modes(modules))
+        stack.callback(_plain_tensors(modules))
         weights = list(network.parameters())
-        left.callback(_needing_gradients(weights))
-        left.callback(_buffers(modules))
+        stack.callback(_needing_gradients(weights))
+        stack.callback(_buffers(modules))
         versions = [(weight, weight._version) for weight in weights if not weight.is_inference()]
         yield
         if any(weight._version != version for weight, version in versions):
@@ -93,7 +93,7 @@ def _needing_gradients(weights: list[nn.Parameter]) -> Callable[[], None]:
 
 
 def _buffers(modules: list[nn.Module]) -> Callable[[], None]:
-    kept = [
+    copies = [
         (module, name, buffer, None if buffer.is_inference() else buffer._version, buffer.clone())
         for module in modules
         for name, buffer in module._buffers.items()
@@ -101,7 +101,7 @@ def _buffers(modules: list[nn.Module]) -> Callable[[], None]:
     ]
 
     def put_back() -> None:
-        for module, name, buffer, version, content in kept:
+        for module, name, buffer, version, content in copies:
             if version is None or buffer._version != version:
                 with torch.inference_mode(buffer.is_inference()), torch.no_grad():
                     buffer.copy_(content)
@@ -152,13 +152,13 @@ class PlainTensors(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call ``func`` with plain tensors."""
-        given = {key: _normal(value) for key, value in (kwargs or {}).items()}
-        return func(*(_normal(value) for value in args), **given)
+        plain_kwargs = {key: _normal(value) for key, value in (kwargs or {}).items()}
+        return func(*(_normal(value) for value in args), **plain_kwargs)
 
 
 def _normal(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.clone() if value.is_inference() else value
-    if isinstance(value, list | tuple) and any(isinstance(one, Tensor) for one in value):
-        return type(value)(_normal(one) for one in value) if type(value) in (list, tuple) else value
+    if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
+        return type(value)(_normal(item) for item in value) if type(value) in (list, tuple) else value
     return value

@@ -33,11 +33,11 @@ class ImageFilter(Algorithm):
     def __init_subclass__(cls, **others: Any) -> None:
         super().__init_subclass__(**others)
         hints = get_type_hints(cls.function, include_extras=True)
-        given = inspect.getfullargspec(cls.function).kwonlydefaults or {}
-        fields: dict[str, Any] = {name: (hints[name], default) for name, default in given.items()}
-        made = create_model("Settings", __base__=SystemSettings, __module__=cls.__module__, **fields)
-        made.__qualname__ = f"{cls.__qualname__}.Settings"  # where pickle finds it
-        cls.Settings = made
+        defaults = inspect.getfullargspec(cls.function).kwonlydefaults or {}
+        fields: dict[str, Any] = {name: (hints[name], default) for name, default in defaults.items()}
+        settings_class = create_model("Settings", __base__=SystemSettings, __module__=cls.__module__, **fields)
+        settings_class.__qualname__ = f"{cls.__qualname__}.Settings"  # where pickle finds it
+        cls.Settings = settings_class
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]

@@ -83,14 +83,14 @@ def _divergence(planes: Sequence[Field], a: Field, b: Field, c: Field) -> list[F
     east, west, south, north = 0.5 * (na.east + a), 0.5 * (na.west + a), 0.5 * (nc.south + c), 0.5 * (nc.north + c)
     south_east, north_west = 0.25 * (nb.east + nb.south), 0.25 * (nb.west + nb.north)
     north_east, south_west = 0.25 * (nb.east + nb.north), 0.25 * (nb.west + nb.south)
-    found: list[Field] = []
+    divergences: list[Field] = []
     for u in planes:
         n = around(u)
         change = (east * (n.east - u) + west * (n.west - u)) + (south * (n.south - u) + north * (n.north - u))
         change += south_east * n.south_east + north_west * n.north_west
         change -= north_east * n.north_east + south_west * n.south_west
-        found.append(change)
-    return found
+        divergences.append(change)
+    return divergences
 
 
 def _mirrored(b: Field) -> Around:

@@ -62,12 +62,12 @@ def in_bands(step: Callable[[Field], Field], u: Field, reach: int) -> Field:
     rows = max(_BAND_BYTES // (u[0].size * u.itemsize), 4 * reach, 1)
     if height <= rows + reach:
         return step(u)
-    found = np.empty_like(u)
+    result = np.empty_like(u)
     for first in range(0, height, rows):
         last, top = min(height, first + rows), max(0, first - reach)
         band = step(u[top : min(height, last + reach)])
-        found[first:last] = band[first - top : last - top]
-    return found
+        result[first:last] = band[first - top : last - top]
+    return result
 
 
 def repeated(step: Callable[[Field], Field], u: Field, reach: int, times: int) -> Field:
@@ -101,8 +101,8 @@ def minmod_slope(u: Field, n: Around) -> Field:
     """
     x = _minmod(n.east - u, u - n.west)
     y = _minmod(n.south - u, u - n.north)
-    found: Field = np.asarray(cv2.magnitude(x, y), dtype=u.dtype)
-    return found
+    slope: Field = np.asarray(cv2.magnitude(x, y), dtype=u.dtype)
+    return slope
 
 
 def upwind_slope(u: Field, n: Around, sign: Field) -> Field:
@@ -114,13 +114,13 @@ def upwind_slope(u: Field, n: Around, sign: Field) -> Field:
         sign: Positive where u will fall (erosion), negative where it will rise (dilation).
     """
     x, y = _drop(n.west - u, n.east - u, sign), _drop(n.north - u, n.south - u, sign)
-    found: Field = np.asarray(cv2.magnitude(x, y), dtype=u.dtype)
-    return found
+    slope: Field = np.asarray(cv2.magnitude(x, y), dtype=u.dtype)
+    return slope
 
 
-def _drop(one: Field, other: Field, sign: Field) -> Field:
+def _drop(near: Field, opposite: Field, sign: Field) -> Field:
     """Return the difference to the lower (sign > 0) or the higher (sign < 0) neighbour, 0 if there is none."""
-    size = np.minimum(sign * one, sign * other)
+    size = np.minimum(sign * near, sign * opposite)
     return np.maximum(np.negative(size, out=size), 0, out=size)
 
 
@@ -137,8 +137,8 @@ def blur(u: Field, sigma: float, *, out: Field | None = None) -> Field:
     side = 2 * reach_of(sigma) + 1
     kernel = cv2.getGaussianKernel(side, sigma, cv2.CV_64F)
     smooth = cv2.sepFilter2D(u, -1, kernel, kernel, dst=out, borderType=cv2.BORDER_REPLICATE)
-    found: Field = np.asarray(smooth, dtype=u.dtype)
-    return found
+    blurred: Field = np.asarray(smooth, dtype=u.dtype)
+    return blurred
 
 
 def central(n: Around) -> tuple[Field, Field]:
@@ -195,8 +195,8 @@ def merged(planes: Sequence[Field]) -> Field:
     """Merge channels into one field."""
     if len(planes) == 1:
         return planes[0]
-    found: Field = np.asarray(cv2.merge(list(planes)), dtype=planes[0].dtype)
-    return found
+    field: Field = np.asarray(cv2.merge(list(planes)), dtype=planes[0].dtype)
+    return field
 
 
 def within_neighbours(new: Field, old: Field) -> Field:

@@ -62,8 +62,8 @@ def bilateral(
     Returns:
         Same shape, float32.
     """
-    given = np.ascontiguousarray(image, dtype=np.float32)
-    return np.asarray(cv2.bilateralFilter(given, size, tonal, sigma, borderType=cv2.BORDER_REPLICATE))
+    source = np.ascontiguousarray(image, dtype=np.float32)
+    return np.asarray(cv2.bilateralFilter(source, size, tonal, sigma, borderType=cv2.BORDER_REPLICATE))
 
 
 class Bilateral(ImageFilter):
@@ -129,7 +129,7 @@ def non_local_means(
     """
     from skimage.restoration import denoise_nl_means
 
-    found = denoise_nl_means(
+    filtered = denoise_nl_means(
         image,
         patch_size=patch,
         patch_distance=distance,
@@ -139,7 +139,7 @@ def non_local_means(
         preserve_range=True,
         channel_axis=2 if image.ndim == 3 else None,
     )
-    return np.asarray(found, dtype=np.float32)
+    return np.asarray(filtered, dtype=np.float32)
 
 
 class NonLocalMeans(ImageFilter):
@@ -174,7 +174,7 @@ def wavelet(
     if low == high:
         return np.asarray(image, dtype=np.float32)
     span = high - low
-    found = denoise_wavelet(
+    filtered = denoise_wavelet(
         (image - low) / span,
         sigma=noise / span,
         wavelet=family,
@@ -182,7 +182,7 @@ def wavelet(
         mode="soft",
         channel_axis=2 if image.ndim == 3 else None,
     )
-    return np.asarray(found * span + low, dtype=np.float32)
+    return np.asarray(filtered * span + low, dtype=np.float32)
 
 
 class Wavelet(ImageFilter):
@@ -213,8 +213,8 @@ def block_matching(image: Field, *, noise: Annotated[float, Setting(gt=0.0, le=2
     bm3d = importlib.import_module("bm3d")
 
     method = bm3d.bm3d_rgb if image.ndim == 3 else bm3d.bm3d
-    found = method(np.asarray(image, dtype=np.float64) / 255, sigma_psd=noise / 255)
-    return np.asarray(found * 255, dtype=np.float32).reshape(image.shape)
+    filtered = method(np.asarray(image, dtype=np.float64) / 255, sigma_psd=noise / 255)
+    return np.asarray(filtered * 255, dtype=np.float32).reshape(image.shape)
 
 
 class BlockMatching(ImageFilter):

@@ -77,9 +77,9 @@ def quantile_of(
     start = low - scale * (1 + max(0.0, -lowest))
     end = high + scale * (1 + max(0.0, highest))
     step = max(SPACING * scale, (end - start) / MOST_SAMPLES)
-    wanted = share if side is None else side * (share - 0.5) + 0.5
+    target = share if side is None else side * (share - 0.5) + 0.5
     levels = [index * step / scale for index in range(math.ceil((end - start) / step) + 1)]
-    count, lower, upper = _around(u, wanted, levels, start=start, scale=scale, sigma=sigma)
+    count, lower, upper = _around(u, target, levels, start=start, scale=scale, sigma=sigma)
     before, after = _log_odds(lower), _log_odds(upper)
     after -= before
     np.maximum(after, _EDGE, out=after)
@@ -95,13 +95,13 @@ def quantile_of(
 
 
 def _around(
-    u: Field, wanted: Field | float, levels: Sequence[float], *, start: float, scale: float, sigma: float
+    u: Field, target: Field | float, levels: Sequence[float], *, start: float, scale: float, sigma: float
 ) -> tuple[NDArray[np.uint8], Field, Field]:
     """Return the number of samples below a target share, and the integrals at the samples on both sides of it.
 
     Args:
         u: The band, H×W.
-        wanted: The target share.
+        target: The target share.
         levels: Samples above ``start``, in units of ``scale``.
         start: First sample, grey levels.
         scale: Scale of the tonal kernel, grey levels.
@@ -124,7 +124,7 @@ def _around(
             np.add(power, top, out=share)
             np.divide(top, share, out=share)
         integral = blur(share, sigma, out=smooth)
-        below = np.less(integral, wanted).view(np.uint8)
+        below = np.less(integral, target).view(np.uint8)
         cv2.copyTo(integral, below, lower)
         cv2.copyTo(integral, before & (below ^ 1), upper)
         count += below
@@ -136,5 +136,5 @@ def _log_odds(share: Field) -> Field:
     """Return log(share / (1 - share)), clipped to stay finite; the argument is overwritten."""
     np.clip(share, _EDGE, 1 - _EDGE, out=share)
     share /= 1 - share
-    found: Field = np.asarray(cv2.log(share), dtype=share.dtype)
-    return found
+    logits: Field = np.asarray(cv2.log(share), dtype=share.dtype)
+    return logits

@@ -44,13 +44,13 @@ class Subtractor(Segmenter):
             raise BadOutput(f"it answers films; this image has the axes {spec.axes}")
         model = self.model()
         kernel = np.ones((self.settings.opening, self.settings.opening), np.uint8)
-        found = np.zeros(spec.spatial(volume.shape), np.bool_)
+        mask = np.zeros(spec.spatial(volume.shape), np.bool_)
         for number, frame in enumerate(volume):
             levels = np.clip(np.rint(to_levels(frame, spec)), 0, 255).astype(np.uint8)
             moving = np.asarray(model.apply(levels), np.uint8)
             if number >= self.settings.warmup:
-                found[number] = cv2.morphologyEx(moving, cv2.MORPH_OPEN, kernel) > 127
-        return found
+                mask[number] = cv2.morphologyEx(moving, cv2.MORPH_OPEN, kernel) > 127
+        return mask
 
     @abstractmethod
     def model(self) -> Any:

@@ -51,10 +51,10 @@ def read_label_vectors(path: Path, pieces: Path | None = None) -> Vectors:
         MedtestError: The file is missing, unreadable, or has unexpected content.
     """
     if path.is_dir():
-        found = sorted(path.glob("*d300.w2v.bin"))
-        if len(found) != 1:
-            raise MedtestError(f"{path.name}: one file *.d300.w2v.bin is expected there, {len(found)} found")
-        path = found[0]
+        paths = sorted(path.glob("*d300.w2v.bin"))
+        if len(paths) != 1:
+            raise MedtestError(f"{path.name}: one file *.d300.w2v.bin is expected there, {len(paths)} found")
+        path = paths[0]
     if not path.is_file():
         raise MedtestError(f"{path.name}: there is no such file")
     try:
@@ -95,8 +95,8 @@ def _read(path: Path, pieces: Path | None) -> NDArray[np.floating]:
 def _floats(array: NDArray[np.generic]) -> NDArray[np.floating]:
     if array.dtype.kind not in "fiu":
         raise ValueError(f"an array of {array.dtype}")
-    given = np.asarray(array, np.float32)
-    return given[0] if given.ndim == 3 and given.shape[0] == 1 else given
+    values = np.asarray(array, np.float32)
+    return values[0] if values.ndim == 3 and values.shape[0] == 1 else values
 
 
 def _from_npz(path: Path) -> NDArray[np.floating]:
@@ -157,9 +157,9 @@ def _from_bpemb(path: Path, pieces: Path | None) -> NDArray[np.floating]:
     if pieces is not None:
         scores = read_pieces(pieces)
         parts = {word: tuple(split_word(BEGIN + word, scores)) for word in ORDER}
-    table = _lookup(path, {piece for one in parts.values() for piece in one})
-    for word, found in parts.items():
-        missing = [piece for piece in found if piece not in table]
+    table = _lookup(path, {piece for pieces_of_word in parts.values() for piece in pieces_of_word})
+    for word, word_pieces in parts.items():
+        missing = [piece for piece in word_pieces if piece not in table]
         if missing:
             hint = "" if pieces else "; give BPEmb's sentencepiece model too: label_pieces=….model"
             raise ValueError(f"no vector for {missing[0]!r}, a piece of {word!r}{hint}")
@@ -170,8 +170,8 @@ def _mean(vectors: Sequence[Vectors]) -> Vectors:
     return np.asarray(np.stack(vectors).mean(axis=0), np.float32)
 
 
-def _lookup(path: Path, wanted: set[str]) -> dict[str, Vectors]:
-    found: dict[str, Vectors] = {}
+def _lookup(path: Path, names: set[str]) -> dict[str, Vectors]:
+    vectors: dict[str, Vectors] = {}
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         end = content.find(b"\n", 0, 64)
         count, size = (int(field) for field in content[: max(end, 0)].split())
@@ -183,9 +183,9 @@ def _lookup(path: Path, wanted: set[str]) -> dict[str, Vectors]:
             if blank < 0 or blank + 1 + 4 * size > len(content):
                 raise ValueError("it ends before its last vector")
             piece = content[place:blank].decode("utf-8", "replace").lstrip("\n")
-            if piece in wanted:
-                found[piece] = np.frombuffer(content[blank + 1 : blank + 1 + 4 * size], "<f4").astype(np.float32)
-                if len(found) == len(wanted):
+            if piece in names:
+                vectors[piece] = np.frombuffer(content[blank + 1 : blank + 1 + 4 * size], "<f4").astype(np.float32)
+                if len(vectors) == len(names):
                     break
             place = blank + 1 + 4 * size
-    return found
+    return vectors

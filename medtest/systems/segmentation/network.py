@@ -95,8 +95,8 @@ class SegmentationNetwork(CheckpointNetwork):
     def answers(self, outputs: Any, images: Sequence[Image]) -> Sequence[RawAnswer]:
         """Return one probability map per image, float32, at the image's size unless the class states otherwise."""
         return [
-            self._cut(self._probability(one, (image.shape[0], image.shape[1])))
-            for one, image in zip(self.scores(outputs), images, strict=True)
+            self._cut(self._probability(logits, (image.shape[0], image.shape[1])))
+            for logits, image in zip(self.scores(outputs), images, strict=True)
         ]
 
     def scores(self, outputs: Any) -> Tensor:
@@ -114,8 +114,8 @@ class SegmentationNetwork(CheckpointNetwork):
         from medtest.systems.pytorch.pixels import Filter, resized
 
         official: Filter = "bilinear" if self.published_resize == "pillow" else "linear"
-        how: Filter = "area" if self.protocol == "common" else official
-        return resized(pixels, (self._size, self._size), how)
+        filter_name: Filter = "area" if self.protocol == "common" else official
+        return resized(pixels, (self._size, self._size), filter_name)
 
     def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
         """Return logits whose sigmoid is the probability map at the images' size; see the base class."""

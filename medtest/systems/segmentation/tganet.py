@@ -71,16 +71,16 @@ class TGANetSystem(SegmentationNetwork):
     def check(self) -> Sequence[Mistake]:
         """Return the problems of checkpoint and word vectors."""
         mistakes = list(super().check())
-        given = self.settings.label_vectors
+        vectors_file = self.settings.label_vectors
         if mistakes:
             return mistakes
         if not self.is_published:
-            if given:
-                found = f"{given}, for a network that carries its word vectors itself"
+            if vectors_file:
+                problem = f"{vectors_file}, for a network that carries its word vectors itself"
                 fix = "leave it out, or add checkpoint=PATH of a published TGANet"
-                return [Mistake(where=self.name, key="label_vectors", found=found, fix=fix)]
+                return [Mistake(where=self.name, key="label_vectors", found=problem, fix=fix)]
             return ()
-        if not given:
+        if not vectors_file:
             return [Mistake(where=self.name, key="label_vectors", found=f"nothing; {WHY}", allowed=HOW)]
         for key in ("label_vectors", "label_pieces"):
             typed = getattr(self.settings, key)
@@ -96,10 +96,10 @@ class TGANetSystem(SegmentationNetwork):
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights, and of word vectors from a file."""
-        found = super().fingerprint()
+        printed = super().fingerprint()
         if self.is_published and self.settings.label_vectors:
-            found["label_vectors_sha256"] = vectors_sha256(self._vectors())
-        return found
+            printed["label_vectors_sha256"] = vectors_sha256(self._vectors())
+        return printed
 
     def _vectors(self) -> np.ndarray[Any, np.dtype[np.float32]]:
         pieces = self.settings.label_pieces

@@ -68,36 +68,36 @@ class _Reader:
         self._trim = trim
         self._nodes = 0
 
-    def value(self, given: Any, at: str, trail: tuple[str, ...]) -> Any:
+    def value(self, node: Any, at: str, trail: tuple[str, ...]) -> Any:
         self._nodes += 1
         if self._nodes > _MOST_NODES or at.count("::") + len(trail) > _DEEPEST:
             raise NotPlain(f"{at[:80]} is too large or too deep")
-        if isinstance(given, Mapping):
-            return self._table(given, at, trail)
-        if isinstance(given, list):
-            return [self.value(one, f"{at}::{index}", trail) for index, one in enumerate(given)]
-        if isinstance(given, str):
-            return self._text(given, at, trail)
-        if given is None or isinstance(given, bool | int | float):
-            return given
-        raise NotPlain(f"{at} is {type(given).__name__}, which is no plain value")
+        if isinstance(node, Mapping):
+            return self._table(node, at, trail)
+        if isinstance(node, list):
+            return [self.value(item, f"{at}::{index}", trail) for index, item in enumerate(node)]
+        if isinstance(node, str):
+            return self._text(node, at, trail)
+        if node is None or isinstance(node, bool | int | float):
+            return node
+        raise NotPlain(f"{at} is {type(node).__name__}, which is no plain value")
 
-    def _table(self, given: Mapping[Any, Any], at: str, trail: tuple[str, ...]) -> dict[str, Any]:
-        given = given if self._trim is None else self._trim(given)
-        refused = [name for name in _REFUSED if name in given]
-        if refused and not (refused == ["_mode_"] and given["_mode_"] == "default"):
+    def _table(self, table: Mapping[Any, Any], at: str, trail: tuple[str, ...]) -> dict[str, Any]:
+        table = table if self._trim is None else self._trim(table)
+        refused = [name for name in _REFUSED if name in table]
+        if refused and not (refused == ["_mode_"] and table["_mode_"] == "default"):
             raise NotPlain(f"{at} has {refused[0]}")
-        kept = {str(key): one for key, one in given.items() if key not in (*_IGNORED, "_mode_")}
-        return {key: self.value(one, f"{at}::{key}", trail) for key, one in kept.items()}
+        entries = {str(key): node for key, node in table.items() if key not in (*_IGNORED, "_mode_")}
+        return {key: self.value(node, f"{at}::{key}", trail) for key, node in entries.items()}
 
-    def _text(self, given: str, at: str, trail: tuple[str, ...]) -> Any:
-        if given.startswith("$"):
-            raise NotPlain(f"{at} is an expression: {given[:60]!r}")
-        if not given.startswith(("@", "%")):
-            return given
-        match = _REFERENCE.fullmatch(given)
+    def _text(self, text: str, at: str, trail: tuple[str, ...]) -> Any:
+        if text.startswith("$"):
+            raise NotPlain(f"{at} is an expression: {text[:60]!r}")
+        if not text.startswith(("@", "%")):
+            return text
+        match = _REFERENCE.fullmatch(text)
         if match is None:
-            raise NotPlain(f"{at} refers to more than an entry of this file: {given[:60]!r}")
+            raise NotPlain(f"{at} refers to more than an entry of this file: {text[:60]!r}")
         key = match["id"]
         if key in trail:
             raise NotPlain(f"{at} refers to itself through {key!r}")

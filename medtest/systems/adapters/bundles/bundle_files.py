@@ -44,14 +44,14 @@ class BundleFiles:
         check_archive(path)
         try:
             with zipfile.ZipFile(path) as archive:
-                members = [one for one in archive.infolist() if not one.is_dir()]
+                members = [member for member in archive.infolist() if not member.is_dir()]
         except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
             raise MedtestError(f"{path.name}: neither a folder nor a zip that can be read: {error}") from error
-        tops = {_top(one.filename) for one in members if one.filename.endswith(CONFIGS)}
+        tops = {_top(member.filename) for member in members if member.filename.endswith(CONFIGS)}
         if len(tops) > 1:
             raise MedtestError(f"{path.name}: holds several bundles")
         top = next(iter(tops), "")
-        self._zip = {one.filename.removeprefix(top): one for one in members if one.filename.startswith(top)}
+        self._zip = {member.filename.removeprefix(top): member for member in members if member.filename.startswith(top)}
 
     @property
     def is_zip(self) -> bool:
@@ -108,12 +108,12 @@ class BundleFiles:
             raise MedtestError(f"{self.path.name}: {name} is too large to be a configuration")
         try:
             text = content.decode("utf-8")
-            found = json.loads(text) if name.endswith(".json") else yaml.safe_load(text)
+            content_table = json.loads(text) if name.endswith(".json") else yaml.safe_load(text)
         except (ValueError, yaml.YAMLError, RecursionError) as error:
             raise MedtestError(f"{self.path.name}: {name} cannot be read: {str(error)[:200]}") from error
-        if not isinstance(found, dict):
+        if not isinstance(content_table, dict):
             raise MedtestError(f"{self.path.name}: {name} holds no table of settings")
-        return {str(key): value for key, value in found.items()}
+        return {str(key): value for key, value in content_table.items()}
 
 
 def _top(filename: str) -> str:

@@ -75,10 +75,10 @@ def make_network(described: Any, at: str = "network_def") -> nn.Module:
     """
     import torch
 
-    made = _component(described, at)
-    if not isinstance(made, torch.nn.Module):
+    network = _component(described, at)
+    if not isinstance(network, torch.nn.Module):
         raise NotPlain(f"{at} names no network")
-    return made
+    return network
 
 
 def check_network(described: Any, at: str = "network_def") -> None:
@@ -110,32 +110,32 @@ def _network_home(target: str) -> bool:
 
 def _component(value: Any, at: str) -> Any:
     if isinstance(value, list):
-        return [_component(one, f"{at}::{index}") for index, one in enumerate(value)]
+        return [_component(part, f"{at}::{index}") for index, part in enumerate(value)]
     if not isinstance(value, Mapping):
         return value
-    made = {key: _component(one, f"{at}::{key}") for key, one in value.items() if not key.startswith("_")}
+    arguments = {key: _component(part, f"{at}::{key}") for key, part in value.items() if not key.startswith("_")}
     if TARGET not in value:
-        return made
+        return arguments
     if value.get("_disabled_") in (True, "true", "True"):
         return None
-    found = _network_class(str(value[TARGET]), at)
-    return found(**_unfetched(found, made, at))
+    network_class = _network_class(str(value[TARGET]), at)
+    return network_class(**_unfetched(network_class, arguments, at))
 
 
-def _unfetched(found: type[Any], made: dict[str, Any], at: str) -> dict[str, Any]:
+def _unfetched(network_class: type[Any], arguments: dict[str, Any], at: str) -> dict[str, Any]:
     """Return a class's arguments with downloads of weights disabled, because all weights come from the bundle.
 
     Raises:
         NotPlain: The class reads files or repositories itself.
     """
-    told = dict(made)
-    for name, parameter in inspect.signature(found).parameters.items():
+    safe = dict(arguments)
+    for name, parameter in inspect.signature(network_class).parameters.items():
         if _SOURCES.search(name):
-            raise NotPlain(f"{at} names {found.__name__}, which reads files of its own ({name})")
-        value = told.get(name, parameter.default)
+            raise NotPlain(f"{at} names {network_class.__name__}, which reads files of its own ({name})")
+        value = safe.get(name, parameter.default)
         if _FETCHES.search(name) and value is not inspect.Parameter.empty:  # EfficientNetBN downloads by default
-            told[name] = False if isinstance(value, bool) else None
-    return told
+            safe[name] = False if isinstance(value, bool) else None
+    return safe
 
 
 def _network_class(target: str, at: str) -> Any:
@@ -144,12 +144,12 @@ def _network_class(target: str, at: str) -> Any:
     module, _, name = target.rpartition(".")
     for home in [module] if module else NETWORK_HOMES:
         try:
-            found = getattr(importlib.import_module(home), name, None)
+            candidate = getattr(importlib.import_module(home), name, None)
         except ImportError:
             continue
-        genuine = isinstance(found, type) and issubclass(found, torch.nn.Module)
-        if genuine and found is not None and f"{found.__module__}.".startswith(_MADE_IN):
-            return found
+        genuine = isinstance(candidate, type) and issubclass(candidate, torch.nn.Module)
+        if genuine and candidate is not None and f"{candidate.__module__}.".startswith(_MADE_IN):
+            return candidate
     raise NotPlain(f"{at} names {target[:80]!r}, which the installed MONAI and torch do not have as a network")
 
 
@@ -164,9 +164,11 @@ def listed_transforms(described: Any, at: str) -> list[dict[str, Any]]:
         if extra:
             raise NotPlain(f"{at} has {extra[0]!r}")
         inner = described.get("transforms", [])
-        return [one for i, item in enumerate(inner) for one in listed_transforms(item, f"{at}::transforms::{i}")]
+        return [
+            transform for i, item in enumerate(inner) for transform in listed_transforms(item, f"{at}::transforms::{i}")
+        ]
     if isinstance(described, list):
-        return [one for i, item in enumerate(described) for one in listed_transforms(item, f"{at}::{i}")]
+        return [transform for i, item in enumerate(described) for transform in listed_transforms(item, f"{at}::{i}")]
     if not isinstance(described, Mapping) or not isinstance(described.get(TARGET), str):
         raise NotPlain(f"{at} is no transform")
     if described.get("_disabled_") in (True, "true", "True"):

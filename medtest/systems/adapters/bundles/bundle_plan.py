@@ -123,7 +123,7 @@ def plan_bundle(files: BundleFiles, *, system: str, trust: bool, preprocessing: 
 def _network(files: BundleFiles, config: Mapping[str, Any], *, system: str, trust: bool) -> tuple[str, Any, str]:
     """Return the network's entry, its plain description and the file of weights."""
     state, script = files.first(STATE), files.first(SCRIPT)
-    key = next((one for one in NETWORKS if one in config), "")
+    key = next((name for name in NETWORKS if name in config), "")
     reason = f"{CONFIGS[0]} describes no network ({', '.join(NETWORKS)})"
     if key and state:
         try:
@@ -149,18 +149,18 @@ def _network(files: BundleFiles, config: Mapping[str, Any], *, system: str, trus
     )
 
 
-def _before(config: Mapping[str, Any], wanted: Wanted, *, trust: bool) -> Before:
-    if wanted == "default":
+def _before(config: Mapping[str, Any], choice: Wanted, *, trust: bool) -> Before:
+    if choice == "default":
         return Before(reason="as you asked")
     try:
         if "preprocessing" not in config:
             raise NotPlain("the bundle has no preprocessing")
         if trust:
             return _trusted_before(config)
-        found = listed_transforms(plain(config, "preprocessing", _trim_loader), "preprocessing")
-        return _after_loading(found)
+        transforms = listed_transforms(plain(config, "preprocessing", _trim_loader), "preprocessing")
+        return _after_loading(transforms)
     except NotPlain as error:
-        if wanted == "bundle":
+        if choice == "bundle":
             raise MedtestError(f"the bundle's preprocessing cannot be used as it stands: {error}") from error
         return Before(reason=str(error))
 
@@ -172,37 +172,37 @@ def _trusted_before(config: Mapping[str, Any]) -> Before:
     except NotPlain:
         pass
     listed = raw(config, "preprocessing::transforms")
-    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(transform, Mapping) for transform in listed):
         raise NotPlain("preprocessing::transforms is no list of transforms")
     placed = []
-    for index, one in enumerate(listed):
-        loads = base_name(str(one.get(TARGET, "")))[0] == LOADER
-        keys = plain({**config, "_keys_": one.get("keys", "")}, "_keys_")
-        placed.append({**(_trim_loader(one) if loads else {**one, "_place_": index}), "keys": keys})
+    for index, transform in enumerate(listed):
+        loads = base_name(str(transform.get(TARGET, "")))[0] == LOADER
+        keys = plain({**config, "_keys_": transform.get("keys", "")}, "_keys_")
+        placed.append({**(_trim_loader(transform) if loads else {**transform, "_place_": index}), "keys": keys})
     return _after_loading(placed)
 
 
-def _trim_loader(given: Mapping[Any, Any]) -> Mapping[Any, Any]:
+def _trim_loader(transform: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Reduce a loading transform to its relevant settings, because the picture is already loaded."""
-    if base_name(str(given.get(TARGET, "")))[0] != LOADER:
-        return given
-    kept = {key: given[key] for key in _LOADER_KEYS if key in given}
-    if str(given.get("reader", "")).endswith("NumpyReader"):
-        kept["reverse_indexing"] = False
-    return kept
+    if base_name(str(transform.get(TARGET, "")))[0] != LOADER:
+        return transform
+    settings = {key: transform[key] for key in _LOADER_KEYS if key in transform}
+    if str(transform.get("reader", "")).endswith("NumpyReader"):
+        settings["reverse_indexing"] = False
+    return settings
 
 
-def _after_loading(found: list[Any]) -> Before:
+def _after_loading(listed: list[Any]) -> Before:
     key, swapped, rest = "", False, []
-    for one in found:
-        name, _ = base_name(str(one.get(TARGET, "")))
-        keys = one.get("keys", "")
+    for transform in listed:
+        name, _ = base_name(str(transform.get(TARGET, "")))
+        keys = transform.get("keys", "")
         key = key or str(keys[0] if isinstance(keys, list) and keys else keys or "")
         if name != LOADER:
-            rest.append(one)
+            rest.append(transform)
             continue
-        swapped = one.get("reverse_indexing", True) is not False
-        if one.get("ensure_channel_first") is True:
+        swapped = transform.get("reverse_indexing", True) is not False
+        if transform.get("ensure_channel_first") is True:
             rest.append({TARGET: "EnsureChannelFirst"})
     if key.startswith(("@", "$", "%")):
         raise NotPlain(f"the image's key is {key[:60]!r}")
@@ -213,14 +213,16 @@ def _after(config: Mapping[str, Any]) -> After:
     listed = raw(config, "postprocessing::transforms")
     activation: Literal["", "sigmoid", "softmax"] = ""
     argmax, threshold, left_out = False, None, []
-    for one in listed if isinstance(listed, list) else []:
-        target = str(one.get(TARGET, "?")) if isinstance(one, Mapping) else "?"
+    for transform in listed if isinstance(listed, list) else []:
+        target = str(transform.get(TARGET, "?")) if isinstance(transform, Mapping) else "?"
         name, _ = base_name(target)
         if name == "Activations":
-            activation = "softmax" if one.get("softmax") is True else "sigmoid" if one.get("sigmoid") is True else ""
+            activation = (
+                "softmax" if transform.get("softmax") is True else "sigmoid" if transform.get("sigmoid") is True else ""
+            )
         elif name == "AsDiscrete":
-            argmax = argmax or one.get("argmax") is True
-            cut = one.get("threshold")
+            argmax = argmax or transform.get("argmax") is True
+            cut = transform.get("threshold")
             if isinstance(cut, float | int) and not isinstance(cut, bool) and 0 < cut < 1:
                 threshold = float(cut)
         elif name not in ("Invert", "Invertd", "SaveImage", "SaveImaged", "EnsureType", "ToTensor"):
@@ -229,10 +231,10 @@ def _after(config: Mapping[str, Any]) -> After:
 
 
 def _inferer(config: Mapping[str, Any]) -> tuple[Any, str]:
-    found = raw(config, "inferer")
-    if not isinstance(found, Mapping):
+    inferer = raw(config, "inferer")
+    if not isinstance(inferer, Mapping):
         return None, ""
-    trimmed = {key: value for key, value in found.items() if key not in _DEVICES}
+    trimmed = {key: value for key, value in inferer.items() if key not in _DEVICES}
     try:
         return plain({**config, "inferer": trimmed}, "inferer"), ""
     except NotPlain as error:
@@ -247,28 +249,30 @@ def _inputs(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return _mapping(raw(metadata, "network_data_format::inputs::image"))
 
 
-def _mapping(found: Any) -> Mapping[str, Any]:
-    return found if isinstance(found, Mapping) else {}
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _names(network: Any, metadata: Mapping[str, Any]) -> tuple[str, ...] | None:
     described = _mapping(network)
     counts = [described.get(key) for key in ("out_channels", "num_classes", "classes")]
     counts.append(_outputs(metadata).get("num_channels"))
-    count = next((one for one in counts if isinstance(one, int) and not isinstance(one, bool) and one > 0), None)
+    count = next(
+        (number for number in counts if isinstance(number, int) and not isinstance(number, bool) and number > 0), None
+    )
     if count is None:
         return None
-    given = {str(key): str(value) for key, value in _mapping(_outputs(metadata).get("channel_def")).items()}
-    if count == 1 and len(given) == 2:  # some describe the values of a binary map here instead of its channels
-        return (given.get("1", "class 0"),)
-    return tuple(given.get(str(index), f"class {index}") for index in range(count))
+    named = {str(key): str(value) for key, value in _mapping(_outputs(metadata).get("channel_def")).items()}
+    if count == 1 and len(named) == 2:  # some describe the values of a binary map here instead of its channels
+        return (named.get("1", "class 0"),)
+    return tuple(named.get(str(index), f"class {index}") for index in range(count))
 
 
 def _channels(network: Any, metadata: Mapping[str, Any]) -> int:
-    found = _mapping(network).get("in_channels", _inputs(metadata).get("num_channels", 3))
-    if found not in (1, 3):
-        raise MedtestError(f"the bundle's network takes {found!r} channels; medtest gives three (RGB) or one (grey)")
-    return int(found)
+    channels = _mapping(network).get("in_channels", _inputs(metadata).get("num_channels", 3))
+    if channels not in (1, 3):
+        raise MedtestError(f"the bundle's network takes {channels!r} channels; medtest gives three (RGB) or one (grey)")
+    return int(channels)
 
 
 def _flat(files: BundleFiles, network: Any, metadata: Mapping[str, Any]) -> None:

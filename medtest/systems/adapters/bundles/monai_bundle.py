@@ -81,28 +81,31 @@ class MonaiBundle(TorchNetwork):
         return {**super().__getstate__(), "_plan": None, "_before": None, "_inferer": None}
 
     def _planned(self) -> BundlePlan:
-        wanted: Wanted = self.settings.preprocessing
+        choice: Wanted = self.settings.preprocessing
         own = any(getattr(self.settings, key) is not None for key in ("size", "mean", "std"))
-        if own and wanted == "auto":
-            wanted = "default"
-        return plan_bundle(self._files(), system=self.name, trust=self.settings.trust, preprocessing=wanted)
+        if own and choice == "auto":
+            choice = "default"
+        return plan_bundle(self._files(), system=self.name, trust=self.settings.trust, preprocessing=choice)
 
     def _files(self) -> BundleFiles:
         return BundleFiles(user_path(self.settings.path))
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the bundle, without importing MONAI."""
-        found, where = self.library_mistakes(), self.name
+        mistakes, where = self.library_mistakes(), self.name
         path = user_path(self.settings.path)
         if not self.settings.path or not path.is_dir():
             wrong = file_mistakes(self.settings.path, where=where, key="path", suffixes=(".zip",))
             if wrong:
-                return [*found, *wrong]
+                return [*mistakes, *wrong]
         try:
             plan = self._planned()
         except MedtestError as error:
-            return [*found, Mistake(where=where, key="path", found=str(error), allowed="a MONAI bundle, folder or zip")]
-        return [*found, *(pointer_mistakes(path / plan.weights, where=where, key="path") if path.is_dir() else [])]
+            return [
+                *mistakes,
+                Mistake(where=where, key="path", found=str(error), allowed="a MONAI bundle, folder or zip"),
+            ]
+        return [*mistakes, *(pointer_mistakes(path / plan.weights, where=where, key="path") if path.is_dir() else [])]
 
     def notice(self) -> str:
         """Return a notice of replaced or skipped parts of the bundle."""
@@ -110,28 +113,28 @@ class MonaiBundle(TorchNetwork):
             plan = self._planned()
         except MedtestError:
             return ""
-        said = []
+        remarks = []
         if plan.before.transforms is None:
-            said.append(f"medtest's own preprocessing instead of the bundle's ({plan.before.reason})")
+            remarks.append(f"medtest's own preprocessing instead of the bundle's ({plan.before.reason})")
         if plan.inferer_reason:
-            said.append(f"one plain forward pass instead of the bundle's inferer ({plan.inferer_reason})")
+            remarks.append(f"one plain forward pass instead of the bundle's inferer ({plan.inferer_reason})")
         if plan.after.left_out:
-            said.append(f"not applied afterwards: {', '.join(plan.after.left_out)}")
+            remarks.append(f"not applied afterwards: {', '.join(plan.after.left_out)}")
         if self.settings.trust:
-            said.append("the bundle may run code, as you said")
-        return f"{self.name}: {'; '.join(said)}." if said else ""
+            remarks.append("the bundle may run code, as you said")
+        return f"{self.name}: {'; '.join(remarks)}." if remarks else ""
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of weights and configuration, and the parts of the bundle in use."""
         files, plan = self._files(), self._planned()
-        found: dict[str, Json] = {
+        printed: dict[str, Json] = {
             "weights_sha256": files.sha256(plan.weights),
             "config_sha256": files.sha256(files.first(CONFIGS) or CONFIGS[0]),
             "preprocessing": "default" if plan.before.transforms is None else "bundle",
             "trust": bool(self.settings.trust),
         }
         metadata = files.first(METADATA)
-        return found | ({"metadata_sha256": files.sha256(metadata)} if metadata else {})
+        return printed | ({"metadata_sha256": files.sha256(metadata)} if metadata else {})
 
     def load(self) -> nn.Module:
         """Return the network; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`.
@@ -173,13 +176,13 @@ class MonaiBundle(TorchNetwork):
             return None
         from monai import transforms
 
-        made = [
-            _parsed(parser, f"preprocessing::transforms::{one['_place_']}")
-            if "_place_" in one
-            else make_transform(one, plan.before.key)
-            for one in plan.before.transforms
+        parts = [
+            _parsed(parser, f"preprocessing::transforms::{transform['_place_']}")
+            if "_place_" in transform
+            else make_transform(transform, plan.before.key)
+            for transform in plan.before.transforms
         ]
-        return transforms.Compose(made)
+        return transforms.Compose(parts)
 
     def has_classes(self, names: Sequence[str]) -> None:
         """Set the class names; the bundle's postprocessing defines the activation."""
@@ -208,8 +211,8 @@ class MonaiBundle(TorchNetwork):
         plan = self._opened_plan
         pixels = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if plan.channels == 1 else image
         ready, back = self._through(torch.from_numpy(np.ascontiguousarray(pixels, np.float32)), plan)
-        given = self.forward(ready)
-        probability = back(torch.as_tensor(self.probability(checked_scores(self.scores(given), 1, None))))
+        outputs = self.forward(ready)
+        probability = back(torch.as_tensor(self.probability(checked_scores(self.scores(outputs), 1, None))))
         return np.ascontiguousarray(np.clip(np.asarray(probability, np.float32), 0, 1))
 
     @property
@@ -237,11 +240,11 @@ class MonaiBundle(TorchNetwork):
                 "are expected"
             )
 
-        def back(found: Tensor) -> Tensor:
-            if found.shape[-2:] == ready.shape[-2:] and isinstance(data[key], MetaTensor):
-                there = MetaTensor(found, meta=data[key].meta, applied_operations=data[key].applied_operations)
-                found = torch.as_tensor(self._before.inverse({key: there})[key]).as_subclass(torch.Tensor)
-            return found[0].T if plan.before.swapped else found[0]
+        def back(lesion: Tensor) -> Tensor:
+            if lesion.shape[-2:] == ready.shape[-2:] and isinstance(data[key], MetaTensor):
+                transformed = MetaTensor(lesion, meta=data[key].meta, applied_operations=data[key].applied_operations)
+                lesion = torch.as_tensor(self._before.inverse({key: transformed})[key]).as_subclass(torch.Tensor)
+            return lesion[0].T if plan.before.swapped else lesion[0]
 
         return ready[None].float().as_subclass(torch.Tensor), back
 
@@ -268,12 +271,12 @@ class MonaiBundle(TorchNetwork):
 
         if self._before is None:
             return super().lesion_logits(pixels, shape)
-        plan, found = self._opened_plan, []
+        plan, logits = self._opened_plan, []
         for image in pixels * WHITE:
             ready, back = self._through(image[0] if plan.channels == 1 else image.permute(1, 2, 0), plan)
             probability = self.map_logits(checked_scores(self.scores(self.forward(ready)), 1, None)).sigmoid()
-            found.append(resized_map(logits_of(back(probability), multi=True)[None], shape))
-        return torch.cat(found)
+            logits.append(resized_map(logits_of(back(probability), multi=True)[None], shape))
+        return torch.cat(logits)
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels resized by medtest's own preprocessing, as three grey channels for a network with one channel."""
@@ -285,8 +288,8 @@ class MonaiBundle(TorchNetwork):
 
     def normalised(self, pixels: Tensor) -> Tensor:
         """Return pixels normalised by medtest's own preprocessing."""
-        given: Tensor = super().normalised(pixels)
-        return given[:, :1] if self._plan is not None and self._plan.channels == 1 else given
+        normalised: Tensor = super().normalised(pixels)
+        return normalised[:, :1] if self._plan is not None and self._plan.channels == 1 else normalised
 
     def _given(self) -> dict[str, Any]:
         return {key: getattr(self.settings, key) or PLAIN[key] for key in PLAIN}
@@ -302,7 +305,7 @@ class MonaiBundle(TorchNetwork):
 
         size = None if self.settings.size is None else (self.settings.size[0], self.settings.size[1])
         if self._plan is not None and self._plan.channels == 1:
-            grey = [np.repeat(cv2.cvtColor(one, cv2.COLOR_RGB2GRAY)[..., None], 3, axis=2) for one in images]
+            grey = [np.repeat(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[..., None], 3, axis=2) for image in images]
             return torch.from_numpy(encode(grey, GraphSettings(**self._given()), size)[:, :1].copy())
         return torch.from_numpy(encode(images, GraphSettings(**self._given()), size))
 
@@ -316,12 +319,12 @@ class MonaiBundle(TorchNetwork):
         """Return the classes' scores: the first of several outputs, or the one named ``pred``."""
         import torch
 
-        given = outputs
-        if isinstance(given, Mapping):
-            given = given.get("pred", next(iter(given.values()), None))
-        if isinstance(given, list | tuple):
-            given = given[0] if given else None
-        return super().scores(given.as_subclass(torch.Tensor) if isinstance(given, torch.Tensor) else given)
+        answer = outputs
+        if isinstance(answer, Mapping):
+            answer = answer.get("pred", next(iter(answer.values()), None))
+        if isinstance(answer, list | tuple):
+            answer = answer[0] if answer else None
+        return super().scores(answer.as_subclass(torch.Tensor) if isinstance(answer, torch.Tensor) else answer)
 
 
 def _script(file: Any, name: str) -> nn.Module:

@@ -34,10 +34,10 @@ def read_map(path: Path, *, max_pixels: int, labels: bool) -> NDArray[Any]:
     try:
         if path.stat().st_size > max_pixels * MAX_BYTES_A_PIXEL + SPARE_BYTES:
             raise BadOutput(f"{path.name} is larger than a map of {max_pixels / 1e6:g} Mpixel can be")
-        found = _npy(path, max_pixels) if path.suffix.lower() == ".npy" else _picture(path, max_pixels)
+        values = _npy(path, max_pixels) if path.suffix.lower() == ".npy" else _picture(path, max_pixels)
     except OSError as error:
         raise BadOutput(f"{path.name} cannot be read: {error}") from error
-    return np.asarray(found != 0) if labels else found
+    return np.asarray(values != 0) if labels else values
 
 
 def _npy(path: Path, max_pixels: int) -> NDArray[Any]:

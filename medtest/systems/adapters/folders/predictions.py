@@ -67,35 +67,35 @@ class Predictions(System):
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the folder."""
-        found = folder_mistakes(self.settings.folder, where=self.name, key="folder")
-        if self.task.labels and not found:
+        mistakes = folder_mistakes(self.settings.folder, where=self.name, key="folder")
+        if self.task.labels and not mistakes:
             return self._label_mistakes()
-        if not found and self.settings.values == "logits":
+        if not mistakes and self.settings.values == "logits":
             allowed = "probability, labels (logits are for suites of labels)"
             return [Mistake(where=self.name, key="values", found="logits", allowed=allowed)]
-        if found or any(_is_map(path) for path in files_below(user_path(self.settings.folder))):
-            return found
-        what = f"{self.settings.folder} (no map lies in it)"
+        if mistakes or any(_is_map(path) for path in files_below(user_path(self.settings.folder))):
+            return mistakes
+        problem = f"{self.settings.folder} (no map lies in it)"
         fix = "medtest export writes images under the names that maps shall have"
-        return [Mistake(where=self.name, key="folder", found=what, allowed=", ".join(SUFFIXES), fix=fix)]
+        return [Mistake(where=self.name, key="folder", found=problem, allowed=", ".join(SUFFIXES), fix=fix)]
 
     def _label_mistakes(self) -> list[Mistake]:
         folder = user_path(self.settings.folder)
-        found: list[Mistake] = []
+        mistakes: list[Mistake] = []
         for path in tables_in(folder):
             problem = table_problem(path, labels=self.settings.values == "labels")
             if problem:
-                found.append(Mistake(where=self.name, key="folder", found=f"{path.name}, which {problem}"))
+                mistakes.append(Mistake(where=self.name, key="folder", found=f"{path.name}, which {problem}"))
         if (
-            found
+            mistakes
             or tables_in(folder)
             or any(path.suffix.lower() in label_files.SUFFIXES for path in files_below(folder))
         ):
-            return found
-        what = f"{self.settings.folder} (no table and no answer lies in it)"
+            return mistakes
+        empty = f"{self.settings.folder} (no table and no answer lies in it)"
         fix = "a table has a column address or file, and label or one column for each class"
         allowed = ", ".join((label_files.TABLE, *label_files.SUFFIXES))
-        return [Mistake(where=self.name, key="folder", found=what, allowed=allowed, fix=fix)]
+        return [Mistake(where=self.name, key="folder", found=empty, allowed=allowed, fix=fix)]
 
     def fingerprint(self) -> dict[str, Json]:
         """Return a SHA-256 over the names and contents of all predictions."""
@@ -119,15 +119,15 @@ class Predictions(System):
 
     def _label(self, address: Address) -> RawAnswer:
         names = tuple(candidates(address))
-        found = None if self._table is None else self._table.find(names)
-        if found is not None:
-            return found
+        answer_in_table = None if self._table is None else self._table.find(names)
+        if answer_in_table is not None:
+            return answer_in_table
         path = file_of(address, user_path(self.settings.folder), label_files.SUFFIXES)
         answer: RawAnswer = Missing(NO_PREDICTION) if path is None else read_case(path)
         return answer
 
     def _answer(self, address: Address) -> RawAnswer:
-        path = file_of(address, user_path(self.settings.folder), (*SUFFIXES, *(one.upper() for one in SUFFIXES)))
+        path = file_of(address, user_path(self.settings.folder), (*SUFFIXES, *(suffix.upper() for suffix in SUFFIXES)))
         if path is None:
             return Missing(NO_PREDICTION)
         return read_map(path, max_pixels=self.settings.max_pixels, labels=self.settings.values == "labels")

@@ -47,12 +47,12 @@ class Results(System):
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the folder."""
-        found = folder_mistakes(self.settings.folder, where=self.name, key="folder")
-        if found or any(_is_result(path) for path in files_below(user_path(self.settings.folder))):
-            return found
-        what = f"{self.settings.folder} (no result lies in it)"
+        mistakes = folder_mistakes(self.settings.folder, where=self.name, key="folder")
+        if mistakes or any(_is_result(path) for path in files_below(user_path(self.settings.folder))):
+            return mistakes
+        problem = f"{self.settings.folder} (no result lies in it)"
         fix = "medtest export writes images under the names that results shall have"
-        return [Mistake(where=self.name, key="folder", found=what, allowed=", ".join(READABLE), fix=fix)]
+        return [Mistake(where=self.name, key="folder", found=problem, allowed=", ".join(READABLE), fix=fix)]
 
     def fingerprint(self) -> dict[str, Json]:
         """Return a SHA-256 over the names and contents of all results."""

@@ -25,11 +25,11 @@ def description(folder: Path, *, key: str, library: str, most_bytes: int = MOST_
     Raises:
         MedtestError: It is missing, cannot be read, or is another library's.
     """
-    found = read_json(folder / CONFIG, most_bytes=most_bytes)
-    if not isinstance(found.get(key), str):
-        hint = "; it is one of transformers: model=huggingface" if "model_type" in found else ""
+    config = read_json(folder / CONFIG, most_bytes=most_bytes)
+    if not isinstance(config.get(key), str):
+        hint = "; it is one of transformers: model=huggingface" if "model_type" in config else ""
         raise MedtestError(f"{CONFIG} names no {key} of {library}{hint}")
-    return found
+    return config
 
 
 def read_json(path: Path, *, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
@@ -41,12 +41,12 @@ def read_json(path: Path, *, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     try:
         if path.stat().st_size > most_bytes:
             raise MedtestError(f"{path.name} is too large to be one")
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise MedtestError(f"{path.parent.name} has no {path.name}") from error
     except (OSError, ValueError, RecursionError) as error:
         raise MedtestError(f"{path.name} cannot be read: {str(error)[:200]}") from error
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def weights_in(folder: Path) -> Path:

@@ -107,8 +107,8 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
     @property
     def crops_image(self) -> bool:  # type: ignore[override]
         """Whether the folder's image processor crops images, for labels."""
-        wanted = self.settings
-        return self.task.labels and wanted.size is None and crops_images(user_path(wanted.path))
+        settings = self.settings
+        return self.task.labels and settings.size is None and crops_images(user_path(settings.path))
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the folder, and settings for the other kind of answer."""
@@ -116,14 +116,16 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
     def _folder_mistakes(self) -> list[Mistake]:
         where, typed = self.name, self.settings.path
-        found = folder_mistakes(typed, where=where, key="path")
-        if found:
+        mistakes = folder_mistakes(typed, where=where, key="path")
+        if mistakes:
             if typed.count("/") == 1 and not typed.startswith((".", "~", "/")):
                 fix = (
                     f"medtest downloads nothing; fetch it yourself: hf download {typed} --local-dir DIR, then path=DIR"
                 )
-                found.append(Mistake(where=where, key="path", found=f"{typed} looks like a name on the hub", fix=fix))
-            return found
+                mistakes.append(
+                    Mistake(where=where, key="path", found=f"{typed} looks like a name on the hub", fix=fix)
+                )
+            return mistakes
         folder = user_path(typed)
         allowed = "a folder that save_pretrained wrote: config.json and model.safetensors"
         try:
@@ -131,8 +133,10 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         except MedtestError as error:
             return [Mistake(where=where, key="path", found=str(error), allowed=allowed)]
         if "auto_map" in config:
-            what = "a network whose code lies in its own folder (auto_map in config.json), which medtest does not run"
-            return [Mistake(where=where, key="path", found=what, fix="model=callable runs code of yours")]
+            problem = (
+                "a network whose code lies in its own folder (auto_map in config.json), which medtest does not run"
+            )
+            return [Mistake(where=where, key="path", found=problem, fix="model=callable runs code of yours")]
         files = weights_of(folder)
         if not files:
             return [Mistake(where=where, key="path", found=f"{folder.name} holds no weights", allowed=allowed)]
@@ -222,7 +226,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
                 f"{folder.name}: transformers cannot make a network of this folder: {type(error).__name__}: "
                 f"{str(error).strip()[:400]}"
             ) from error
-        absent = sorted(str(one) for one in [*report["missing_keys"], *report["mismatched_keys"]])
+        absent = sorted(str(name) for name in [*report["missing_keys"], *report["mismatched_keys"]])
         if absent:
             raise MedtestError(
                 f"{folder.name}: {len(absent)} weights of {type(network).__name__} are not in the folder or have "
@@ -247,26 +251,26 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
     def _changes(self) -> dict[str, Any]:
         """Return overrides of the processor's own settings."""
-        wanted, processor = self.settings, self._processor
+        settings, processor = self.settings, self._processor
         changes: dict[str, Any] = {}
-        if wanted.size is not None:
-            changes |= {"do_resize": True, "size": {"height": wanted.size[0], "width": wanted.size[1]}}
+        if settings.size is not None:
+            changes |= {"do_resize": True, "size": {"height": settings.size[0], "width": settings.size[1]}}
         elif getattr(processor, "do_center_crop", False):
             changes |= {"do_resize": True, "size": dict(processor.crop_size)}
         if getattr(processor, "do_center_crop", False):
             changes["do_center_crop"] = False
-        if wanted.mean is not None or wanted.std is not None:
+        if settings.mean is not None or settings.std is not None:
             changes["do_normalize"] = True
-            changes |= {"image_mean": wanted.mean} if wanted.mean is not None else {}
-            changes |= {"image_std": wanted.std} if wanted.std is not None else {}
+            changes |= {"image_mean": settings.mean} if settings.mean is not None else {}
+            changes |= {"image_std": settings.std} if settings.std is not None else {}
         return changes
 
     @property
     def input_kind(self) -> InputKind:
         """Input format of the image processor or the settings; ImageNet's by default."""
-        wanted, processor, plain = self.settings, self._processor, InputKind()
-        mean = wanted.mean or getattr(processor, "image_mean", None) or plain.mean
-        return InputKind.of(mean, wanted.std or getattr(processor, "image_std", None) or plain.std)
+        settings, processor, plain = self.settings, self._processor, InputKind()
+        mean = settings.mean or getattr(processor, "image_mean", None) or plain.mean
+        return InputKind.of(mean, settings.std or getattr(processor, "image_std", None) or plain.std)
 
     def inputs(self, images: Sequence[Image]) -> dict[str, Tensor]:
         """Return images of one size after the image processor, or medtest's own preprocessing without one."""
@@ -275,13 +279,13 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         if self.task.labels:
             return {"pixel_values": label_inputs(images, self._processor, self.settings, self.input)}
         if self._processor is None:
-            given = {key: getattr(self.settings, key) for key in ("mean", "std") if getattr(self.settings, key)}
+            options = {key: getattr(self.settings, key) for key in ("mean", "std") if getattr(self.settings, key)}
             size = None if self.settings.size is None else (self.settings.size[0], self.settings.size[1])
-            return {"pixel_values": torch.from_numpy(encode(images, GraphSettings(**given), size))}
-        made = self._processor(
+            return {"pixel_values": torch.from_numpy(encode(images, GraphSettings(**options), size))}
+        batch = self._processor(
             images=list(images), return_tensors="pt", input_data_format="channels_last", **self._changes()
         )
-        return {key: made[key] for key in ("pixel_values", "pixel_mask") if key in made}
+        return {key: batch[key] for key in ("pixel_values", "pixel_mask") if key in batch}
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels at the size of the image processor, or of medtest's preprocessing without one, not padded."""
@@ -305,22 +309,22 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         """Return pixels in the network's input format."""
         if self._processor is None:
             return {"pixel_values": super().normalised(pixels)}
-        made = scaled(pixels, self._processor, self._told()[1])
+        batch = scaled(pixels, self._processor, self._told()[1])
         names = ("pixel_values",) if self.task.labels else ("pixel_values", "pixel_mask")
-        return {key: made[key] for key in names if key in made}
+        return {key: batch[key] for key in names if key in batch}
 
     def forward(self, inputs: dict[str, Tensor]) -> ProcessedOutputs:
         """Return the network's output, with the inputs that distinguish a picture from its padding."""
-        given = {key: value.to(self._device) for key, value in inputs.items()}
-        return ProcessedOutputs(of=self.network(**given), inputs=given)
+        on_device = {key: value.to(self._device) for key, value in inputs.items()}
+        return ProcessedOutputs(of=self.network(**on_device), inputs=on_device)
 
     def scores(self, outputs: ProcessedOutputs) -> Tensor:
         """Return the classes' scores; for masks at the network's output size."""
-        given = outputs.of
+        raw = outputs.of
         if self.task.labels:
-            return tensor_of(getattr(given, "logits", None))
+            return tensor_of(getattr(raw, "logits", None))
         query = self._family in QUERIES
-        return super().scores(_of_queries(given, QUERIES[self._family]) if query else getattr(given, "logits", None))
+        return super().scores(_of_queries(raw, QUERIES[self._family]) if query else getattr(raw, "logits", None))
 
     def answers(self, outputs: ProcessedOutputs, images: Sequence[Image]) -> Sequence[RawAnswer]:
         """Return one map per image at its size, or for labels one score per class and image."""
@@ -328,11 +332,11 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
             return self.label_answers(self.scores(outputs), len(images))
         from torch.nn.functional import interpolate
 
-        found = checked_scores(self.scores(outputs), len(images), None)
+        scores = checked_scores(self.scores(outputs), len(images), None)
         answers: list[RawAnswer] = []
         for index, image in enumerate(images):
-            one = _without_padding(found[index : index + 1], outputs.inputs, index)
-            whole = interpolate(one, size=image.shape[:2], mode="bilinear", align_corners=False)
+            scores_of_image = _without_padding(scores[index : index + 1], outputs.inputs, index)
+            whole = interpolate(scores_of_image, size=image.shape[:2], mode="bilinear", align_corners=False)
             answers.extend(self.probability(whole))
         return answers
 
@@ -341,9 +345,9 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         from torch.nn.functional import interpolate
 
         outputs = self.forward(self.normalised(pixels))
-        found = checked_scores(self.scores(outputs), len(pixels), None)
+        scores = checked_scores(self.scores(outputs), len(pixels), None)
         # Images of one size have the same padding.
-        inner = _without_padding(found, outputs.inputs, 0)
+        inner = _without_padding(scores, outputs.inputs, 0)
         return self.map_logits(interpolate(inner, size=shape, mode="bilinear", align_corners=False))
 
     def to_probability(self, scores: Tensor) -> Tensor:
@@ -369,12 +373,12 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         return lesion, None if not others or self.settings.activation == "none" else scores[:, others].amax(dim=1)
 
 
-def _of_queries(given: Any, size: tuple[int, int] | None) -> Tensor:
+def _of_queries(outputs: Any, size: tuple[int, int] | None) -> Tensor:
     """Return classes' scores B×C×h×w from queries' classes and masks (Cheng et al., MaskFormer, section 3.4)."""
     import torch
     from torch.nn.functional import interpolate
 
-    masks, classes = given.masks_queries_logits, given.class_queries_logits
+    masks, classes = outputs.masks_queries_logits, outputs.class_queries_logits
     if masks is None or classes is None:
         raise BadOutput("gave no masks or no classes of queries")
     if size is not None:

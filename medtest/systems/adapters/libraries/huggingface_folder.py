@@ -26,10 +26,10 @@ def config_of(folder: Path) -> dict[str, Any]:
     Raises:
         MedtestError: It cannot be read, or is not from transformers.
     """
-    found = read_json(folder / "config.json")
-    if not isinstance(found.get("model_type"), str):
+    config = read_json(folder / "config.json")
+    if not isinstance(config.get("model_type"), str):
         raise MedtestError("config.json names no model_type: it is not one of transformers")
-    return found
+    return config
 
 
 def weights_of(folder: Path) -> list[Path]:

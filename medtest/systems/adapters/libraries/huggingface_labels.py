@@ -28,8 +28,8 @@ def names_in(folder: Path) -> tuple[tuple[str, ...] | None, bool]:
         config = config_of(folder)
     except MedtestError:
         return None, False  # the reason is reported by check
-    given = config.get("id2label")
-    return real_names(given if isinstance(given, dict) else None), config.get("problem_type") == MANY
+    id2label = config.get("id2label")
+    return real_names(id2label if isinstance(id2label, dict) else None), config.get("problem_type") == MANY
 
 
 def other_mistakes(settings: Any, *, labels: bool, where: str) -> list[Mistake]:
@@ -38,30 +38,30 @@ def other_mistakes(settings: Any, *, labels: bool, where: str) -> list[Mistake]:
         other = [key for key in ("lesion", "threshold") if getattr(settings, key) is not None]
         other += ["activation"] if settings.activation != "auto" else []
         names, _ = names_in(user_path(settings.path)) if settings.path else (None, False)
-        found = naming_mistakes(settings, names, where=where)
+        mistakes = naming_mistakes(settings, names, where=where)
     else:
         other = [key for key in ("classes", "multi") if getattr(settings, key) is not None]
         other += ["labels"] if settings.labels else []
-        found = []
-    wanted, beside = ("labels", "masks") if labels else ("masks", "labels")
-    what = f"a setting for {beside}, and the suite's seeds expect {wanted}"
-    return [*found, *(Mistake(where=where, key=key, found=what, fix="leave it out") for key in other)]
+        mistakes = []
+    expected, beside = ("labels", "masks") if labels else ("masks", "labels")
+    problem = f"a setting for {beside}, and the suite's seeds expect {expected}"
+    return [*mistakes, *(Mistake(where=where, key=key, found=problem, fix="leave it out") for key in other)]
 
 
 def crops_images(folder: Path) -> bool:
     """Return True if a folder's image processor crops images, according to its file."""
     for name in PROCESSORS:
         try:
-            told = read_json(folder / name)
+            config = read_json(folder / name)
         except MedtestError:
             continue
-        inner = told.get("image_processor")
-        told = {**told, **(inner if isinstance(inner, dict) else {})}
-        size = told.get("size")
+        inner = config.get("image_processor")
+        config = {**config, **(inner if isinstance(inner, dict) else {})}
+        size = config.get("size")
         edge = size.get("shortest_edge") if isinstance(size, dict) else size
         # ConvNeXt's processor resizes to the side divided by that share, and crops the middle, below 384 pixels.
-        shrinks = bool(told.get("crop_pct")) and isinstance(edge, int) and edge < _CONVNEXT_WHOLE
-        return bool(told.get("do_center_crop")) or shrinks
+        shrinks = bool(config.get("crop_pct")) and isinstance(edge, int) and edge < _CONVNEXT_WHOLE
+        return bool(config.get("do_center_crop")) or shrinks
     return False
 
 
@@ -81,8 +81,8 @@ def label_inputs(images: Sequence[Image], processor: Any, settings: Any, how: st
     if processor is None:
         changed = {key: getattr(settings, key) for key in ("mean", "std") if getattr(settings, key) is not None}
         return torch.from_numpy(encode(fitted, GraphSettings(**changed), None))
-    made = processor(images=fitted, return_tensors="pt", input_data_format="channels_last", **changes)
-    pixels: Tensor = made["pixel_values"]
+    batch = processor(images=fitted, return_tensors="pt", input_data_format="channels_last", **changes)
+    pixels: Tensor = batch["pixel_values"]
     return pixels
 
 
@@ -97,8 +97,8 @@ def label_changes(processor: Any, settings: Any, how: str) -> tuple[tuple[int, i
     size = None if settings.size is None else (settings.size[0], settings.size[1])
     if processor is None:
         return size, {}
-    wanted = {f"image_{key}": getattr(settings, key) for key in ("mean", "std")}
-    changes: dict[str, Any] = {key: value for key, value in wanted.items() if value is not None}
+    overrides = {f"image_{key}": getattr(settings, key) for key in ("mean", "std")}
+    changes: dict[str, Any] = {key: value for key, value in overrides.items() if value is not None}
     if changes:
         changes["do_normalize"] = True
     if size is None and how == "as_is":

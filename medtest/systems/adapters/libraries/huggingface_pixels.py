@@ -28,22 +28,22 @@ def sized(pixels: Tensor, processor: Any, changes: Mapping[str, Any]) -> Tensor:
     """
     from medtest.systems.pytorch.pixels import whole
 
-    given: Tensor = _made(pixels, processor, changes, NUMBERS)["pixel_values"]
-    return (given if given.shape == pixels.shape else whole(given)) / WHITE
+    processed: Tensor = _made(pixels, processor, changes, NUMBERS)["pixel_values"]
+    return (processed if processed.shape == pixels.shape else whole(processed)) / WHITE
 
 
 def scaled(pixels: Tensor, processor: Any, changes: Mapping[str, Any]) -> Mapping[str, Tensor]:
     """Return the network's input: pixels of :func:`sized`, rescaled, normalised and padded."""
-    made: Mapping[str, Tensor] = _made(pixels, processor, changes, GEOMETRY)
-    return made
+    batch: Mapping[str, Tensor] = _made(pixels, processor, changes, GEOMETRY)
+    return batch
 
 
 def _made(pixels: Tensor, processor: Any, changes: Mapping[str, Any], left_out: tuple[str, ...]) -> Any:
-    told = {**changes, **{step: False for step in left_out if getattr(processor, step, None) or step in changes}}
+    options = {**changes, **{step: False for step in left_out if getattr(processor, step, None) or step in changes}}
     return processor(
         images=list(pixels * WHITE),
         return_tensors="pt",
         input_data_format="channels_first",
         device=pixels.device,
-        **told,
+        **options,
     )

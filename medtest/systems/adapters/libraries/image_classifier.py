@@ -90,8 +90,8 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
     @property
     def gives(self) -> Literal["logits", "probabilities"]:
         """Form of its scores according to the settings."""
-        given: Literal["logits", "probabilities"] = self.settings.gives
-        return given
+        form: Literal["logits", "probabilities"] = self.settings.gives
+        return form
 
     @property
     def crops_image(self) -> bool:  # type: ignore[override]
@@ -100,22 +100,22 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
 
     def notice(self) -> str:
         """Return a notice if prepared images are cropped again."""
-        asked = self.settings.resize is not None and self.input == "official"
-        return self.crop_notice if asked and self.squared else super().notice()
+        crops_on_request = self.settings.resize is not None and self.input == "official"
+        return self.crop_notice if crops_on_request and self.squared else super().notice()
 
     def common_mistakes(self) -> list[Mistake]:
         """Return a missing library, and problems of names and sizes."""
-        found = [*self.library_mistakes(), *naming_mistakes(self.settings, self.file_names()[0], where=self.name)]
+        mistakes = [*self.library_mistakes(), *naming_mistakes(self.settings, self.file_names()[0], where=self.name)]
         size, resize = self.settings.size, self.settings.resize
         if size and resize and resize < size:
-            found.append(Mistake(where=self.name, key="resize", found=str(resize), allowed=f"at least size, {size}"))
-        return found
+            mistakes.append(Mistake(where=self.name, key="resize", found=str(resize), allowed=f"at least size, {size}"))
+        return mistakes
 
     def checkpoint_mistakes(self) -> list[Mistake]:
         """Return the problems of the weights file."""
-        given, where = self.settings.checkpoint, self.name
-        found = file_mistakes(given, where=where, key="checkpoint", suffixes=SUFFIXES)
-        return found or pointer_mistakes(user_path(given), where=where, key="checkpoint")
+        checkpoint, where = self.settings.checkpoint, self.name
+        mistakes = file_mistakes(checkpoint, where=where, key="checkpoint", suffixes=SUFFIXES)
+        return mistakes or pointer_mistakes(user_path(checkpoint), where=where, key="checkpoint")
 
     def load(self) -> nn.Module:
         """Return the network; see :class:`medtest.systems.pytorch.torch_system.TorchSystem`.
@@ -133,16 +133,16 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
         """Return the network with its weights on the CPU, its preprocessing, and its number of classes."""
 
     def _with_settings(self, recipe: Preprocessing) -> Preprocessing:
-        wanted, kind = self.settings, recipe.kind
-        size = wanted.size or recipe.size
+        settings, kind = self.settings, recipe.kind
+        size = settings.size or recipe.size
         # A size set by the user keeps the relative crop of the configuration.
-        resize = wanted.resize or (recipe.resize if size == recipe.size else size * recipe.resize // recipe.size)
+        resize = settings.resize or (recipe.resize if size == recipe.size else size * recipe.resize // recipe.size)
         return replace(
             recipe,
             size=size,
             resize=max(size, resize),
-            how=wanted.interpolation or recipe.how,
-            kind=InputKind.of(wanted.mean or kind.mean, wanted.std or kind.std),
+            how=settings.interpolation or recipe.how,
+            kind=InputKind.of(settings.mean or kind.mean, settings.std or kind.std),
         )
 
     @property

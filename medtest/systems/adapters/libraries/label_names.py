@@ -71,11 +71,11 @@ class Naming:
             gives: Form of the scores; logits are converted by softmax, or by the logistic function if several may be
             true.
         """
-        given = np.asarray(scores, np.float64)
+        values = np.asarray(scores, np.float64)
         if gives == "logits":
-            powers = np.exp(-np.abs(given)) if self.classes.multi else np.exp(given - given.max())
-            given = np.where(given >= 0, 1, powers) / (1 + powers) if self.classes.multi else powers / powers.sum()
-        return np.array([given[group].max() if self.classes.multi else given[group].sum() for group in self.groups])
+            powers = np.exp(-np.abs(values)) if self.classes.multi else np.exp(values - values.max())
+            values = np.where(values >= 0, 1, powers) / (1 + powers) if self.classes.multi else powers / powers.sum()
+        return np.array([values[group].max() if self.classes.multi else values[group].sum() for group in self.groups])
 
 
 class NamedSystem(System):
@@ -101,8 +101,8 @@ class NamedSystem(System):
     @property
     def classes(self) -> Classes | None:  # type: ignore[override]
         """Classes of its answers, for labels; None for the seeds' classes in their order."""
-        found = self.naming if self.task.labels else None
-        return None if found is None else found.classes
+        named = self.naming if self.task.labels else None
+        return None if named is None else named.classes
 
     @property
     def gives(self) -> Literal["logits", "probabilities"]:
@@ -112,8 +112,8 @@ class NamedSystem(System):
     @property
     def answer_form(self) -> str:  # type: ignore[override]
         """``probabilities`` if classes are merged, otherwise the form of its scores."""
-        found = self.naming
-        return "probabilities" if found is not None and found.merges else self.gives
+        named = self.naming
+        return "probabilities" if named is not None and named.merges else self.gives
 
     def check_count(self, count: int) -> None:
         """Raise an error if a network's number of classes differs from the number of names.
@@ -140,8 +140,8 @@ class NamedSystem(System):
         from medtest.systems.pytorch.torch_system import exactly
 
         if self._groups is None:
-            found = self.naming
-            self._groups = ([], multi) if found is None else (found.groups, found.classes.multi)
+            named = self.naming
+            self._groups = ([], multi) if named is None else (named.groups, named.classes.multi)
         groups, several = self._groups
         if scores.ndim != 2 or (groups and scores.shape[1] != sum(map(len, groups))):
             raise BadOutput(f"gave shape {tuple(scores.shape)}; images × classes are expected")
@@ -154,13 +154,13 @@ class NamedSystem(System):
         Raises:
             BadOutput: They have another number of images or classes.
         """
-        found = self.naming
-        classes = None if found is None else len(found.own)
+        named = self.naming
+        classes = None if named is None else len(named.own)
         if scores.ndim != 2 or scores.shape[0] != images or (classes is not None and scores.shape[1] != classes):
-            wanted = f"{images} × {classes or 'classes'}"
-            raise BadOutput(f"gave shape {tuple(scores.shape)}; {wanted} is expected")
+            expected = f"{images} × {classes or 'classes'}"
+            raise BadOutput(f"gave shape {tuple(scores.shape)}; {expected} is expected")
         rows = list(np.asarray(scores.detach().float().cpu().numpy(), np.float32))
-        return [found.merged(row, self.gives) for row in rows] if found is not None and found.merges else list(rows)
+        return [named.merged(row, self.gives) for row in rows] if named is not None and named.merges else list(rows)
 
 
 def naming(settings: LabelSettings, files: Sequence[str] | None, *, multi: bool = False) -> Naming | None:
@@ -175,9 +175,9 @@ def naming(settings: LabelSettings, files: Sequence[str] | None, *, multi: bool 
     if not own:
         return None
     meant = {key.casefold(): target for key, target in settings.labels.items()}
-    given = [settings.labels.get(name, meant.get(name.casefold(), name)) for name in own]
+    mapped = [settings.labels.get(name, meant.get(name.casefold(), name)) for name in own]
     spelt: dict[str, str] = {}
-    targets = tuple(spelt.setdefault(target.casefold(), target) for target in given)
+    targets = tuple(spelt.setdefault(target.casefold(), target) for target in mapped)
     several = multi if settings.multi is None else settings.multi
     return Naming(own=tuple(own), targets=targets, classes=Classes(names=tuple(dict.fromkeys(targets)), multi=several))
 
@@ -186,11 +186,11 @@ def naming_mistakes(settings: LabelSettings, files: Sequence[str] | None, *, whe
     """Return the problems of the naming settings."""
     own = settings.classes or files
     if settings.classes and len(set(settings.classes)) < len(settings.classes):
-        found = next(name for name in settings.classes if settings.classes.count(name) > 1)
-        return [Mistake(where=where, key="classes", found=f"{found} twice", allowed="every class once")]
+        duplicate = next(name for name in settings.classes if settings.classes.count(name) > 1)
+        return [Mistake(where=where, key="classes", found=f"{duplicate} twice", allowed="every class once")]
     if settings.classes and files and len(settings.classes) != len(files):
-        found = f"{len(settings.classes)} names for a network of {len(files)} classes"
-        return [Mistake(where=where, key="classes", found=found, allowed=f"one for each of {_listed(files)}")]
+        duplicate = f"{len(settings.classes)} names for a network of {len(files)} classes"
+        return [Mistake(where=where, key="classes", found=duplicate, allowed=f"one for each of {_listed(files)}")]
     if settings.labels and not own:
         fix = f"add systems.{where}.classes=[…], in the order of its scores"
         return [Mistake(where=where, key="labels", found="a network whose classes nobody has named", fix=fix)]
@@ -203,7 +203,7 @@ def naming_mistakes(settings: LabelSettings, files: Sequence[str] | None, *, whe
             nearest=nearest_name(name, own or ()),
         )
         for name in settings.labels
-        if name.casefold() not in {one.casefold() for one in own or ()}
+        if name.casefold() not in {known_name.casefold() for known_name in own or ()}
     ]
 
 

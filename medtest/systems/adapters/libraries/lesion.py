@@ -81,27 +81,29 @@ def lesion_classes(asked: int | str | list[int | str] | None, names: Sequence[st
             f"{system}: this network has {len(names)} classes; say which is the lesion with "
             f"systems.{system}.lesion=INDEX or NAME: {_listed(names)}"
         )
-    found = tuple(dict.fromkeys(_index(one, names, system) for one in (asked if isinstance(asked, list) else [asked])))
-    if not found:
+    indices = tuple(
+        dict.fromkeys(_index(choice, names, system) for choice in (asked if isinstance(asked, list) else [asked]))
+    )
+    if not indices:
         raise MedtestError(f"{system}: lesion is an empty list; the classes are {_listed(names)}")
-    if len(names) > 1 and len(found) == len(names):
+    if len(names) > 1 and len(indices) == len(names):
         raise MedtestError(f"{system}: lesion names every class, so that nothing is left: {_listed(names)}")
-    return found
+    return indices
 
 
-def _index(one: int | str, names: Sequence[str], system: str) -> int:
-    if isinstance(one, int):
-        if 0 <= one < len(names):
-            return one
-        raise MedtestError(f"{system}: there is no class {one}; the classes are {_listed(names)}")
-    wanted = one.strip().lower()
+def _index(choice: int | str, names: Sequence[str], system: str) -> int:
+    if isinstance(choice, int):
+        if 0 <= choice < len(names):
+            return choice
+        raise MedtestError(f"{system}: there is no class {choice}; the classes are {_listed(names)}")
+    wanted = choice.strip().lower()
     lower = [name.strip().lower() for name in names]
     if lower.count(wanted) == 1:
         return lower.index(wanted)
     if lower.count(wanted) > 1:
-        raise MedtestError(f"{system}: several classes are called {one!r}; give an index: {_listed(names)}")
+        raise MedtestError(f"{system}: several classes are called {choice!r}; give an index: {_listed(names)}")
     meant = did_you_mean(wanted, names)
-    raise MedtestError(f"{system}: there is no class {one!r}{meant} The classes are {_listed(names)}")
+    raise MedtestError(f"{system}: there is no class {choice!r}{meant} The classes are {_listed(names)}")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -171,8 +173,8 @@ def checked_scores(given: Any, images: int | None, classes: int | None) -> Tenso
     """
     scores = tensor_of(given)
     if scores.ndim != 4 or images not in (None, scores.shape[0]):
-        wanted = "images × classes × h × w are expected"
-        raise BadOutput(f"gave shape {tuple(scores.shape)} for {images or 'some'} images; {wanted}")
+        expected = "images × classes × h × w are expected"
+        raise BadOutput(f"gave shape {tuple(scores.shape)} for {images or 'some'} images; {expected}")
     if classes not in (None, scores.shape[1]):
         raise BadOutput(f"gave {scores.shape[1]} classes where its files promise {classes}")
     return exactly(scores)

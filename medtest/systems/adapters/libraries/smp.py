@@ -69,33 +69,33 @@ class Smp(TorchNetwork):
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of folder, checkpoint and names."""
-        wanted, where = self.settings, self.name
-        found = self.library_mistakes()
-        if wanted.checkpoint and wanted.path:
-            return [*found, Mistake(where=where, key="path", found="path and checkpoint", allowed="one of them")]
-        if wanted.checkpoint:
+        settings, where = self.settings, self.name
+        mistakes = self.library_mistakes()
+        if settings.checkpoint and settings.path:
+            return [*mistakes, Mistake(where=where, key="path", found="path and checkpoint", allowed="one of them")]
+        if settings.checkpoint:
             suffixes = (".pth", ".pt", ".ckpt", ".bin", ".tar", ".safetensors")
-            found += file_mistakes(wanted.checkpoint, where=where, key="checkpoint", suffixes=suffixes)
+            mistakes += file_mistakes(settings.checkpoint, where=where, key="checkpoint", suffixes=suffixes)
             for key, like in (("architecture", "Unet"), ("encoder", "resnet34")):
-                if not getattr(wanted, key):
+                if not getattr(settings, key):
                     fix = f"add systems.{where}.{key}={like}"
-                    found.append(Mistake(where=where, key=key, found="nothing", allowed="its name", fix=fix))
-            return found or pointer_mistakes(user_path(wanted.checkpoint), where=where, key="checkpoint")
-        if not wanted.path:
+                    mistakes.append(Mistake(where=where, key=key, found="nothing", allowed="its name", fix=fix))
+            return mistakes or pointer_mistakes(user_path(settings.checkpoint), where=where, key="checkpoint")
+        if not settings.path:
             named = f"systems.{where}.architecture=Unet systems.{where}.encoder=resnet34"
             fix = f"add path=FOLDER, or checkpoint=FILE {named}"
-            return [*found, Mistake(where=where, key="path", found="nothing", allowed="a folder", fix=fix)]
-        wrong = folder_mistakes(wanted.path, where=where, key="path")
+            return [*mistakes, Mistake(where=where, key="path", found="nothing", allowed="a folder", fix=fix)]
+        wrong = folder_mistakes(settings.path, where=where, key="path")
         if wrong:
-            return [*found, *wrong]
-        folder = user_path(wanted.path)
+            return [*mistakes, *wrong]
+        folder = user_path(settings.path)
         try:
             _described(folder)
             weights = weights_in(folder)
         except MedtestError as error:
             allowed = f"a folder that save_pretrained wrote: {CONFIG} and {WEIGHTS[0]}"
-            return [*found, Mistake(where=where, key="path", found=str(error), allowed=allowed)]
-        return [*found, *pointer_mistakes(weights, where=where, key="path")]
+            return [*mistakes, Mistake(where=where, key="path", found=str(error), allowed=allowed)]
+        return [*mistakes, *pointer_mistakes(weights, where=where, key="path")]
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights and of the network's description."""
@@ -112,8 +112,8 @@ class Smp(TorchNetwork):
         """
         import segmentation_models_pytorch as library
 
-        given = self.settings.checkpoint
-        file = user_path(given) if given else weights_in(user_path(self.settings.path))
+        checkpoint = self.settings.checkpoint
+        file = user_path(checkpoint) if checkpoint else weights_in(user_path(self.settings.path))
         state = read_weights(file, name=file.name)
         if self.settings.checkpoint:
             described: dict[str, Any] = {"encoder_name": self.settings.encoder, "classes": _heads_classes(state)}
@@ -121,10 +121,16 @@ class Smp(TorchNetwork):
         else:
             described = _described(user_path(self.settings.path))
             architecture = str(described.pop("_model_class"))
-        known = library.MODEL_ARCHITECTURES_MAPPING
-        kind = known.get(architecture.lower())
+        architectures = library.MODEL_ARCHITECTURES_MAPPING
+        kind = architectures.get(architecture.lower())
         if kind is None:
-            raise MedtestError(_unknown("architecture", architecture, [one.__name__ for one in known.values()]))
+            raise MedtestError(
+                _unknown(
+                    "architecture",
+                    architecture,
+                    [architecture_class.__name__ for architecture_class in architectures.values()],
+                )
+            )
         encoder = str(described.get("encoder_name", ""))
         if not _is_encoder(encoder, library.encoders.encoders):
             raise MedtestError(_unknown("encoder", encoder, library.encoders.get_encoder_names()))
@@ -192,8 +198,8 @@ def pretraining(encoder: str, weights: str | None) -> tuple[Sequence[float], Seq
         import timm
 
         name = encoder.removeprefix("tu-")
-        known = timm.models.get_pretrained_cfg(name) if timm.models.is_model(name) else None
-        return IMAGENET if known is None else (known.mean, known.std)
+        config = timm.models.get_pretrained_cfg(name) if timm.models.is_model(name) else None
+        return IMAGENET if config is None else (config.mean, config.std)
     if weights == "advprop":
         return HALVES
     if encoder.startswith("dpn"):
@@ -214,7 +220,7 @@ def _heads_classes(state: Mapping[str, Tensor]) -> int:
 def _arguments(kind: type[Any], described: Mapping[str, Any], file: str) -> dict[str, Any]:
     """Return the network's arguments: its description, without weights to download."""
     parameters = inspect.signature(kind).parameters
-    open_end = any(str(one).startswith("**") for one in parameters.values())
+    open_end = any(str(parameter).startswith("**") for parameter in parameters.values())
     # Arguments passed on to the encoder may be numbers, but no paths from which timm would read weights.
     unknown = [
         name
@@ -231,6 +237,6 @@ def _arguments(kind: type[Any], described: Mapping[str, Any], file: str) -> dict
     return {**described, "encoder_weights": None}
 
 
-def _unknown(what: str, name: str, known: Sequence[str]) -> str:
-    meant = did_you_mean(name, known)
-    return f"segmentation_models_pytorch has no {what} {name[:60]!r}{meant} It has {', '.join(list(known)[:80])}"
+def _unknown(kind: str, name: str, names: Sequence[str]) -> str:
+    meant = did_you_mean(name, names)
+    return f"segmentation_models_pytorch has no {kind} {name[:60]!r}{meant} It has {', '.join(list(names)[:80])}"

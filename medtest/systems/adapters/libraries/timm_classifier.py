@@ -61,38 +61,38 @@ class TimmClassifier(ImageClassifier):
     def file_names(self) -> tuple[tuple[str, ...] | None, bool]:
         """Return the folder's class names."""
         try:
-            told = self._described()
+            config = self._described()
         except MedtestError:
             return None, False  # the reason is reported by check
-        own = told.get("pretrained_cfg")
-        given = told.get("label_names") or (own.get("label_names") if isinstance(own, Mapping) else None)
-        return real_names(given if isinstance(given, Mapping | list) else None, told.get("num_classes")), False
+        own = config.get("pretrained_cfg")
+        names = config.get("label_names") or (own.get("label_names") if isinstance(own, Mapping) else None)
+        return real_names(names if isinstance(names, Mapping | list) else None, config.get("num_classes")), False
 
     def _described(self) -> dict[str, Any]:
         return _config(user_path(self.settings.path)) if self.settings.path else {}
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of folder, checkpoint and names."""
-        where, wanted = self.name, self.settings
-        found = self.common_mistakes()
-        if not wanted.path:
-            if not wanted.architecture:
+        where, settings = self.name, self.settings
+        mistakes = self.common_mistakes()
+        if not settings.path:
+            if not settings.architecture:
                 fix = f"add path=FOLDER, or systems.{where}.architecture=resnet50 and checkpoint=FILE"
-                found.append(Mistake(where=where, key="architecture", found="nothing", allowed="a name", fix=fix))
-            return [*found, *self.checkpoint_mistakes()]
-        if wanted.checkpoint or wanted.architecture:
-            key = "checkpoint" if wanted.checkpoint else "architecture"
-            return [*found, Mistake(where=where, key=key, found=f"path and {key}", allowed="one of them")]
-        wrong = folder_mistakes(wanted.path, where=where, key="path")
+                mistakes.append(Mistake(where=where, key="architecture", found="nothing", allowed="a name", fix=fix))
+            return [*mistakes, *self.checkpoint_mistakes()]
+        if settings.checkpoint or settings.architecture:
+            key = "checkpoint" if settings.checkpoint else "architecture"
+            return [*mistakes, Mistake(where=where, key=key, found=f"path and {key}", allowed="one of them")]
+        wrong = folder_mistakes(settings.path, where=where, key="path")
         if wrong:
-            return [*found, *wrong]
+            return [*mistakes, *wrong]
         try:
             self._described()
-            weights = weights_in(user_path(wanted.path))
+            weights = weights_in(user_path(settings.path))
         except MedtestError as error:
             allowed = f"a folder of timm's: {CONFIG} and {WEIGHTS[0]}"
-            return [*found, Mistake(where=where, key="path", found=str(error), allowed=allowed)]
-        return [*found, *pointer_mistakes(weights, where=where, key="path")]
+            return [*mistakes, Mistake(where=where, key="path", found=str(error), allowed=allowed)]
+        return [*mistakes, *pointer_mistakes(weights, where=where, key="path")]
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights, and of the folder's configuration."""
@@ -109,17 +109,17 @@ class TimmClassifier(ImageClassifier):
         """
         import timm
 
-        told = self._described()
-        name = str(told.get("architecture", self.settings.architecture))
+        described = self._described()
+        name = str(described.get("architecture", self.settings.architecture))
         if not timm.models.is_model(name):
             meant = did_you_mean(name, timm.list_models())
             raise MedtestError(f"{self.name}: timm has no network {name[:60]!r}{meant}")
         own = timm.models.get_pretrained_cfg(name)
-        configured = {**(own.to_dict() if own is not None else {}), **dict(told.get("pretrained_cfg") or {})}
+        configured = {**(own.to_dict() if own is not None else {}), **dict(described.get("pretrained_cfg") or {})}
         file = weights_in(user_path(self.settings.path)) if self.settings.path else user_path(self.settings.checkpoint)
         state = read_weights(file, name=file.name)
-        options = _options(told.get("model_args") or {}, timm.create_model)
-        count = told.get("num_classes") or _classes_of(state, configured.get("classifier"), file.name)
+        options = _options(described.get("model_args") or {}, timm.create_model)
+        count = described.get("num_classes") or _classes_of(state, configured.get("classifier"), file.name)
         if not isinstance(count, int) or not 1 <= count <= MOST_CLASSES:
             raise MedtestError(f"{CONFIG}: num_classes {str(count)[:40]}; 1 to {MOST_CLASSES:,} are possible")
         options["num_classes"] = count
@@ -128,28 +128,28 @@ class TimmClassifier(ImageClassifier):
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    found = description(folder, key="architecture", library="timm")
-    if not isinstance(found.get("pretrained_cfg"), dict):
+    config = description(folder, key="architecture", library="timm")
+    if not isinstance(config.get("pretrained_cfg"), dict):
         # Older files have one object for everything.
-        found = {**found, "pretrained_cfg": {k: v for k, v in found.items() if k != "architecture"}}
-    return found
+        config = {**config, "pretrained_cfg": {k: v for k, v in config.items() if k != "architecture"}}
+    return config
 
 
-def _options(given: Any, make: Any) -> dict[str, Any]:
-    """Return the arguments of a network in an untrusted file: only numbers, booleans and words, nothing that downloads."""
-    if not isinstance(given, dict):
+def _options(arguments: Any, make: Any) -> dict[str, Any]:
+    """Return the arguments of a network in an untrusted file: only numbers, booleans and words, no downloads."""
+    if not isinstance(arguments, dict):
         raise MedtestError(f"{CONFIG}: model_args is no object")
-    taken = {*inspect.signature(make).parameters, "num_classes", "features_only", "cache_dir"}
-    for key, value in given.items():
-        if key in taken or key.startswith("pretrained"):
+    reserved = {*inspect.signature(make).parameters, "num_classes", "features_only", "cache_dir"}
+    for key, value in arguments.items():
+        if key in reserved or key.startswith("pretrained"):
             if key == "num_classes":
                 continue
             raise MedtestError(f"{CONFIG}: model_args may not hold {key[:40]}")
-        if not all(_plain(one) for one in (value if isinstance(value, list) else [value])):
+        if not all(_plain(element) for element in (value if isinstance(value, list) else [value])):
             raise MedtestError(f"{CONFIG}: model_args.{key[:40]} is no number, truth value or word")
-    if given.get("in_chans", 3) != 3:
-        raise MedtestError(f"{CONFIG}: the network takes {given['in_chans']} channels; RGB images have three")
-    return {key: tuple(v) if isinstance(v, list) else v for key, v in given.items() if key != "num_classes"}
+    if arguments.get("in_chans", 3) != 3:
+        raise MedtestError(f"{CONFIG}: the network takes {arguments['in_chans']} channels; RGB images have three")
+    return {key: tuple(v) if isinstance(v, list) else v for key, v in arguments.items() if key != "num_classes"}
 
 
 def _plain(value: Any) -> bool:
@@ -169,8 +169,8 @@ def _classes_of(state: Mapping[str, Tensor], classifier: Any, file: str) -> int:
     fitting = fitting_names(state, names)
     found = next((fitting[name] for name in sorted(names) if name in fitting and fitting[name].ndim), None)
     if found is None:
-        wanted = ", ".join(sorted(names)) or "a last layer"
-        raise MedtestError(f"{file}: {wanted} is not in this file. Is it of another architecture?")
+        expected = ", ".join(sorted(names)) or "a last layer"
+        raise MedtestError(f"{file}: {expected} is not in this file. Is it of another architecture?")
     return int(found.shape[0])
 
 
@@ -183,16 +183,20 @@ def _recipe(configured: Mapping[str, Any]) -> Preprocessing:
     from timm.data import resolve_data_config
 
     try:
-        found = resolve_data_config({}, pretrained_cfg=dict(configured))
-        channels, height, width = (int(side) for side in found["input_size"])
-        share, mode = float(found["crop_pct"]), str(found["crop_mode"])
-        mean, std = ([float(value) for value in found[key]] for key in ("mean", "std"))
-        how = str(found["interpolation"])
+        resolved = resolve_data_config({}, pretrained_cfg=dict(configured))
+        channels, height, width = (int(side) for side in resolved["input_size"])
+        share, mode = float(resolved["crop_pct"]), str(resolved["crop_mode"])
+        mean, std = ([float(value) for value in resolved[key]] for key in ("mean", "std"))
+        interpolation = str(resolved["interpolation"])
         fits = channels == 3 and height == width and 16 <= height <= 4096 and 0.2 <= share <= 1
         if not (
-            fits and mode in ("center", "squash") and how in FILTERS and len(mean) == len(std) == 3 and min(std) > 0
+            fits
+            and mode in ("center", "squash")
+            and interpolation in FILTERS
+            and len(mean) == len(std) == 3
+            and min(std) > 0
         ):
-            raise ValueError(f"input {channels}×{height}×{width}, crop {mode} {share:g}, {how}")
+            raise ValueError(f"input {channels}×{height}×{width}, crop {mode} {share:g}, {interpolation}")
     except (KeyError, TypeError, ValueError, AssertionError) as error:
         raise MedtestError(
             f"{CONFIG}: square RGB images of 16 to 4096 pixels, cut from the middle (center or squash), are possible; "
@@ -201,7 +205,7 @@ def _recipe(configured: Mapping[str, Any]) -> Preprocessing:
     return Preprocessing(
         size=height,
         resize=math.floor(height / share),
-        how=how,  # type: ignore[arg-type]
+        how=interpolation,  # type: ignore[arg-type]
         kind=InputKind.of(mean, std),
         squash=mode == "squash",
     )

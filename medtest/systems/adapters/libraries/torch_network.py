@@ -87,8 +87,8 @@ class TorchNetwork(TorchSystem):
     @property
     def threshold(self) -> float:
         """The user's threshold, or that of the network's files."""
-        given: float | None = self.settings.threshold
-        return self._threshold if given is None else given
+        threshold: float | None = self.settings.threshold
+        return self._threshold if threshold is None else threshold
 
     def to_probability(self, scores: Tensor) -> Tensor:
         """Return the lesion's probability of B×C×h×w scores."""

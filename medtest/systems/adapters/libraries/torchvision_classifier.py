@@ -49,12 +49,12 @@ class TorchvisionClassifier(ImageClassifier):
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of checkpoint, architecture and names."""
-        where, wanted = self.name, self.settings
-        found = self.common_mistakes()
-        if not wanted.architecture:
+        where, settings = self.name, self.settings
+        mistakes = self.common_mistakes()
+        if not settings.architecture:
             fix = f"add systems.{where}.architecture=resnet50"
-            found.append(Mistake(where=where, key="architecture", found="nothing", allowed="a name", fix=fix))
-        return [*found, *self.checkpoint_mistakes()]
+            mistakes.append(Mistake(where=where, key="architecture", found="nothing", allowed="a name", fix=fix))
+        return [*mistakes, *self.checkpoint_mistakes()]
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights."""
@@ -69,11 +69,11 @@ class TorchvisionClassifier(ImageClassifier):
         from torchvision import models
 
         name = self.settings.architecture
-        known = models.list_models(module=models)
-        if name not in known:
-            meant = did_you_mean(name, known)
+        names = models.list_models(module=models)
+        if name not in names:
+            meant = did_you_mean(name, names)
             raise MedtestError(
-                f"{self.name}: torchvision has no classification network {name[:60]!r}{meant} It has {', '.join(known)}"
+                f"{self.name}: torchvision has no classification network {name[:60]!r}{meant} It has {', '.join(names)}"
             )
         file = user_path(self.settings.checkpoint)
         state = read_weights(file, name=file.name)
@@ -122,13 +122,13 @@ def _classes_of(name: str, state: Mapping[str, Tensor], options: Mapping[str, An
     from torchvision import models
 
     with torch.device("meta"):
-        one, other = (models.get_model(name, weights=None, num_classes=n, **options).state_dict() for n in (7, 11))
-    heads = [key for key, value in one.items() if value.shape != other[key].shape]
-    fitting = fitting_names(state, one)
-    found = next((fitting[key] for key in reversed(heads) if key in fitting and fitting[key].ndim), None)
-    if found is None:
+        first, second = (models.get_model(name, weights=None, num_classes=n, **options).state_dict() for n in (7, 11))
+    heads = [key for key, value in first.items() if value.shape != second[key].shape]
+    fitting = fitting_names(state, first)
+    head = next((fitting[key] for key in reversed(heads) if key in fitting and fitting[key].ndim), None)
+    if head is None:
         raise MedtestError(
             f"{file}: {heads[-1]}, the last layer of {name}, is not in this file. Is it of another architecture, or "
             "was its last layer replaced by one of another form?"
         )
-    return int(found.shape[0])
+    return int(head.shape[0])

@@ -66,18 +66,18 @@ class Registered(ExportedGraph):
         return self._version
 
     def check(self) -> Sequence[Mistake]:
-        """Return a mistake if the version is unavailable, has another flavour, or would be unpickled without permission."""
+        """Return a mistake if the version is unavailable, has another flavour, or lacks permission to unpickle."""
         try:
             flavors = self.registered.flavors
         except UserMistakes as error:
             return error.mistakes
         if not {_TORCH, _PYFUNC} & set(flavors):
-            found = f"{self.settings.uri}, of the flavour {', '.join(sorted(flavors))}"
-            return [Mistake(where=self.name, key="uri", found=found, allowed=f"{_TORCH} or {_PYFUNC}")]
+            problem = f"{self.settings.uri}, of the flavour {', '.join(sorted(flavors))}"
+            return [Mistake(where=self.name, key="uri", found=problem, allowed=f"{_TORCH} or {_PYFUNC}")]
         if not self.settings.trust_code:
-            found = f"{self.settings.uri}, which MLflow loads with what was saved beside it: unpickling it runs code"
+            problem = f"{self.settings.uri}, which MLflow loads with what was saved beside it: unpickling it runs code"
             allowed = "a model that you trust"
-            return [Mistake(where=self.name, key="trust_code", found=found, allowed=allowed, fix="trust_code=true")]
+            return [Mistake(where=self.name, key="trust_code", found=problem, allowed=allowed, fix="trust_code=true")]
         return self._misfit()
 
     def _misfit(self) -> Sequence[Mistake]:
@@ -88,10 +88,10 @@ class Registered(ExportedGraph):
         place, other = (1, "nhwc") if layout == "nchw" else (3, "nchw")
         if len(shape) == 4 and shape[place] in (-1, self.channels):
             return ()
-        found = f"{self.settings.uri}, which takes {list(shape)}"
+        problem = f"{self.settings.uri}, which takes {list(shape)}"
         allowed = f"four axes, {self.channels} channels at number {place + 1}"
         fix = f"layout={other}" if len(shape) == 4 and shape[4 - place] == self.channels else ""
-        return [Mistake(where=self.name, key="layout", found=found, allowed=allowed, fix=fix)]
+        return [Mistake(where=self.name, key="layout", found=problem, allowed=allowed, fix=fix)]
 
     @property
     def _is_graph(self) -> bool:
@@ -105,17 +105,17 @@ class Registered(ExportedGraph):
         """Return the model's name and version or alias."""
         from medtest.systems.naming import clean
 
-        said = self.settings.uri.removeprefix("models:/")
-        return clean(said.replace("/", "-v").replace("@", "-"), self.settings.uri) if said else self.name
+        address = self.settings.uri.removeprefix("models:/")
+        return clean(address.replace("/", "-v").replace("@", "-"), self.settings.uri) if address else self.name
 
     @property
     def size(self) -> tuple[int, int] | None:
         """Input height and width according to the user, or else the signature."""
-        given, shape = self.settings.size, self.registered.shape
-        if given is None and len(shape) == 4:
+        size, shape = self.settings.size, self.registered.shape
+        if size is None and len(shape) == 4:
             sides = shape[2:] if self.settings.layout == "nchw" else shape[1:3]
             return (sides[0], sides[1]) if min(sides) > 0 else None
-        return None if given is None else (given[0], given[1])
+        return None if size is None else (size[0], size[1])
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the model's files."""
@@ -146,8 +146,8 @@ class Registered(ExportedGraph):
         if _TORCH in self.registered.flavors:
             from mlflow import pytorch
 
-            given = {} if self._is_graph else {"map_location": self._device}
-            model = pytorch.load_model(folder, **given)
+            options = {} if self._is_graph else {"map_location": self._device}
+            model = pytorch.load_model(folder, **options)
             if isinstance(model, torch.nn.Module):
                 if not self._is_graph:
                     model.eval()
@@ -162,8 +162,8 @@ class Registered(ExportedGraph):
         shown = [image if self.size is None else self._at_size(image) for image in images]
         answers: list[RawAnswer] = []
         for image in shown:  # images of a batch may differ in size, and a model may accept only one at a time
-            given = self.run(encode([image], self.settings))
-            answers.extend(answers_of(given, self.settings, 1, labels=self.task.labels))
+            outputs = self.run(encode([image], self.settings))
+            answers.extend(answers_of(outputs, self.settings, 1, labels=self.task.labels))
         return answers
 
     def _at_size(self, image: Image) -> Image:
@@ -185,15 +185,15 @@ class Registered(ExportedGraph):
         self._model = None
 
 
-def _arrays(given: Any) -> list[NDArray[Any]]:
+def _arrays(output: Any) -> list[NDArray[Any]]:
     """Return a model's output as arrays: one, or those of a list, tuple or dictionary in its order."""
     import torch
 
-    several = list(given.values()) if isinstance(given, dict) else given
+    several = list(output.values()) if isinstance(output, dict) else output
     if not isinstance(several, list | tuple):
         several = [several]
-    found = [one.detach().float().cpu().numpy() if isinstance(one, torch.Tensor) else one for one in several]
-    if not all(isinstance(one, np.ndarray) for one in found):
-        kinds = ", ".join(sorted({type(one).__name__ for one in found}))
+    arrays = [value.detach().float().cpu().numpy() if isinstance(value, torch.Tensor) else value for value in several]
+    if not all(isinstance(array, np.ndarray) for array in arrays):
+        kinds = ", ".join(sorted({type(array).__name__ for array in arrays}))
         raise BadOutput(f"gave {kinds} where a tensor or an array is expected, or a list of them")
-    return found
+    return arrays

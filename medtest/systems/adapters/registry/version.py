@@ -99,45 +99,47 @@ def _fetched(name: str, version: str | None, alias: str | None) -> ModelVersion:
     store = store_uri(given=TYPED_STORE.get())
     registry = os.environ.get("MLFLOW_REGISTRY_URI") or store
     client = MlflowClient(tracking_uri=store, registry_uri=registry)
-    found = client.get_model_version_by_alias(name, alias) if alias else client.get_model_version(name, str(version))
-    number = str(found.version)
-    key = f"{_plain(registry)}\n{name}\n{number}\n{found.source}\n{found.creation_timestamp}"
+    version_info = (
+        client.get_model_version_by_alias(name, alias) if alias else client.get_model_version(name, str(version))
+    )
+    number = str(version_info.version)
+    key = f"{_plain(registry)}\n{name}\n{number}\n{version_info.source}\n{version_info.creation_timestamp}"
     folder = home() / _FOLDER / hashlib.sha256(key.encode()).hexdigest()[:24]
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with FileLock(f"{folder}.lock"):
         if not folder.is_dir():
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".draft-") as draft:
-                given = mlflow.artifacts.download_artifacts(
+                download = mlflow.artifacts.download_artifacts(
                     artifact_uri=client.get_model_version_download_uri(name, number),
                     dst_path=str(Path(draft) / "model"),
                     tracking_uri=store,  # MLflow's own setting would apply to the whole process and its workers
                 )
-                shutil.move(given.rstrip("/"), folder)
-    said = _description(folder / _DESCRIPTION)
+                shutil.move(download.rstrip("/"), folder)
+    described = _description(folder / _DESCRIPTION)
     return ModelVersion(
         name=name,
         version=number,
         folder=folder,
-        model_id=str(getattr(found, "model_id", None) or said.get("model_id") or ""),
-        flavors=said["flavors"],
-        shape=_shape(said),
+        model_id=str(getattr(version_info, "model_id", None) or described.get("model_id") or ""),
+        flavors=described["flavors"],
+        shape=_shape(described),
     )
 
 
 def _description(path: Path) -> dict[str, Any]:
     if path.stat().st_size > _MOST_TEXT:
         raise ValueError(f"{path.name} is larger than a description of a model can be")
-    said = yaml.safe_load(path.read_text(encoding="utf-8"))
-    flavors = said.get("flavors") if isinstance(said, dict) else None
-    if not isinstance(flavors, dict) or not all(isinstance(one, dict) for one in flavors.values()):
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    flavors = content.get("flavors") if isinstance(content, dict) else None
+    if not isinstance(flavors, dict) or not all(isinstance(flavor, dict) for flavor in flavors.values()):
         raise ValueError(f"{path.name} names no flavour")
-    return dict(said)
+    return dict(content)
 
 
-def _shape(said: Mapping[str, Any]) -> tuple[int, ...]:
+def _shape(described: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the shape of a model's only input tensor in its signature; () if not stated."""
     try:
-        (only,) = json.loads(said["signature"]["inputs"])
+        (only,) = json.loads(described["signature"]["inputs"])
         return tuple(int(length) for length in only["tensor-spec"]["shape"])
     except (KeyError, TypeError, ValueError):
         return ()
@@ -152,11 +154,11 @@ def _plain(uri: str) -> str:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Limit MLflow's retries unless the user has configured them."""
-    wanted = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
-    ours = [name for name in wanted if name not in os.environ]
-    os.environ.update({name: wanted[name] for name in ours})
+    variables = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
+    added = [name for name in variables if name not in os.environ]
+    os.environ.update({name: variables[name] for name in added})
     try:
         yield
     finally:
-        for name in ours:
+        for name in added:
             os.environ.pop(name, None)

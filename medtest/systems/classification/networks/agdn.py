@@ -206,14 +206,14 @@ class AGDN(nn.Module):
             training :class:`AGDNOutputs`.
         """
         logits1, features1 = self.net1(low)
-        found = attention_of(features1)
-        guide = legacy_resize(found, self.config.grid, self.config.grid)
+        attention = attention_of(features1)
+        guide = legacy_resize(attention, self.config.grid, self.config.grid)
         logits2, features2 = self.net2(self._closer(low, high, guide.detach()))
         both = self.Sum_branch(torch.cat([features1, features2], dim=1).detach())
         if not self.training:
-            one, two, answer = (torch.softmax(logits.float(), dim=1) for logits in (logits1, logits2, both))
-            return one, two, answer
-        warped = deform(guide, guide, side=int(found.shape[2]), share=self.config.share)
+            first, second, answer = (torch.softmax(logits.float(), dim=1) for logits in (logits1, logits2, both))
+            return first, second, answer
+        warped = deform(guide, guide, side=int(attention.shape[2]), share=self.config.share)
         return AGDNOutputs(logits1, logits2, both, warped, attention_of(features2))
 
     def logits(self, low: Tensor, high: Tensor) -> Tensor:

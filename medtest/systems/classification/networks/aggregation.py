@@ -112,8 +112,8 @@ def sampled_convolution(x: Tensor, offsets: Tensor, weight: Tensor, bias: Tensor
         down = rows + (tap // 3 - 1) + offsets[:, 2 * tap]
         right = columns + (tap % 3 - 1) + offsets[:, 2 * tap + 1]
         grid = torch.stack((2 * right / max(1, width - 1) - 1, 2 * down / max(1, height - 1) - 1), dim=-1)
-        taken = functional.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=True)
-        total = total + functional.conv2d(taken, flat[:, :, tap, None, None])
+        sampled = functional.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=True)
+        total = total + functional.conv2d(sampled, flat[:, :, tap, None, None])
     return total
 
 

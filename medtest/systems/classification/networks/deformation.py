@@ -20,12 +20,12 @@ FULL_WIDTH = 9
 LITTLE = 1e-8
 
 
-def _places(given: int, wanted: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _places(old: int, new: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return lower neighbour, upper neighbour and the upper one's share, for every target position."""
-    source = torch.arange(wanted, dtype=torch.float64) * (given / wanted)
-    low = source.floor().long().clamp(max=given - 1)
+    source = torch.arange(new, dtype=torch.float64) * (old / new)
+    low = source.floor().long().clamp(max=old - 1)
     share = (source - low).to(device=like.device, dtype=like.dtype)
-    return low.to(like.device), (low + 1).clamp(max=given - 1).to(like.device), share
+    return low.to(like.device), (low + 1).clamp(max=old - 1).to(like.device), share
 
 
 def legacy_resize(x: Tensor, height: int, width: int) -> Tensor:
@@ -98,8 +98,8 @@ def structured_grid(attention: Tensor) -> Tensor:
         (3, padded.amax(dim=2, keepdim=True), places.view(1, 1, 1, -1)),
         (2, padded.amax(dim=3, keepdim=True), places.view(1, 1, -1, 1)),
     ):
-        found = _blurred(profile * steps, weights, axis) / _blurred(profile, weights, axis)
-        grids.append(found.clamp(0, 1).expand(-1, -1, size, size))
+        grid = _blurred(profile * steps, weights, axis) / _blurred(profile, weights, axis)
+        grids.append(grid.clamp(0, 1).expand(-1, -1, size, size))
     return torch.cat(grids, dim=1)
 
 

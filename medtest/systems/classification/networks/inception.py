@@ -93,8 +93,8 @@ def _blocks(sixteenths: int) -> list[Any]:
     from torchvision.models import inception
 
     def convolution(inputs: int, outputs: int, **options: Any) -> nn.Module:
-        made: nn.Module = inception.BasicConv2d(_scaled(inputs, sixteenths), _scaled(outputs, sixteenths), **options)
-        return made
+        layer: nn.Module = inception.BasicConv2d(_scaled(inputs, sixteenths), _scaled(outputs, sixteenths), **options)
+        return layer
 
     kinds = (
         inception.InceptionA,

@@ -104,21 +104,21 @@ class Res2Net(nn.Module):
 
     def __init__(self, config: Res2NetConfig) -> None:
         super().__init__()
-        one, two, three = config.stem
+        first, second, third = config.stem
         self.conv1 = nn.Sequential(
-            _conv(3, one, 3, stride=2),
-            nn.BatchNorm2d(one),
+            _conv(3, first, 3, stride=2),
+            nn.BatchNorm2d(first),
             nn.ReLU(inplace=True),
-            _conv(one, two, 3),
-            nn.BatchNorm2d(two),
+            _conv(first, second, 3),
+            nn.BatchNorm2d(second),
             nn.ReLU(inplace=True),
-            _conv(two, three, 3),
+            _conv(second, third, 3),
         )
-        self.bn1 = nn.BatchNorm2d(three)
+        self.bn1 = nn.BatchNorm2d(third)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
         stages: list[nn.Sequential] = []
-        inputs = three
+        inputs = third
         for index, (planes, count) in enumerate(zip(config.planes, config.blocks, strict=True)):
             stages.append(_stage(inputs, planes, count, stride=1 if index == 0 else 2, config=config))
             inputs = planes * EXPANSION
@@ -129,10 +129,10 @@ class Res2Net(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Map an image [B, 3, H, W] to the features of the four stages, finest first."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
-        one = self.layer1(x)
-        two = self.layer2(one)
-        three = self.layer3(two)
-        return one, two, three, self.layer4(three)
+        first = self.layer1(x)
+        second = self.layer2(first)
+        third = self.layer3(second)
+        return first, second, third, self.layer4(third)
 
 
 def _stage(inputs: int, planes: int, count: int, *, stride: int, config: Res2NetConfig) -> nn.Sequential:

@@ -98,8 +98,8 @@ class SpatialAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, C, h, w] to the same shape."""
-        seen = torch.cat([x.mean(dim=1, keepdim=True), x.amax(dim=1, keepdim=True)], dim=1)
-        return x * torch.sigmoid(self.conv1(seen))
+        pooled = torch.cat([x.mean(dim=1, keepdim=True), x.amax(dim=1, keepdim=True)], dim=1)
+        return x * torch.sigmoid(self.conv1(pooled))
 
 
 class FeatureEnhancement(nn.Module):
@@ -212,11 +212,11 @@ class DecoderBlock(nn.Module):
 
     def forward(self, coarse: Tensor, skip: Tensor) -> Tensor:
         """Map [B, C, h, w] and [B, C, 2h, 2w] to [B, C, 2h, 2w]."""
-        one = self.c1(torch.cat([enlarged(coarse), skip], dim=1))
-        two = functional.relu(self.c2(one) + one)
-        three = functional.relu(self.c3(two) + two + one)
-        four = functional.relu(self.c4(three) + three + two + one)
-        attended: Tensor = self.sa(self.ca(four))
+        first = self.c1(torch.cat([enlarged(coarse), skip], dim=1))
+        second = functional.relu(self.c2(first) + first)
+        third = functional.relu(self.c3(second) + second + first)
+        fourth = functional.relu(self.c4(third) + third + second + first)
+        attended: Tensor = self.sa(self.ca(fourth))
         return attended
 
 
@@ -239,10 +239,10 @@ class LevelAggregation(nn.Module):
     def forward(self, coarse: Tensor, middle: Tensor, fine: Tensor) -> Tensor:
         """Map features at 1/8, 1/4 and 1/2 to [B, C, H/2, W/2]."""
         levels = [self.c11(enlarged(coarse, 4)), self.c12(enlarged(middle)), self.c13(fine)]
-        one = self.c14(torch.cat(levels, dim=1))
-        two = functional.relu(self.c2(one) + one)
-        three: Tensor = functional.relu(self.c3(two) + two + one)
-        return three
+        first = self.c14(torch.cat(levels, dim=1))
+        second = functional.relu(self.c2(first) + first)
+        third: Tensor = functional.relu(self.c3(second) + second + first)
+        return third
 
 
 class OutputBlock(nn.Module):

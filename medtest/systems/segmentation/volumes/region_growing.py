@@ -103,45 +103,45 @@ def grow(
     _limit(alike, spacing, inner, reach)
     core = _eroded(alike, spacing, bridge)
     labels, _ = ndimage.label(core)
-    wanted = {int(labels[place]) for place in inner} - {0}
-    core = np.isin(labels, list(wanted)) if wanted else _at(alike.shape, inner)
+    marked = {int(labels[place]) for place in inner} - {0}
+    core = np.isin(labels, list(marked)) if marked else _at(alike.shape, inner)
     del labels
     region = ndimage.binary_dilation(core, _cross(), iterations=_steps(spacing, bridge) + 1, mask=alike)
-    found = np.zeros(volume.shape, np.bool_)
-    found[window] = with_rim(_closed(region, spacing, close), volume[window], middle, rim)
-    return found
+    grown = np.zeros(volume.shape, np.bool_)
+    grown[window] = with_rim(_closed(region, spacing, close), volume[window], middle, rim)
+    return grown
 
 
 def _within(
     shape: Sequence[int], spacing: Sequence[float], places: Sequence[Sequence[int]], reach: float
 ) -> tuple[slice, ...]:
-    found = []
+    window = []
     for axis, length in enumerate(shape):
         steps = int(np.ceil(reach / spacing[axis]))
         line = [place[axis] for place in places]
-        found.append(slice(max(0, min(line) - steps), min(length, max(line) + steps + 1)))
-    return tuple(found)
+        window.append(slice(max(0, min(line) - steps), min(length, max(line) + steps + 1)))
+    return tuple(window)
 
 
 def _smoothed(volume: NDArray[Any], sigma: Sequence[float]) -> NDArray[np.float32]:
     """Return a smoothed copy, computed in slabs to keep temporaries small."""
     from scipy import ndimage
 
-    found = np.empty(volume.shape, np.float32)
+    smooth = np.empty(volume.shape, np.float32)
     margin = int(np.ceil(4 * sigma[0]))
     for first in range(0, volume.shape[0], _SLAB):
         last = min(volume.shape[0], first + _SLAB)
         before, after = max(0, first - margin), min(volume.shape[0], last + margin)
         part = ndimage.gaussian_filter(np.asarray(volume[before:after], np.float32), sigma, mode="nearest")
-        found[first:last] = part[first - before : last - before]
-    return found
+        smooth[first:last] = part[first - before : last - before]
+    return smooth
 
 
 def _alike(
     level: NDArray[np.float32], spacing: Sequence[float], places: Sequence[Sequence[int]], width: float, least: float
 ) -> tuple[Mask3, float]:
     """Return a mask of voxels as bright as the surroundings of any point, and the median of the points' levels."""
-    found = np.zeros(level.shape, np.bool_)
+    mask = np.zeros(level.shape, np.bool_)
     levels = []
     for place in places:
         box = tuple(
@@ -150,10 +150,10 @@ def _alike(
         )
         middle = float(np.median(level[box]))
         reach = max(least, width * float(level[box].std()))
-        for target, plane in zip(found, level, strict=True):
+        for target, plane in zip(mask, level, strict=True):
             target |= np.abs(plane - np.float32(middle)) <= reach
         levels.append(middle)
-    return found, float(np.median(levels))
+    return mask, float(np.median(levels))
 
 
 def _limit(mask: Mask3, spacing: Sequence[float], places: Sequence[Sequence[int]], reach: float) -> None:
@@ -196,14 +196,14 @@ def _closed(mask: Mask3, spacing: Sequence[float], radius: float) -> Mask3:
     if steps:
         part = ndimage.binary_closing(part, _cross(), iterations=steps)
     part = ndimage.binary_fill_holes(part)
-    found = np.zeros_like(mask)
+    closed = np.zeros_like(mask)
     inner = tuple(slice(steps + 1, n - steps - 1) for n in part.shape)
-    found[box] = part[inner]
-    return found
+    closed[box] = part[inner]
+    return closed
 
 
 def _at(shape: Sequence[int], places: Sequence[Sequence[int]]) -> Mask3:
-    found = np.zeros(shape, np.bool_)
+    mask = np.zeros(shape, np.bool_)
     for place in places:
-        found[tuple(place)] = True
-    return found
+        mask[tuple(place)] = True
+    return mask

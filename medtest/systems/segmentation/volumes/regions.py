@@ -12,32 +12,32 @@ Mask3 = NDArray[np.bool_]
 
 def bounding_box(mask: Mask3, margin: int = 0) -> tuple[slice, ...]:
     """Return the bounding box of a mask, widened by a margin in voxels; empty slices for an empty mask."""
-    found = []
+    box = []
     for axis in range(mask.ndim):
         filled = np.flatnonzero(mask.any(axis=tuple(n for n in range(mask.ndim) if n != axis)))
         if not filled.size:
             return (slice(0, 0),) * mask.ndim
-        found.append(slice(max(0, int(filled[0]) - margin), min(mask.shape[axis], int(filled[-1]) + 1 + margin)))
-    return tuple(found)
+        box.append(slice(max(0, int(filled[0]) - margin), min(mask.shape[axis], int(filled[-1]) + 1 + margin)))
+    return tuple(box)
 
 
 def largest_part(mask: Mask3, *, fill: bool = False) -> Mask3:
     """Return the largest connected part (faces touching), optionally with its holes filled."""
     from scipy import ndimage
 
-    found = np.zeros_like(mask)
+    largest = np.zeros_like(mask)
     box = bounding_box(mask)
     part = mask[box]
     if not part.size:
-        return found
+        return largest
     labels, count = ndimage.label(part)
     if count > 1:
         sizes = np.bincount(labels.ravel())
         sizes[0] = 0
         part = labels == int(sizes.argmax())
     del labels
-    found[box] = ndimage.binary_fill_holes(part) if fill else part
-    return found
+    largest[box] = ndimage.binary_fill_holes(part) if fill else part
+    return largest
 
 
 def with_rim(mask: Mask3, volume: NDArray[Any], level: float, reach: float) -> Mask3:
@@ -61,6 +61,6 @@ def with_rim(mask: Mask3, volume: NDArray[Any], level: float, reach: float) -> M
     grown &= ~part
     places = np.nonzero(grown)
     near = np.abs(np.asarray(volume[box])[places] - level) <= reach
-    found = mask.copy()
-    found[box][tuple(axis[near] for axis in places)] = True
-    return found
+    extended = mask.copy()
+    extended[box][tuple(axis[near] for axis in places)] = True
+    return extended

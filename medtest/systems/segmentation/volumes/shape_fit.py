@@ -39,8 +39,8 @@ class IntensityEvidence:
         """Return each value's evidence, float32, within ±3; values outside the table are clipped."""
         low, high = TISSUE
         place = np.clip((values - np.float32(low)) * np.float32(_BINS / (high - low)), 0, _BINS - 1)
-        found: Field3 = self.ratio[place.astype(np.int16)]
-        return found
+        evidence: Field3 = self.ratio[place.astype(np.int16)]
+        return evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,8 +104,8 @@ def fit_shape(
 
 def shape_of(model: ShapeModel, weights: NDArray[np.float64]) -> Field3:
     """Return the signed distance of one shape."""
-    found: Field3 = model.mean + np.tensordot(weights.astype(np.float32), model.modes, axes=1)
-    return found
+    distance: Field3 = model.mean + np.tensordot(weights.astype(np.float32), model.modes, axes=1)
+    return distance
 
 
 def shrink(volume: NDArray[Any], spacing: Sequence[float], wanted: Sequence[float]) -> Field3:
@@ -216,5 +216,5 @@ def _minimise(
 
     bounds = [(-3.0, 3.0)] * count + [(-2.0, 2.0)] * 3
     begin = np.concatenate([start, np.zeros(3)])
-    found = optimize.minimize(energy, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40})
-    return found.x[:count], found.x[count:] * model.spacing[0]
+    result = optimize.minimize(energy, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40})
+    return result.x[:count], result.x[count:] * model.spacing[0]

@@ -66,14 +66,14 @@ def learn_shape_model(
     extent = 1.35 * extent + 40.0
     step = max(finest_mm, float(extent.max()) / MOST_SIDE)
     sides = [int(min(MOST_SIDE, np.ceil(e / step))) for e in extent]
-    fields = np.stack([_distance(*one, sides, step) for one in cut])
+    fields = np.stack([_distance(*organ, sides, step) for organ in cut])
     mean = fields.mean(axis=0)
     flat = (fields - mean).reshape(len(cut), -1).astype(np.float64)
     # With few shapes and many voxels, the small Gram matrix has the same non-zero eigenvalues.
     values, vectors = np.linalg.eigh(flat @ flat.T / (len(cut) - 1))
-    kept = [n for n in np.argsort(values)[::-1][:modes] if values[n] > 1e-6 * values.max()]
-    found = [vectors[:, n] @ flat / np.sqrt(len(cut) - 1) for n in kept]
-    components = np.stack(found).reshape(-1, *mean.shape) if found else np.zeros((0, *mean.shape))
+    order = [n for n in np.argsort(values)[::-1][:modes] if values[n] > 1e-6 * values.max()]
+    vectors_kept = [vectors[:, n] @ flat / np.sqrt(len(cut) - 1) for n in order]
+    components = np.stack(vectors_kept).reshape(-1, *mean.shape) if vectors_kept else np.zeros((0, *mean.shape))
     return ShapeModel(mean=mean.astype(np.float32), modes=components.astype(np.float32), spacing=(float(step),) * 3)
 
 
@@ -115,8 +115,8 @@ def _distance(
     signed = np.where(inside, -inner, outer)
     near = (share > 0.02) & (share < 0.98)
     signed[near] = 0.5 * signed[near] + 0.5 * (0.5 - share[near]) * 2 * step
-    found: Field3 = np.clip(signed, -CLIP_MM, CLIP_MM).astype(np.float32)
-    return found
+    clipped: Field3 = np.clip(signed, -CLIP_MM, CLIP_MM).astype(np.float32)
+    return clipped
 
 
 def sample(field: NDArray[Any], places: Sequence[NDArray[Any]], *, outside: float | None = None) -> Field3:
@@ -127,16 +127,16 @@ def sample(field: NDArray[Any], places: Sequence[NDArray[Any]], *, outside: floa
         places: Index coordinates along each axis.
         outside: Value beyond the field; None extends its outermost values.
     """
-    found: NDArray[Any] = np.asarray(field, dtype=np.float32)
+    sampled: NDArray[Any] = np.asarray(field, dtype=np.float32)
     for axis, place in enumerate(places):
-        length = found.shape[axis]
-        kept = np.clip(place, 0, length - 1)
-        first = np.minimum(kept.astype(np.intp), max(0, length - 2))
+        length = sampled.shape[axis]
+        inside = np.clip(place, 0, length - 1)
+        first = np.minimum(inside.astype(np.intp), max(0, length - 2))
         column = [-1 if n == axis else 1 for n in range(3)]
-        share = (kept - first).astype(np.float32).reshape(column)
-        low = np.take(found, first, axis=axis)
+        share = (inside - first).astype(np.float32).reshape(column)
+        low = np.take(sampled, first, axis=axis)
         if length > 1:
-            high = np.take(found, first + 1, axis=axis)
+            high = np.take(sampled, first + 1, axis=axis)
             high -= low
             high *= share
             low += high
@@ -144,5 +144,5 @@ def sample(field: NDArray[Any], places: Sequence[NDArray[Any]], *, outside: floa
             beyond = np.flatnonzero((place < -0.5) | (place > length - 0.5))
             if beyond.size:
                 low[(slice(None),) * axis + (beyond,)] = outside
-        found = low
-    return np.ascontiguousarray(found)
+        sampled = low
+    return np.ascontiguousarray(sampled)

@@ -69,7 +69,9 @@ class ShapePrior(Segmenter):
 
     def open(self, *, device: str, threads: int) -> None:
         """Learn the shape model, which takes about a second."""
-        training = [(shape_mask(one), MEASURE.spacing) for one in training_coefficients(self.settings.shapes)]
+        training = [
+            (shape_mask(coefficients), MEASURE.spacing) for coefficients in training_coefficients(self.settings.shapes)
+        ]
         self._model = learn_shape_model(training, modes=self.settings.modes)
 
     def close(self) -> None:
@@ -83,10 +85,12 @@ class ShapePrior(Segmenter):
         assert self._model is not None  # noqa: S101 - set by open
         if volume.ndim != 3 or len(spec.spacing) != 3:
             raise BadOutput("needs a volume with three axes and the size of its voxels")
-        one = self.settings
-        fit = fit_shape(volume, spec.spacing, self._model, expected=(one.lowest, one.highest), strength=one.strength)
-        found = largest_part(_follow(volume, spec.spacing, self._model, fit, one.band, one.trust), fill=True)
-        return with_rim(found, volume, fit.evidence.level, one.rim)
+        settings = self.settings
+        fit = fit_shape(
+            volume, spec.spacing, self._model, expected=(settings.lowest, settings.highest), strength=settings.strength
+        )
+        mask = largest_part(_follow(volume, spec.spacing, self._model, fit, settings.band, settings.trust), fill=True)
+        return with_rim(mask, volume, fit.evidence.level, settings.rim)
 
 
 def _follow(
@@ -95,7 +99,7 @@ def _follow(
     """Return the voxels for which distance to the shape and smoothed evidence together indicate the organ."""
     from scipy import ndimage
 
-    found = np.zeros(volume.shape, np.bool_)
+    mask = np.zeros(volume.shape, np.bool_)
     places = [
         ((np.arange(n) + 0.5) * s - c) / m + (k - 1) / 2
         for n, s, c, m, k in zip(volume.shape, spacing, fit.centre, model.spacing, model.shape, strict=True)
@@ -103,7 +107,7 @@ def _follow(
     # Only the model's own box can contain the organ.
     low, high = zip(*(_kept(place, side) for place, side in zip(places, model.shape, strict=True)), strict=True)
     if min(h - lo for lo, h in zip(low, high, strict=True)) <= 0:
-        return found
+        return mask
     inner = (slice(low[1], high[1]), slice(low[2], high[2]))
     blur = [1.5 / s for s in spacing]
     margin = int(np.ceil(4 * blur[0]))
@@ -115,8 +119,8 @@ def _follow(
         distance = sample(fit.distance, [places[0][first:last], places[1][inner[0]], places[2][inner[1]]])
         score = np.float32(trust) * fit.evidence(smooth) - distance
         np.copyto(score, -distance, where=np.abs(distance) > band)
-        found[(slice(first, last), *inner)] = score > 0
-    return found
+        mask[(slice(first, last), *inner)] = score > 0
+    return mask
 
 
 def _kept(place: NDArray[np.float64], side: int) -> tuple[int, int]:
