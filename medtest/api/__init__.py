@@ -1,1 +1,1 @@
-"""Asking models over an API: many calls, none lost, none paid twice, keys and pictures shown nowhere."""
+"""Calls to models over an API: many at once, none lost or paid twice, without exposing keys or pictures."""

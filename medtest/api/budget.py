@@ -1,9 +1,8 @@
-"""What calls cost, what a plan will cost, and a stop before the limit.
+"""Cost of calls and plans, and a budget that stops before its limit.
 
-A call is reserved before it is sent, with the most that it may cost, and settled afterwards with what it did cost:
-what is in flight counts. When the next call would pass a limit, the budget waits for those under way; if that frees
-nothing, the run ends with :class:`BudgetReached`, its results whole, and goes on where it stopped once the limit is
-raised.
+A call is reserved before it is sent, with its maximum cost, and settled afterwards with its actual cost, so that calls
+in flight count. When the next call would exceed a limit, the budget waits for those in flight; if that frees nothing,
+the run ends with :class:`BudgetReached` and complete results, and resumes where it stopped once the limit is raised.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ __all__ = ["Budget", "BudgetReached", "Price", "Tokens", "estimate", "picture_to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """US dollars for a million tokens, and for a picture.
+    """Price in US dollars per million tokens, and per picture.
 
     Attributes:
-        input: Of the question, pictures included.
-        output: Of the answer.
-        as_of: Day on which the price was looked up, "" if unknown.
-        picture: For each picture that a service draws.
+        input: Per million tokens of the question, pictures included.
+        output: Per million tokens of the answer.
+        as_of: Date of the price, "" if unknown.
+        picture: Per generated picture.
     """
 
     input: float
@@ -42,28 +41,28 @@ class Price:
             raise ValueError("prices are 0 or more")
 
     def of(self, prompt_tokens: float, completion_tokens: float, pictures: float = 0) -> float:
-        """Return the price in US dollars of so many tokens and drawn pictures."""
+        """Return the price in US dollars of tokens and generated pictures."""
         return (self.input * prompt_tokens + self.output * completion_tokens) / 1e6 + self.picture * pictures
 
 
 def price_for(model: str, table: Mapping[str, Price]) -> Price | None:
-    """Return a model's price; a snapshot (``…-2024-08-06``) has the price of its name unless it has its own."""
+    """Return a model's price; a snapshot (``…-2024-08-06``) has the price of its base name unless it has its own."""
     return table.get(model) or table.get(without_snapshot(model))
 
 
 def estimate(request: Request, parameters: Parameters) -> Tokens:
-    """Return what a request will need at most, as its kind of endpoint counts."""
+    """Return the maximum tokens of a request, as counted by its kind of endpoint."""
     return wire_of(parameters.api).tokens(request, parameters)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCost:
-    """What a plan comes to.
+    """Cost of a plan.
 
     Attributes:
-        calls: Requests, each one call if all goes well.
+        calls: Number of requests, each one call unless retried.
         prompt_tokens: Estimated.
-        completion_tokens: The most that answers may have.
+        completion_tokens: Maximum over all answers.
         usd_most: Price with answers of full length; None without a price.
         usd_least: Price of the questions alone; None without a price.
     """
@@ -76,7 +75,7 @@ class PlannedCost:
 
 
 def planned_cost(requests: Iterable[Request], parameters: Parameters, price: Price | None) -> PlannedCost:
-    """Return calls, tokens and price of requests, of which none is kept."""
+    """Return calls, tokens and price of requests, without storing the requests."""
     calls = prompt = completion = pictures = 0
     for request in requests:
         tokens = estimate(request, parameters)
@@ -87,14 +86,14 @@ def planned_cost(requests: Iterable[Request], parameters: Parameters, price: Pri
 
 
 class BudgetReached(MedtestError):
-    """A budget allows no further call; what was answered is kept.
+    """Error: a budget allows no further call; answers so far are saved.
 
     Attributes:
         limit: ``max_usd`` or ``max_calls``.
         allowed: Its value.
         spent_usd: Cost so far, over all sessions of the run.
         calls: Billable calls so far, over all sessions of the run.
-        next_usd: What the next call may cost.
+        next_usd: Maximum cost of the next call.
     """
 
     exit_code = ExitCode.BUDGET
@@ -111,7 +110,7 @@ class BudgetReached(MedtestError):
 
 @dataclass(slots=True, eq=False)
 class Reservation:
-    """What one call may cost."""
+    """Maximum cost of one call."""
 
     usd: float
 
@@ -120,16 +119,16 @@ class Budget:
     """Limits of one run over all its sessions.
 
     Args:
-        max_usd: Most US dollars; None for no limit.
-        max_calls: Most billable calls; None for no limit. Calls that the server answered with an error are not
-            billable; calls that were cut off, or under way when a process died, are.
+        max_usd: Limit in US dollars; None for no limit.
+        max_calls: Limit of billable calls; None for no limit. Calls that the server answered with an error are not
+            billable; calls that were cut off, or in flight when a process died, are.
         price: The model's price; needed for ``max_usd``.
-        spent_usd: What earlier sessions spent (:class:`~medtest.api.store.ledger.LedgerTotals`).
+        spent_usd: Spending of earlier sessions (:class:`~medtest.api.store.ledger.LedgerTotals`).
         calls: Billable calls of earlier sessions.
-        where: Place that a mistake's message names.
+        where: Place named in the messages of mistakes.
 
     Raises:
-        UserMistakes: A limit is no positive number, or ``max_usd`` has no price to go by.
+        UserMistakes: A limit is no positive number, or ``max_usd`` has no price.
     """
 
     def __init__(
@@ -172,11 +171,11 @@ class Budget:
         return len(self._reserved)
 
     def expected(self, tokens: Tokens) -> float:
-        """Return what a call may cost at most, in US dollars; 0 without a price."""
+        """Return the maximum cost of a call in US dollars; 0 without a price."""
         return 0.0 if self.price is None else self.price.of(tokens.prompt, tokens.completion, tokens.pictures)
 
     def cost(self, prompt_tokens: int | None, completion_tokens: int | None, pictures: int = 0) -> float | None:
-        """Return what a call did cost; None without a price, or without a count that it goes by."""
+        """Return the actual cost of a call; None without a price or the counts it depends on."""
         if self.price is None:
             return None
         counted = prompt_tokens is not None or completion_tokens is not None
@@ -192,10 +191,10 @@ class Budget:
         return None
 
     async def reserve(self, usd: float) -> Reservation:
-        """Wait until a call that may cost so much fits into the limits.
+        """Wait until a call with this maximum cost fits into the limits.
 
         Raises:
-            BudgetReached: It does not, and nothing is in flight any more.
+            BudgetReached: It does not fit, and nothing is in flight any more.
         """
         while (limit := self._passed(usd)) is not None:
             if not self._reserved:
@@ -213,7 +212,7 @@ class Budget:
         return self._reserve(usd)
 
     def counted(self) -> Reservation:
-        """Return the reservation of a call that goes on with what an earlier one began: that one is counted already."""
+        """Return the reservation of a call that continues an earlier, already counted one."""
         return self._reserve(0.0)
 
     def _reserve(self, usd: float) -> Reservation:
@@ -223,11 +222,11 @@ class Budget:
         return reservation
 
     def settle(self, reservation: Reservation, usd: float, *, billable: bool) -> None:
-        """Put what a call did cost in the place of its reservation; settling twice does nothing."""
+        """Replace a reservation by the actual cost of its call; settling twice has no effect."""
         if reservation not in self._reserved:
             return
         self._reserved.discard(reservation)
-        # A sum of many small numbers drifts; empty is empty.
+        # A sum of many small numbers drifts, so reset it when empty.
         self._reserved_usd = self._reserved_usd - reservation.usd if self._reserved else 0.0
         self.spent_usd += usd
         self.calls += int(billable)

@@ -37,17 +37,17 @@ from medtest.api.store.memory import Memory
 
 
 class Campaign:
-    """Asks requests of one endpoint and keeps what comes back.
+    """Sends requests to one endpoint and stores the outcomes.
 
     Args:
         caller: Sends one call.
-        ledger: The run's ledger; the campaign does not close it.
+        ledger: The run's ledger, which the campaign does not close.
         cache: Answers of other runs; None for none.
-        pictures: Where what is drawn is kept; needed where the endpoint draws.
-        budget: The run's limits; None for none. Give it what the ledger's totals say of earlier sessions.
+        pictures: Store of generated pictures; needed for endpoints that generate some.
+        budget: The run's limits, including the ledger's totals of earlier sessions; None for none.
         limiter: The server's limiter; campaigns of one server in one process may share it.
-        retries: How often and how long.
-        draw: Random numbers of the pauses; they shape no result.
+        retries: Retry policy.
+        draw: Random numbers for the pauses; they do not influence results.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Campaign:
         self.limiter = limiter or RateLimiter()
         self.retries = retries or Retries()
         self.stopping = Stop()
-        self._draw = draw or random.Random()  # noqa: S311 - spreads pauses
+        self._draw = draw or random.Random()  # noqa: S311 - randomises pauses
         self._flying: dict[str, asyncio.Future[Outcome | None]] = {}
         self._states: Counter[str] = Counter()
         self._sources: Counter[str] = Counter()
@@ -86,11 +86,11 @@ class Campaign:
     # ------------------------------------------------------------------------------------------------ for the runner
 
     def iterate(self, requests: Iterable[Request | None]) -> Iterator[Outcome]:
-        """Yield the outcome of every request, in the order in which they are ready, from ordinary code.
+        """Yield the outcome of every request in the order of completion, from synchronous code.
 
         Raises:
             BudgetReached: After the last outcome that the budget allowed.
-            ServerClosed: After the last outcome, where the server asks for a longer pause than a question may last.
+            ServerClosed: After the last outcome, if the server asks for a longer pause than a question may last.
             NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As :meth:`medtest.api.door.Door.mind`.
         """
         return blocking(lambda: self._closing(requests))
@@ -104,16 +104,19 @@ class Campaign:
             await self.caller.close()
 
     async def outcomes(self, requests: Iterable[Request | None]) -> AsyncGenerator[Outcome, None]:
-        """Yield the outcome of every request, in the order in which they are ready.
+        """Yield the outcome of every request in the order of completion.
 
-        An ERROR that may be the server's own is kept back until it is known (where the door closes for it, the request
-        has no outcome), but only while other requests are under way: the reader may wait for it before there are more.
+        An ERROR possibly caused by the server is held back until the cause is known (if the campaign ends because of
+        it, the
+        request has no outcome), but only while other requests are active, because the consumer may wait for it before
+        sending
+        more.
 
         Raises:
             BudgetReached, ServerClosed, NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As
                 :meth:`iterate`.
         """
-        # Twice as many as may be in flight: some wait between two calls.
+        # Twice the number of calls in flight, because some wait between two calls.
         flow = stream(requests, self.ask, workers=2 * self.limiter.limits.most, stop=self.stopping)
         kept: list[Outcome] = []
         try:
@@ -137,15 +140,15 @@ class Campaign:
             yield one
 
     def stop(self) -> None:
-        """Begin no further call; those under way end as usual, and the stream with them. From any thread.
+        """Start no further call; those in flight finish as usual, and the stream with them. Thread-safe.
 
-        What waits for the limiter, the budget or the end of a pause has no outcome: the next session asks it.
+        Requests waiting for the limiter, the budget or the end of a pause have no outcome: the next session sends them.
         """
         self.stopping.give()
         self.limiter.dismiss(self.stopping)
 
     def progress(self) -> CampaignProgress:
-        """Return where the campaign stands."""
+        """Return the progress of the campaign."""
         counters = self.limiter.counters()
         return CampaignProgress(
             done=sum(self._states.values()),
@@ -183,7 +186,7 @@ class Campaign:
         return outcome
 
     async def _once(self, request: Request, key: str) -> Outcome:
-        """Ask, unless the answer is known or another address is asking the same at this moment."""
+        """Send a request unless its answer is stored or another address is sending the same content."""
         if self.cache.mode != CacheMode.USE:
             return await self._call(request, key)
         while (known := await self._memory.of_all(request.address, key)) is None and key in self._flying:
@@ -204,9 +207,9 @@ class Campaign:
         return outcome
 
     async def _call(self, request: Request, key: str) -> Outcome:
-        """Call until there is an outcome; under a budget in dollars the first request goes alone.
+        """Call until there is an outcome; under a budget in dollars the first request is sent alone.
 
-        Servers count pictures by rules of their own: the first answer corrects the estimate that further ones reserve.
+        Servers count pictures by their own rules: the first answer corrects the estimate for later reservations.
         """
         if self.budget.max_usd is not None and not self._scouted:
             async with self._scouting:
@@ -258,13 +261,12 @@ class Campaign:
         return Tokens(prompt, max(tokens.completion, self._longest), tokens.pictures)
 
     async def _leave_to_send(self, tokens: Tokens, usd: float | None, tally: Tally) -> tuple[Reservation, Permit]:
-        """Wait until budget and limiter let a call through; one that costs nothing more (None) waits for no budget.
+        """Wait for budget and limiter; a call without further cost (None) does not wait for the budget.
 
-        The time that a question has begins with its first call: until then it only stands in the queue; nor is what it
-        waits later for other calls to end counted against it.
+        A question's time starts with its first call, not in the queue, and excludes later waits for other calls.
 
         Raises:
-            TimeoutError: The question was asked before, and its time is over.
+            TimeoutError: The question was sent before, and its time is over.
         """
         reservation, permit = await self._through_the_gate(tokens, usd, tally)
         if tally.sent:
@@ -290,16 +292,17 @@ class Campaign:
         return reservation, permit
 
     def _patience(self, tally: Tally) -> float:
-        """Return the longest pause of the server's in seconds that a question waits for.
+        """Return the longest pause requested by the server, in seconds, that a question waits for.
 
-        What has failed for other reasons too has used its time up: it is an ERROR, and no reason to stop for all.
+        A question that has also failed for other reasons has used up its time: it becomes an ERROR without stopping the
+        campaign.
         """
         if not tally.sent or tally.failures:
             return self.retries.total_seconds
         return max(0.0, tally.left(self.retries, _now()))
 
     def _closed(self, seconds: float) -> ServerClosed:
-        """Let what is under way end, and return what is raised to the reader then."""
+        """Stop the campaign, and return the error to raise once calls in flight have finished."""
         self.stop()
         return ServerClosed(self.caller.endpoint.base_url, seconds, self.retries.total_seconds)
 
@@ -312,9 +315,9 @@ class Campaign:
         reservation: Reservation,
         permit: Permit,
     ) -> tuple[Outcome | None, Reply]:
-        """Send one call with its entries; the outcome is None where another call follows.
+        """Send one call and record it; the outcome is None if another call follows.
 
-        ``worth`` is what it may cost, and the task of an earlier call that it goes on with: that is counted already.
+        ``worth`` is its maximum cost, and the task of an earlier, already counted call that it continues.
         """
         reply = Reply(trouble=Trouble.CONNECTION)
         usd, task = worth
@@ -335,7 +338,7 @@ class Campaign:
             raise
         finally:
             self.budget.settle(reservation, cost - before, billable=billable and task is None)
-            # An empty account is no limit of calls, whatever status says so.
+            # An empty account is not a rate limit, whatever status reports it.
             status = 402 if reply.trouble == Trouble.NO_CREDIT else reply.status
             late = reply.trouble == Trouble.TIMEOUT and not reply.unreached
             own, allowed = reply.seconds or None, self.caller.call_seconds
@@ -344,7 +347,7 @@ class Campaign:
         return outcome, reply
 
     async def _replied(self, request: Request, key: str, call: int, task: OpenTask | None) -> Reply:
-        """Return what a call brings; a picture is kept before anything says that there is one."""
+        """Return the reply to a call; a picture is stored before anything refers to it."""
         if self.caller.wire.asynchronous:
             begin = partial(self.ledger.begin_task, call, request.address, key)
             reply = await self.caller.call(request, task="" if task is None else task.task, begun=begin)
@@ -361,7 +364,7 @@ class Campaign:
         return outcome_of(reply, reply.state, address=request.address, key=key, cost_usd=cost, attempts=tally.sent)
 
     def _learn_tokens(self, request: Request, reply: Reply) -> None:
-        """Raise the estimate where a server counts more than we do; it is never lowered below our own."""
+        """Raise the token estimate if the server counts more; it is never lowered below our own."""
         if reply.prompt_tokens:
             ours = estimate(request, self.caller.parameters).prompt
             self._prompt_factor = max(self._prompt_factor, reply.prompt_tokens / ours)
@@ -372,7 +375,7 @@ class Campaign:
 
         Raises:
             ServerClosed: The server asks for a longer pause than the question may last.
-            GivenUp: The campaign was stopped meanwhile.
+            GivenUp: The campaign was stopped in the meantime.
         """
         if reply.trouble == Trouble.NO_SCHEMA:
             return

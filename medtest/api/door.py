@@ -1,9 +1,8 @@
-"""What a server's refusals say of the server and not of a question: whether going on makes sense.
+"""Detection of server refusals that no single question caused, to decide whether to continue.
 
-An account without credit, a key that is no longer taken, an address at which nobody answers: each would be refused as
-often as there are questions, and none of these refusals is an answer of the system under test. The door counts such
-refusals; where they are enough the campaign ends, and the questions that were refused for it have no outcome: the next
-session asks them.
+With an empty account, a revoked key or an unreachable address, every question would be refused, and no refusal is an
+answer of the system under test. The door counts such refusals; after enough of them the campaign ends, and the refused
+questions have no outcome: the next session sends them again.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ from medtest.api.stops import AccessLost, NoCredit, ServerGone, ServerMissing, T
 from medtest.core.errors import MedtestError
 
 KEY_STATUSES = frozenset({401, 403, 404})
-"""Statuses that speak of the key, the model or the address, and not of the question."""
+"""Statuses about the key, the model or the address instead of the question."""
 KNOCKS = 5
-"""Such refusals, or calls that reach nobody, after which a server that has answered nothing is not asked further; and
-such refusals in a row after which one that did answer is not."""
+"""Number of such refusals, or of unreachable calls, after which a server that has never answered is given up, and
+number of such refusals in a row after which one that has answered is given up.
+"""
 FORBIDDEN = 20
-"""As :data:`KNOCKS` for 403 in a row after answers: some servers say so of single images or questions too."""
+"""Like :data:`KNOCKS` for 403 in a row after answers: some servers use it for single images or questions."""
 GONE = 20
-"""Questions in a row whose calls all ended in reaching nobody, after which a server that did answer is not asked
-further."""
+"""Number of questions in a row with only unreachable calls, after which a server that has answered is given up."""
 
 
 DOOR_CLOSED = (NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing)
-"""What :meth:`Door.mind` raises."""
+"""Errors raised by :meth:`Door.mind`."""
 
 
 class _Row:
-    """Questions refused in a row for one reason, with no good answer between."""
+    """Questions refused in a row for one reason, without a good answer in between."""
 
     def __init__(self) -> None:
         self.addresses: list[str] = []
@@ -47,14 +46,14 @@ class _Row:
         self.statuses.append(status)
 
     def end(self, sent_at: float) -> None:
-        """Take note of a good answer; one that left before the first refusal says nothing of what came after it."""
+        """Record a good answer; one sent before the first refusal does not end the row."""
         if sent_at >= self._since:
             self.addresses.clear()
             self.statuses.clear()
 
 
 class Door:
-    """Counts what a server refuses for reasons of its own.
+    """Counts server refusals that no question caused.
 
     Args:
         base_url: The server's address, for messages.
@@ -72,24 +71,24 @@ class Door:
         return self._clock()
 
     def doubts(self, address: str) -> bool:
-        """Whether this request's ERROR may be the server's: it was refused in a row that has not ended yet."""
+        """Return True if this request's ERROR may be the server's fault: it is in a row of refusals that has not ended."""
         return address in self._refused.addresses or address in self._lost.addresses
 
     def mind(self, address: str, reply: Reply, outcome: Outcome | None, *, sent_at: float) -> None:
-        """Take note of what a call brought.
+        """Record the result of a call.
 
         Args:
-            address: The request's.
-            reply: What came back.
-            outcome: The request's, None where another call follows.
-            sent_at: When the call left, on the door's clock.
+            address: The request's address.
+            reply: The reply.
+            outcome: The request's outcome, None if another call follows.
+            sent_at: Time of sending, on the door's clock.
 
         Raises:
-            NoCredit: The account has none.
-            ServerMissing: Nothing was ever answered, and a few calls reached nobody.
-            TurnedAway: Nothing was ever answered, and a few requests were refused for the key, the model, the address.
+            NoCredit: The account is empty.
+            ServerMissing: The server has never answered, and a few calls were unreachable.
+            TurnedAway: The server has never answered, and refused a few requests for the key, the model, the address.
             AccessLost: Such refusals came in a row after answers.
-            ServerGone: Nobody was reached for many questions in a row after answers.
+            ServerGone: The server was unreachable for many questions in a row after answers.
         """
         if reply.trouble == Trouble.NO_CREDIT:
             raise NoCredit(self._base_url, reply.reason)

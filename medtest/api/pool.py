@@ -1,8 +1,8 @@
-"""Thousands of items through a few workers: results come as they are ready, and memory does not grow.
+"""Thousands of items through a few workers: results in order of completion, with bounded memory.
 
-Items are drawn from their iterable in a thread of its own, a little ahead of the workers (making a follow-up may take
-milliseconds, and the event loop must not stand still for it). Results wait in a short queue: a slow reader slows the
-workers down.
+Items are read from their iterable in a separate thread, slightly ahead of the workers (creating a follow-up may take
+milliseconds, which must not block the event loop). Results wait in a short queue: a slow consumer slows the workers
+down.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _POLL_SECONDS = 0.005
 
 
 class GivenUp(Exception):
-    """What a piece of work raises that had not begun when the stop was given: it has no result, and no fault."""
+    """Raised by work that had not begun when the stop was given: it has no result and is not an error."""
 
 
 class Stop:
-    """A sign that no further item shall be begun; what is under way ends as usual. Any thread may give it."""
+    """Stop signal: no further item is started, and active ones finish as usual. Thread-safe."""
 
     def __init__(self) -> None:
         self.given = False
@@ -39,16 +39,16 @@ class Stop:
         self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
 
     def give(self) -> None:
-        """Give the sign."""
+        """Give the signal."""
         with self._lock:
             self.given = True
             waiting, self._waiting = self._waiting, {}
         for future, loop in waiting.items():
-            with contextlib.suppress(RuntimeError):  # its loop has ended meanwhile
+            with contextlib.suppress(RuntimeError):  # its loop has ended in the meantime
                 loop.call_soon_threadsafe(_wake, future)
 
     async def within(self, seconds: float) -> bool:
-        """Wait for the sign, so many seconds at most, and return whether it was given."""
+        """Wait for the signal for at most this many seconds, and return True if it was given."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         with self._lock:
@@ -71,7 +71,7 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 
 def _draw(iterator: Iterator[T | None], most: int) -> tuple[list[T], bool]:
-    """Return a few items, drawn within a short time or until none is there yet, and whether there are no more."""
+    """Return a few items, read within a short time or until none is available, and whether the iterator has ended."""
     drawn: list[T] = []
     until = time.monotonic() + _SLICE_SECONDS
     while len(drawn) < most:
@@ -108,7 +108,7 @@ class _Stream(Generic[T, R]):
                 drawn, ended = await loop.run_in_executor(thread, draw)
                 for item in drawn:
                     await self.inbox.put(item)
-        except Exception as error:  # noqa: BLE001 - whatever the iterable raises is raised to the reader, at the end
+        except Exception as error:  # noqa: BLE001 - any error of the iterable is raised to the consumer at the end
             self.failure = self.failure or error
         finally:
             thread.shutdown(wait=False)
@@ -123,7 +123,7 @@ class _Stream(Generic[T, R]):
                 result = await self.work(cast(T, item))
             except GivenUp:
                 continue
-            except Exception as error:  # noqa: BLE001 - raised to the reader once the others have finished
+            except Exception as error:  # noqa: BLE001 - raised to the consumer once the others have finished
                 self.failure = self.failure or error
                 continue
             await self.outbox.put(result)
@@ -133,12 +133,14 @@ class _Stream(Generic[T, R]):
 async def stream(
     items: Iterable[T | None], work: Callable[[T], Awaitable[R]], *, workers: int, stop: Stop | None = None
 ) -> AsyncGenerator[R, None]:
-    """Yield ``await work(item)`` for every item, in the order in which results are ready.
+    """Yield ``await work(item)`` for every item, in the order of completion.
 
-    An item None is no work: it says that nothing is there yet, and that the iterable has waited a little. A piece of
-    work that raises :class:`GivenUp` has no result.
-    When a piece of work (or the iterable) raises, no further item is begun, what is under way is finished and
-    yielded, and then the first exception is raised. When the reader stops reading, what is under way is cancelled.
+    An item None means that no item is available yet and the iterable has waited briefly. Work that raises
+    :class:`GivenUp` has no result.
+
+    When work (or the iterable) raises, no further item is started, active ones are finished and yielded, and then the
+    first
+    exception is raised. When the consumer stops reading, active work is cancelled.
     """
     flow = _Stream(items, work, workers, stop or Stop())
     tasks = [asyncio.create_task(flow.feed()), *(asyncio.create_task(flow.serve()) for _ in range(workers))]
@@ -159,11 +161,11 @@ async def stream(
 
 
 def blocking(make: Callable[[], AsyncGenerator[R, None]], *, ahead: int = 256) -> Iterator[R]:
-    """Yield what an asynchronous generator yields, its event loop running in a thread.
+    """Yield the items of an asynchronous generator, with its event loop running in a thread.
 
     Args:
-        make: Makes the generator, inside the loop's thread.
-        ahead: Results kept for a slow reader; when they are that many the generator waits.
+        make: Creates the generator, inside the loop's thread.
+        ahead: Number of results buffered for a slow consumer, after which the generator waits.
     """
     ready: queue.Queue[object] = queue.Queue(ahead)
     failure: list[BaseException] = []
@@ -192,7 +194,7 @@ def blocking(make: Callable[[], AsyncGenerator[R, None]], *, ahead: int = 256) -
             asyncio.run(main())
         except asyncio.CancelledError:
             pass
-        except BaseException as error:  # noqa: BLE001 - raised in the reader's thread
+        except BaseException as error:  # noqa: BLE001 - raised in the consumer's thread
             failure.append(error)
         finally:
             begun.set()

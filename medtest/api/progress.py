@@ -1,4 +1,4 @@
-"""Where a campaign stands, as one line."""
+"""Progress of a campaign, as one line."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CampaignProgress:
-    """Where a campaign stands.
+    """Progress of a campaign.
 
     Attributes:
         done: Requests with an outcome in this session.
-        states: How many of them per state.
-        sources: How many of them per source.
-        in_flight: Calls under way.
-        waiting: Requests that wait for the limiter, or for the end of a pause before another call.
-        retried: Calls that were sent again.
-        throttled: Answers that said "too many" (429).
+        states: Number of them by state.
+        sources: Number of them by source.
+        in_flight: Calls in flight.
+        waiting: Requests waiting for the limiter, or for the end of a pause before another call.
+        retried: Repeated calls.
+        throttled: Replies with "too many" (429).
         calls: Billable calls, over all sessions.
         cost_usd: Cost so far, over all sessions; None without a price.
-        lost_before: Calls that earlier sessions left under way: they may be billed and brought nothing.
-        stopping: Nothing further is begun.
+        lost_before: Calls that earlier sessions left in flight: possibly billed, without an answer.
+        stopping: Whether no further call is started.
     """
 
     done: int
@@ -36,7 +36,7 @@ class CampaignProgress:
     stopping: bool = False
 
     def line(self) -> str:
-        """Return it as one line."""
+        """Return the progress as one line."""
         parts = [f"{self.done} answered" if not self.states.get("error") else f"{self.done} done"]
         kept = {name: self.sources[name] for name in ("ledger", "cache", "shared") if self.sources.get(name)}
         if kept:

@@ -1,13 +1,12 @@
-"""What others say is cleaned here, once, where it enters: replies, exceptions, what tools print, names of models.
+"""Redaction of external text at its entry: replies, exceptions, output of tools, model names.
 
-Keys and pictures are taken out: data URLs, long runs of base64, what stands in an ``Authorization`` header or in a
-field that is named as a key's, credentials in addresses, bearer tokens and words with the prefixes of vendors' keys
-where they look random, and the values of the environment variables that the run named as holding keys, as they stand
-and as JSON or a URL would write them. Words of a language stay: answers about "bearers of the gene" pass here too.
+Keys and pictures are removed: data URLs, long runs of base64, values of ``Authorization`` headers and of fields named
+like keys, credentials in addresses, bearer tokens and words with the prefixes of vendors' keys if they look random, and
+the values of the environment variables that the run declared as keys, verbatim and as written in JSON or a URL.
+Ordinary words stay, such as answers about "bearers of the gene".
 
-What is no character of a text is written out: halves of surrogate pairs, which no file in UTF-8 holds, control
-characters, which a terminal obeys, and overrides of direction, which let a line read as another one. Printable signs
-of every script stay as they are.
+Non-printable characters are escaped: halves of surrogate pairs, which UTF-8 cannot encode, control characters, which a
+terminal interprets, and direction overrides, which disguise a line. Printable characters of every script stay.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from urllib.parse import quote
 
 HIDDEN = "[hidden]"
 _LEAST_KEY = 6
-"""Values shorter than this are not taken out: they would stain ordinary words."""
+"""Shorter values are not removed, because they would match ordinary words."""
 
 _DATA_URL = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)[^,\s\"']{0,80},[A-Za-z0-9+/=_%\\-]*", re.IGNORECASE)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{160,}={0,2}")
@@ -40,7 +39,7 @@ _FIELD = re.compile(
 _QUERY = re.compile(r"([?&](?:key|token|sig|signature|code)=)(?!\[hidden\])[^&#\s\"'<>)]+", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"(://)[^/\s:@\"']*:[^/\s@\"']+@")
 _USERS = re.compile(r"//[^@\s]+@(?:[^@\s,]*@)*")
-"""Who an address names before its host; a password may hold an ``@`` or a stroke, a comma separates addresses."""
+"""User information before the host of an address; a password may contain ``@`` or a slash, a comma separates addresses."""
 _SHAPED = re.compile(
     r"(?<![A-Za-z0-9])(?:sk|pk|rk|key|gsk|hf|xai|nvapi|AIza|gh[pousr]_|github_pat_|glpat-|xox[a-z]-)[A-Za-z0-9*_-]{16,}"
 )
@@ -49,17 +48,18 @@ _WEB_TOKEN = re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0
 SECRET_NAMES = re.compile(
     r"api[-_]?key|authorization|bearer|credential|passw|secret|(?:auth|access|api)[-_]?token|^token$", re.IGNORECASE
 )
-"""Names of fields and options that hold keys; others end with ``key`` or ``tokens`` and hold none."""
+"""Names of fields and options with keys; others end with ``key`` or ``tokens`` and hold none."""
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]{0,13}(?:_[A-Z0-9]{1,14}){0,7}")
 _PREFIX = re.compile(r"(?:sk|pk|rk|gsk|hf|xai|nvapi)[-_]|gh[pousr]_|github_pat_|glpat-|xox[a-z]-")
 _NO_SIGN = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""A return that ends no line, other controls (C0 without tab and line feed, DEL, C1), embeddings, overrides and
-isolates of direction, surrogates."""
+"""A carriage return within a line, other controls (C0 without tab and line feed, DEL, C1), embeddings, overrides and
+isolates of direction, surrogates.
+"""
 _MOST_OF_ERROR = 20_000
-"""Characters of an exception that are looked at; far fewer are shown."""
+"""Characters of an exception that are processed; far fewer are shown."""
 _RUN = re.compile(r"[A-Za-z0-9*]+")
 _LEAST_RUN, _LEAST_MIXED, _LEAST_LETTERS = 8, 16, 32
-"""Lengths from which a run of letters and digits is no word: with a digit in it, in mixed case, of one case."""
+"""Minimum lengths of letter-digit runs that are not words: with a digit, in mixed case, in one case."""
 
 _names: set[str] = set()
 _lock = threading.Lock()
@@ -67,22 +67,23 @@ _LOGGERS = ("openai", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "hpack"
 
 
 def guard(variable: str) -> None:
-    """Take the value of this environment variable out of everything that is shown from now on."""
+    """Redact the value of this environment variable from now on."""
     if variable:
         with _lock:
             _names.add(variable)
 
 
 def names_variable(text: str) -> bool:
-    """Whether a text can be shown as the name of a key's variable: in capitals, as is the custom, and no key itself."""
+    """Return True if a text may be shown as the name of a key's variable: in capitals, and not like a key itself."""
     return bool(_VARIABLE.fullmatch(text)) and not looks_random(text)
 
 
 def looks_random(token: str) -> bool:
-    """Whether a token looks like a key and not like words of a language.
+    """Return True if a token looks like a key rather than words.
 
-    It has a run of letters and digits that no word is: 8 or more with a digit or a mask's asterisk among them, 16 or
-    more in mixed case (a capital in front apart), 32 or more of letters alone. "HLA-B27-positive" is none.
+    It has a letter-digit run that no word has: 8 or more with a digit or a mask's asterisk among them, 16 or more in
+    mixed
+    case (beyond an initial capital), 32 or more of letters alone. "HLA-B27-positive" is none.
     """
     for run in _RUN.findall(token.strip("*")):  # **bold** is no mask
         if len(run) >= _LEAST_RUN and any(sign.isdigit() or sign == "*" for sign in run):
@@ -116,9 +117,9 @@ def _without_shape(found: re.Match[str]) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Return a text in which what is no printable sign is written out: ``\x1b``, ``\u202e``, ``\ud83d``.
+    r"""Return a text with non-printable characters escaped: ``\x1b``, ``\u202e``, ``\ud83d``.
 
-    Tabs and ends of lines stay. The text can be written as UTF-8, shown on a terminal, and read as it was meant.
+    Tabs and line ends stay. The result can be encoded as UTF-8, shown on a terminal, and read as intended.
     """
     return _NO_SIGN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
@@ -126,7 +127,7 @@ def visible(text: str) -> str:
 def redact(text: object) -> str:
     """Return ``str(text)`` without keys and pictures, and :func:`visible`.
 
-    The values of guarded variables are looked up now and kept nowhere. Done twice it changes nothing more.
+    The values of guarded variables are looked up now and not stored. Idempotent.
     """
     clean = str(text)
     for name in tuple(_names):
@@ -146,19 +147,19 @@ def redact(text: object) -> str:
 
 
 def without_users(text: str, instead: str = "") -> str:
-    """Return a text whose addresses name no user before the host, with a password or without.
+    """Return a text without user information, with or without password, before the host of its addresses.
 
-    It hides more than :func:`redact`, which lets an ``@`` in a stranger's words be.
+    It hides more than :func:`redact`, which leaves an ``@`` in external text alone.
 
     Args:
         text: A command, or a message about an address that the user gave.
-        instead: What stands there.
+        instead: Replacement.
     """
     return _USERS.sub(f"//{instead}", text)
 
 
 def redacted(value: Any) -> Any:
-    """Return a JSON value with every text in it, names of fields too, as :func:`redact` returns it."""
+    """Return a JSON value with every string in it, field names included, redacted by :func:`redact`."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list):
@@ -169,19 +170,19 @@ def redacted(value: Any) -> Any:
 
 
 def reason_of(error: BaseException, most: int = 300) -> str:
-    """Return one redacted line that says what an exception was; never raises, whatever the exception does."""
+    """Return one redacted line that describes an exception; never raises."""
     try:
         text = str(error)[:_MOST_OF_ERROR].strip()
-    except Exception:  # noqa: BLE001 - a stranger's exception may break while it says what broke
+    except Exception:  # noqa: BLE001 - str() of a third-party exception may raise
         text = ""
-    # Cut after redacting: half a key is still half a key.
+    # Cut after redacting, because half a key is still half a key.
     return " ".join(redact(text or type(error).__name__).split())[:most]
 
 
 def _cleaned(record: logging.LogRecord) -> logging.LogRecord:
     try:
         message = record.getMessage()
-    except Exception:  # noqa: BLE001 - a broken log call must not break the run, and may not leak either
+    except Exception:  # noqa: BLE001 - a broken log call must neither break the run nor leak
         message = str(record.msg)
     record.msg, record.args = redact(message), None
     if record.exc_info and record.exc_info[0] is not None:
@@ -193,7 +194,7 @@ def _cleaned(record: logging.LogRecord) -> logging.LogRecord:
 
 
 def guard_logs() -> None:
-    """Redact the log records of the HTTP libraries, of asyncio and of medtest where they are made.
+    """Redact the log records of the HTTP libraries, of asyncio and of medtest at their creation.
 
     A filter on a handler would miss handlers that are added later; the record factory misses none. Idempotent.
     """

@@ -1,6 +1,6 @@
-"""Why a campaign ends before its last question, by what the server says or by its silence.
+"""Errors that end a campaign before its last question, caused by the server's replies or silence.
 
-Each ends the run with one message and leaves nothing recorded as ERROR that a later session could answer.
+Each ends the run with one message and records no ERROR that a later session could still answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NOT_RECORDED = "Nothing is recorded as ERROR for it."
 
 
 class _Stop(MedtestError):
-    """What a server did, said in one message."""
+    """Server behaviour that ends a campaign, described in one message."""
 
     words: ClassVar[str]
 
@@ -26,7 +26,7 @@ class _Stop(MedtestError):
 
 
 class TurnedAway(_Stop):
-    """A server answers nothing and refuses requests for the key, the model's name or the address."""
+    """Server that has never answered and refuses requests for the key, the model's name or the address."""
 
     words = (
         "{server} has answered nothing and said {times} times: {reason}. Look at the key, the model's name and"
@@ -35,7 +35,7 @@ class TurnedAway(_Stop):
 
 
 class ServerMissing(_Stop):
-    """Nobody answers at the address: no connection, or no such host; nothing was ever answered."""
+    """Unreachable address: no connection, or no such host, without any answer so far."""
 
     words = (
         "no server answers at {server}: {times} calls reached nobody ({reason}). Look at base_url: is the server"
@@ -44,7 +44,7 @@ class ServerMissing(_Stop):
 
 
 class ServerGone(_Stop):
-    """A server that has answered is reached no longer."""
+    """Server that has answered but has become unreachable."""
 
     exit_code = ExitCode.BUDGET
     words = (
@@ -54,7 +54,7 @@ class ServerGone(_Stop):
 
 
 class AccessLost(_Stop):
-    """A server that has answered refuses the key, the model or the address from some moment on."""
+    """Server that has answered but now refuses the key, the model or the address."""
 
     exit_code = ExitCode.BUDGET
     words = (
@@ -64,7 +64,7 @@ class AccessLost(_Stop):
 
 
 class NoCredit(_Stop):
-    """The account that pays is empty, or its own limit of spending is reached."""
+    """Paying account that is empty or has reached its own spending limit."""
 
     exit_code = ExitCode.BUDGET
     words = (
@@ -74,12 +74,12 @@ class NoCredit(_Stop):
 
 
 class ServerClosed(MedtestError):
-    """A server asks for a longer pause than a question may last: its quota is used up, or it is being mended.
+    """Server that asks for a longer pause than a question may last: its quota is used up, or it is under maintenance.
 
-    It is no answer and no fault of the system under test: the run ends as at a budget's limit, which a quota is.
+    This is neither an answer nor a fault of the system under test: the run ends as at a budget's limit.
 
     Attributes:
-        seconds: The pause that it asks for.
+        seconds: The requested pause.
     """
 
     exit_code = ExitCode.BUDGET
@@ -95,7 +95,7 @@ class ServerClosed(MedtestError):
 
 
 def in_words(seconds: float) -> str:
-    """Return a pause as people say it: ``45 s``, ``12 min``, ``5.0 h``."""
+    """Return a pause in short form: ``45 s``, ``12 min``, ``5.0 h``."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

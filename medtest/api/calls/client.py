@@ -1,8 +1,8 @@
-"""One call to an endpoint that ends in a :class:`Reply` whatever happens.
+"""Calls to an endpoint that always end in a :class:`Reply`.
 
-What differs between endpoints is :mod:`medtest.api.wire`'s. Plain HTTP is for loopback alone; pictures leave this
-machine only with ``send_images``, prompts to draw only with ``send_prompts``. A picture that a service gives as an
-address is fetched at once (:mod:`medtest.api.drawn.fetching`), a task is asked after until it is done.
+Differences between endpoints are in :mod:`medtest.api.wire`. Plain HTTP is for loopback only; pictures leave this
+machine only with ``send_images``, prompts for pictures only with ``send_prompts``. A picture returned as a URL is
+fetched at once (:mod:`medtest.api.drawn.fetching`), a task is polled until it is done.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from medtest.core.errors import Mistake, UserMistakes
 __all__ = ["Caller", "Endpoint"]
 
 _BROKE = 3
-"""Statuses 500 to calls with a schema, before any answer to one, after which a server is asked in words."""
+"""Number of statuses 500 to calls with a schema, before any answer to one, after which plain words are requested."""
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured", "text.format", "schema")
 _NO_CREDIT_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "arrearage"})
-"""OpenAI's codes, and Alibaba Cloud's for an account that is behind with payment."""
+"""OpenAI's codes, and Alibaba Cloud's for an overdue account."""
 _MOST_READ = 20_000
-"""Characters of an error that are looked at."""
+"""Characters of an error that are processed."""
 _POLL_GROWTH, _POLL_MOST = 1.5, 5.0
-"""By how much each pause between two questions after a task is longer, and how many times the first it may be."""
+"""Growth of the pauses between polls of a task, and their limit relative to the first pause."""
 _NO_TASK = frozenset({404, 410})
 
 Begun = Callable[[str], None]
-"""Is told of a task's id before it is asked after."""
+"""Receives a task's id before it is polled."""
 
 
 class Caller:
     """Sends requests to one endpoint; use it inside one event loop and close it.
 
     Args:
-        endpoint: Where to.
+        endpoint: The endpoint.
         parameters: The model and its parameters.
-        max_in_flight: Connections kept open.
-        call_seconds: Longest duration of a call.
+        max_in_flight: Number of open connections.
+        call_seconds: Time limit of a call.
         pictures: Whether requests will have pictures.
-        where: Place that a mistake's message names.
-        poll_seconds: First pause between two questions after a task.
+        where: Place named in the messages of mistakes.
+        poll_seconds: First pause between two polls of a task.
 
     Raises:
         UserMistakes: The endpoint is not usable.
@@ -95,12 +95,12 @@ class Caller:
         """Send a request once.
 
         Args:
-            request: What is asked.
-            task: Id of a task that an earlier call began: it is asked after, and nothing is begun.
-            begun: Told of the id of a task that this call begins.
+            request: The request.
+            task: Id of a task that an earlier call started: it is polled, and nothing is started.
+            begun: Receives the id of a task that this call starts.
 
         Returns:
-            What came of it. Of what is raised there is cancellation, and what ``begun`` raises.
+            The reply. Only cancellation and exceptions of ``begun`` are raised.
         """
         if request.pictures and not (self.endpoint.loopback or self.endpoint.send_images):
             return Reply(trouble=Trouble.REJECTED, reason="pictures may not leave this machine: send_images is false")
@@ -113,9 +113,9 @@ class Caller:
         try:
             sending = self.wire.polling(task) if task else self.wire.sending(request, self.parameters, plain=plain)
             made = self._http.request(sending)
-        except Exception as error:  # noqa: BLE001 - whatever a library does is a reply, not a crash
+        except Exception as error:  # noqa: BLE001 - any failure of a library becomes a reply
             return _not_made(error, clock() - began)
-        began = clock()  # what it takes to make a body is no time of the server's
+        began = clock()  # the time to create the body does not count as the server's
         try:
             async with asyncio.timeout(self.call_seconds):
                 if task:
@@ -137,12 +137,12 @@ class Caller:
                 return Reply(trouble=Trouble.BROKEN, seconds=seconds, reason=str(error), maybe_billed=True)
             return replace(unsent(cause, seconds, allowed=self.call_seconds), task=known[0])
 
-    # ---------------------------------------------------------------------------------------------- what a reply says
+    # ---------------------------------------------------------------------------------------------- reading replies
 
     def _read(
         self, request: Request, received: Received, plain: bool, seconds: float
     ) -> tuple[Reply, ReplyContent | None]:
-        """Return the reply, and what it says where it is one of success."""
+        """Return the reply, and its content if it is a success."""
         if not 200 <= received.status < 300:
             return self._status(received, request, plain, seconds), None
         headers = received.headers
@@ -162,7 +162,7 @@ class Caller:
             status=received.status,
             headers=headers,
             state=found.state,
-            # A server may repeat what it was sent; the ledger, the cache and the records keep what it says.
+            # A server may repeat what it was sent, and ledger, cache and records store its words.
             text=redact(found.text),
             parsed=redacted(found.parsed),
             plain=plain,
@@ -190,13 +190,13 @@ class Caller:
         )
 
     def _without_prompt(self, text: str, request: Request) -> str:
-        """Return words about a request to draw without its prompt, which a service may repeat."""
+        """Return words about a generation request without its prompt, which a service may repeat."""
         return text.replace(request.prompt, "[prompt]") if self.wire.draws and request.prompt else text
 
     # ------------------------------------------------------------------------------------------- pictures and tasks
 
     async def _delivered(self, request: Request, reply: Reply, found: ReplyContent, began: float) -> Reply:
-        """Return the reply with its picture, fetched where only its address came."""
+        """Return the reply with its picture, fetched if only its URL came."""
         if not found.url:
             return reply
         clock = asyncio.get_running_loop().time
@@ -209,7 +209,7 @@ class Caller:
         return replace(reply, drawn=drawn, seconds=clock() - began)
 
     async def _followed(self, request: Request, task: str, began: float) -> Reply:
-        """Ask after a task until it is done; what breaks on the way ends nothing, for the task goes on."""
+        """Poll a task until it is done; failed polls are ignored, because the task continues."""
         clock = asyncio.get_running_loop().time
         pause = self.poll_seconds
         sending = self.wire.polling(task)
@@ -232,19 +232,19 @@ class Caller:
                     done = await self._delivered(request, reply, found, began)
                     return replace(done, task=task) if done.trouble == Trouble.BROKEN else done
                 if found is None and (reply.state is not None or received.status < 300):
-                    if reply.trouble != Trouble.BROKEN:  # it has ended; a body that was cut short is asked for again
+                    if reply.trouble != Trouble.BROKEN:  # ended; only a truncated body is requested again
                         return reply
-                elif found is None:  # what is refused is the question, and not the task
+                elif found is None:  # the poll was refused, not the task
                     return replace(reply, task=task, maybe_billed=True)
             await asyncio.sleep(pause)
             pause = min(pause * _POLL_GROWTH, _POLL_MOST * self.poll_seconds)
 
-    # -------------------------------------------------------------------------------------------------- what went wrong
+    # -------------------------------------------------------------------------------------------------- errors
 
     def _breaks_on_schemas(self, status: int) -> bool:
-        """Say whether a server that has answered nothing by schema seems to break on it, without a word of why.
+        """Return True if a server that has never answered by schema seems to fail on schemas without saying so.
 
-        A lone 500 may be an accident, and is tried again as it is.
+        A single 500 may be an accident, and is retried unchanged.
         """
         self._schema_broke += status == 500
         return status in (400, 415, 422, 501) or self._schema_broke >= _BROKE
@@ -276,7 +276,7 @@ class Caller:
             self.takes_schema = False
             return Reply(trouble=Trouble.NO_SCHEMA, **common)
         if plain and request.words_do and not self._schema_answered:
-            self.takes_schema = True  # it was not the schema
+            self.takes_schema = True  # the schema was not the cause
         return Reply(trouble=Trouble.REJECTED, **common)
 
 
@@ -289,10 +289,10 @@ def _not_made(error: Exception, seconds: float) -> Reply:
 
 
 def _without_credit(status: int, code: str, words: str) -> bool:
-    """Whether a server says that nobody pays: an empty account is mended neither by waiting nor by another question."""
+    """Return True if the account is empty, which neither waiting nor another question can fix."""
     if status == 402:  # RFC 9110 section 15.5.3, Payment Required
         return True
     if status == 429 and "insufficient_quota" in words:
         return True
-    # Of other statuses the code alone: what a message says may be the question's own words.
+    # For other statuses only the code counts, because the message may quote the question.
     return status in (400, 403, 429) and code in _NO_CREDIT_CODES

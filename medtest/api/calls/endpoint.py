@@ -1,4 +1,4 @@
-"""Where requests go, and what must not leave this machine without the user's word."""
+"""Endpoints of requests, and permissions to send data off this machine."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where requests go.
+    """Endpoint of requests.
 
     Attributes:
         base_url: ``https://host/v1``; ``http`` only to loopback.
-        key_variable: Name of the environment variable that holds the key; "" for servers without one.
-        send_images: The user's word that pictures may leave this machine.
-        send_prompts: The same of prompts that pictures are to be drawn of.
-        name: What stands for the address in content keys, where the address is a new one each time (a server that
-            medtest starts itself); "" for the address.
+        key_variable: Name of the environment variable with the key; "" for servers without a key.
+        send_images: Whether the user allows pictures to leave this machine.
+        send_prompts: Whether the user allows prompts for pictures to leave this machine.
+        name: Replaces the address in content keys, if the address changes each time (a server started by medtest); ""
+            for the address.
     """
 
     base_url: str
@@ -35,19 +35,19 @@ class Endpoint:
 
     @property
     def provider(self) -> str:
-        """What content keys call it."""
+        """Name in content keys."""
         return self.name or self.base_url
 
     @property
     def limited_as(self) -> str:
-        """What a server's limits go by: scheme, host, port and the key's variable. Not for showing."""
+        """Scope of a server's limits: scheme, host, port and the key's variable. Not for display."""
         parts = urlsplit(self.base_url)
         port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
         return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port} {self.key_variable}"
 
     @property
     def loopback(self) -> bool:
-        """Whether the host is this machine, by its name or address alone (no name is looked up)."""
+        """Whether the host is this machine, by its name or address alone (without name lookup)."""
         try:
             host = urlsplit(self.base_url).hostname or ""
         except ValueError:
@@ -60,9 +60,9 @@ class Endpoint:
             return False
 
     def mistakes(self, where: str = "configuration", *, pictures: bool = True, prompts: bool = False) -> list[Mistake]:
-        """Return what is wrong with it, for requests with or without pictures, or with prompts to draw.
+        """Return the endpoint's mistakes, for requests with or without pictures, or with prompts for pictures.
 
-        The key's variable must be set; its value is not looked at.
+        The key's variable must be set; its value is not read.
         """
         found: list[Mistake] = []
         shown = redact(self.base_url)
@@ -71,7 +71,7 @@ class Endpoint:
         try:
             parts = urlsplit(self.base_url)
             port_is_one = parts.port != 0
-        except ValueError:  # brackets without an address, a port that is no number or too large
+        except ValueError:  # brackets without an address, or an invalid port
             parts, port_is_one = urlsplit(""), False
         usable = parts.scheme in ("http", "https") and parts.hostname and port_is_one
         if (
@@ -123,12 +123,12 @@ class Endpoint:
             return []
         allowed = "the name of an environment variable that holds the key"
         if not _VARIABLE.fullmatch(self.key_variable):
-            # What stands there may be the key itself: it is not repeated.
+            # The value may be the key itself, so it is not repeated.
             return [Mistake(where=where, key="key_variable", found="something else (not shown)", allowed=allowed)]
         if os.environ.get(self.key_variable, "").strip():
             return []
         if not names_variable(self.key_variable):
-            # Nor is what could be a key by its letters; names of variables are in capitals by custom.
+            # Nor is anything that could be a key by its letters; variable names are in capitals by convention.
             found = "a variable that is not set (not shown: it could be the key itself)"
             return [Mistake(where=where, key="key_variable", found=found, allowed=allowed)]
         name = self.key_variable

@@ -1,4 +1,4 @@
-"""What is asked and what came of it: pictures, requests, parameters, outcomes, and the key of their content."""
+"""Pictures, requests, parameters, outcomes, and content keys."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pydantic import BaseModel
 from medtest.core.cases import Image, Json
 
 KEY_REVISION = 1
-"""Raise it whenever the same key would stand for another request: it is part of every key."""
+"""Part of every key; increase it whenever the same key would stand for another request."""
 
 
 class CallState(StrEnum):
-    """What an answer is. Only ERROR means that there is none; no state is an exception."""
+    """State of an answer. Only ERROR means that there is none; no state is an exception."""
 
     ANSWERED = "answered"
     REFUSAL = "refusal"
@@ -33,18 +33,18 @@ class CallState(StrEnum):
 
 
 class Source(StrEnum):
-    """Where an outcome was taken from."""
+    """Source of an outcome."""
 
     CALL = "call"
     CACHE = "cache"
     LEDGER = "ledger"
     SHARED = "shared"
-    """Another address asked the same thing at the same time; one call answered both."""
+    """Another address sent the same content at the same time; one call answered both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture as it is sent: PNG made from pixels alone, hence without metadata.
+    """Picture as it is sent: PNG made from pixels only, hence without metadata.
 
     Attributes:
         png: The file's bytes; never shown.
@@ -82,18 +82,18 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One question to a model.
+    """Question to a model.
 
     Attributes:
-        address: Text that names the case; one outcome is kept per address and content.
-        prompt: What is asked.
+        address: Text that identifies the case; one outcome is stored per address and content.
+        prompt: The prompt.
         system: The system message, or "".
-        pictures: What is shown, in order, before the prompt.
-        repeat: Number of the asking, from 0: part of the content key, so that repeats are asked, not remembered.
+        pictures: Pictures before the prompt, in order.
+        repeat: Number of the repetition, from 0: part of the content key, so that repeats are sent instead of cached.
         seed: The generation's seed, or None for the parameters' own.
-        answer_model: Shape of a structured answer, or None for text.
-        words_do: Whether an answer without the shape is an answer too, in words: some servers take a schema and heed
-            it not. It shapes no request.
+        answer_model: Schema of a structured answer, or None for text.
+        words_do: Whether plain words are accepted without the schema, because some servers accept schemas but ignore
+            them. It does not change the request.
     """
 
     address: str
@@ -108,20 +108,20 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """Everything of a model that shapes its answers. None is not sent: the server's own default holds.
+    """All parameters of a model that influence its answers. None is not sent: the server's own default applies.
 
     Attributes:
-        model: Name as the server knows it.
+        model: Name on the server.
         temperature: 0 to 2.
         top_p: 0 to 1.
-        max_tokens: Most tokens of an answer.
-        max_tokens_name: What the server calls that: ``max_tokens``, or ``max_completion_tokens`` where it insists.
-        seed: Seed of every request that has none of its own.
-        detail: ``low``, ``high`` or ``auto``; "" leaves it out (some servers refuse it).
-        api: Name of the endpoint's kind (:mod:`medtest.api.wire`): ``chat``, ``responses``, ``images`` …
-        extra: Further fields of the request's body.
-        options: What a service that draws is asked for besides (size, quality, whether it may rewrite the prompt), and
-            to which size its pictures are made before they are kept (``kept_size``).
+        max_tokens: Maximum tokens of an answer.
+        max_tokens_name: Server's name of that field: ``max_tokens``, or ``max_completion_tokens`` if required.
+        seed: Seed of every request without its own.
+        detail: ``low``, ``high`` or ``auto``; "" omits it (some servers reject it).
+        api: Name of the kind of endpoint (:mod:`medtest.api.wire`): ``chat``, ``responses``, ``images`` …
+        extra: Further fields of the request body.
+        options: Further options of an image generation service (size, quality, prompt rewriting), and the size to which
+            its pictures are resized before they are stored (``kept_size``).
     """
 
     model: str
@@ -138,7 +138,7 @@ class Parameters:
 
 @functools.lru_cache(maxsize=64)
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of an answer, closed to other fields, as strict structured output wants it."""
+    """Return the JSON schema of an answer, closed to other fields as required by strict structured output."""
     schema: dict[str, Any] = _closed(model.model_json_schema())
     return schema
 
@@ -156,16 +156,16 @@ def _closed(node: Any) -> Any:
 
 
 def content_key(provider: str, parameters: Parameters, request: Request) -> str:
-    """Return SHA-256 of all that an answer depends on; the address is no part of it.
+    """Return the SHA-256 of everything that influences an answer; the address is not part of it.
 
     Args:
-        provider: The server's base URL, or the name that stands for it.
+        provider: The server's base URL, or its replacement.
         parameters: Model and generation parameters, all of them.
-        request: Prompt, system message, pictures (by SHA-256), repeat, seed, shape of the answer.
+        request: Prompt, system message, pictures (by SHA-256), repeat, seed, schema of the answer.
     """
     shaping = {**asdict(parameters), "extra": dict(parameters.extra), "options": dict(parameters.options)}
     if not shaping["options"]:
-        del shaping["options"]  # what was asked before there were any keeps its key
+        del shaping["options"]  # keeps the keys of requests from before options existed
     content = {
         "revision": KEY_REVISION,
         "provider": provider.rstrip("/"),
@@ -183,26 +183,26 @@ def content_key(provider: str, parameters: Parameters, request: Request) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a request.
+    """Outcome of a request.
 
     Attributes:
-        address: The request's.
+        address: The request's address.
         key: The request's content key.
-        state: What the answer is.
-        text: The model's words ("" where there are none); a refusal's words for a refusal.
-        parsed: The structured answer, None where there is none.
-        plain: Whether the server took no schema and was asked for JSON in words.
-        reason: Why there is no answer, one redacted line.
-        model: The model as the server named it.
-        prompt_tokens: Tokens of the question as the server counted them; None where it does not say.
-        completion_tokens: The same of the answer.
+        state: State of the answer.
+        text: The model's words ("" if there are none); a refusal's words for a refusal.
+        parsed: The structured answer, None if there is none.
+        plain: Whether the server rejected the schema and JSON was requested in words.
+        reason: Reason why there is no answer, one redacted line.
+        model: The model as named by the server.
+        prompt_tokens: Tokens of the question as counted by the server; None if not reported.
+        completion_tokens: Tokens of the answer as counted by the server; None if not reported.
         cost_usd: Price of the call that answered; None without a price or a count.
         seconds: Duration of the call that answered.
-        attempts: Calls sent for it, this one included.
-        picture: SHA-256 of the pixels that were drawn (:func:`medtest.core.cases.image_sha256`), under which they are
-            kept; "" where nothing was drawn.
-        revised_prompt: What the service says that it drew instead of the prompt; "" where it says nothing.
-        source: Where it was taken from.
+        attempts: Number of calls sent, including this one.
+        picture: SHA-256 of the generated pixels (:func:`medtest.core.cases.image_sha256`), under which they are stored;
+            "" without a picture.
+        revised_prompt: Prompt that the service reports to have used instead; "" if not reported.
+        source: Source of the outcome.
     """
 
     address: str
@@ -223,20 +223,20 @@ class Outcome:
     source: Source = Source.CALL
 
     def to_json(self) -> str:
-        """Return it as one line of JSON, without address, key and source; of words, without what pictures have."""
+        """Return the outcome as one line of JSON, without address, key and source, and without empty picture fields."""
         kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("address", "key", "source")}
         kept = {name: value for name, value in kept.items() if value or name not in ("picture", "revised_prompt")}
         return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str, *, address: str, key: str, source: Source) -> Outcome:
-        """Return what :meth:`to_json` wrote, for this address."""
+        """Return the outcome written by :meth:`to_json`, for this address."""
         kept = json.loads(line)
         return cls(**{**kept, "state": CallState(kept["state"]), "address": address, "key": key, "source": source})
 
     @classmethod
     def read(cls, line: str, *, address: str, key: str, source: Source) -> Outcome | None:
-        """Return the same; None where the line is not what was written (a file of the version before has no seal)."""
+        """Return the same, or None if the line is damaged (files of the previous version have no seal)."""
         try:
             return cls.from_json(line, address=address, key=key, source=source)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Which answers are asked for again, how often, and after how long."""
+"""Retry policy: which replies are retried, how often, and after which pause."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 5
 
 
 class Trouble(StrEnum):
-    """What was wrong with one call."""
+    """Problem of one call."""
 
     NONE = "none"
     THROTTLED = "throttled"
     STATUS = "status"
     REJECTED = "rejected"
-    """The server will not take this request, however often it is sent."""
+    """The server rejects this request, however often it is sent."""
     NO_CREDIT = "no_credit"
-    """The account that pays is empty; no request of its will be taken until it is not."""
+    """The paying account is empty; the server rejects all its requests until that changes."""
     CONNECTION = "connection"
     TIMEOUT = "timeout"
     BROKEN = "broken"
-    """A success by its status whose body is cut short or no JSON."""
+    """A success by its status, but the body is truncated or no JSON."""
     NO_SCHEMA = "no_schema"
-    """The server takes no structured output; it is asked in words."""
+    """The server does not support structured output; plain words are requested."""
 
 
 _FINAL = frozenset({Trouble.REJECTED, Trouble.NO_CREDIT})
@@ -37,28 +37,28 @@ _FINAL = frozenset({Trouble.REJECTED, Trouble.NO_CREDIT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What one call brought.
+    """Reply to one call.
 
     Attributes:
-        trouble: What was wrong with it.
-        status: HTTP status; None where none came.
+        trouble: Its problem.
+        status: HTTP status; None without a response.
         headers: Names in lower case.
-        state: What the answer is; None where there is trouble.
+        state: State of the answer; None with trouble.
         text: Its words.
         parsed: The structured answer.
-        plain: Whether it was asked for in words.
-        model: The model as the server named it.
-        prompt_tokens: As the server counted.
-        completion_tokens: As the server counted.
+        plain: Whether it was requested in words.
+        model: The model as named by the server.
+        prompt_tokens: As counted by the server.
+        completion_tokens: As counted by the server.
         seconds: From sending to the last byte.
         reason: One redacted line.
-        maybe_billed: Whether the server may charge for it: it answered, or it was cut off on the way.
-        unreached: Nobody was there to take it: the connection was refused, the host not found, or neither came in time.
-        drawn: The file of a picture as it came; never shown, and kept nowhere in this form.
-        picture: SHA-256 of the pixels once they are kept.
-        pictures: Pictures that the service charges for.
-        revised_prompt: What it says that it drew instead of the prompt.
-        task: Id of a task that goes on at the service: the next call asks after it and begins none.
+        maybe_billed: Whether the server may charge for it: it answered, or was cut off on the way.
+        unreached: Whether the server was unreachable: connection refused, host not found, or timeout while connecting.
+        drawn: The received file of a picture; never shown, and not stored in this form.
+        picture: SHA-256 of the pixels once they are stored.
+        pictures: Number of pictures charged by the service.
+        revised_prompt: Prompt that the service reports to have used instead.
+        task: Id of a task that continues at the service: the next call polls it instead of starting one.
     """
 
     trouble: Trouble = Trouble.NONE
@@ -85,7 +85,7 @@ class Reply:
 def outcome_of(
     reply: Reply, state: CallState, *, address: str, key: str, cost_usd: float | None, attempts: int
 ) -> Outcome:
-    """Return what came of a request by the reply that ended it."""
+    """Return the outcome of a request from its final reply."""
     return Outcome(
         address=address,
         key=key,
@@ -107,17 +107,18 @@ def outcome_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """How often and how long.
+    """Retry policy: number of calls and length of pauses.
 
     Attributes:
-        attempts: Most calls for one request, refusals for too many (429) not counted.
-        throttled: Most such refusals for one request; the limiter's waiting makes them rare.
+        attempts: Maximum number of calls per request, not counting refusals for too many (429).
+        throttled: Maximum number of such refusals per request; the limiter makes them rare.
         first_pause: Seconds before the second call; doubles with each further one.
-        longest_pause: Seconds; no pause of ours is longer.
-        call_seconds: Longest duration of one call, first byte to last.
-        total_seconds: Longest time for one request from its first sending on, retries and pauses included, but not its
-            waiting for other calls of ours to end: no further call is begun after it. A call that has left then ends as
-            usual, within its own limit.
+        longest_pause: Limit of our own pauses, seconds.
+        call_seconds: Time limit of one call, first byte to last.
+        total_seconds: Time limit of one request from its first call on, retries and pauses included, but not its wait
+        for
+            other calls of ours: no further call starts after it. A call already sent finishes as usual, within its own
+            limit.
     """
 
     attempts: int = 6
@@ -134,14 +135,14 @@ class Retries:
             raise ValueError("pauses and time limits must be positive")
 
     def pause(self, failures: int, draw: random.Random) -> float:
-        """Return seconds before the next call after so many failures (1 and more): doubling, half of it random."""
+        """Return seconds before the next call after this number of failures (1 or more): doubling, half of it random."""
         longest = min(self.longest_pause, self.first_pause * 2.0 ** (failures - 1))
         return longest * (0.5 + 0.5 * draw.random())
 
 
 @dataclass(slots=True)
 class Tally:
-    """The calls of one request so far."""
+    """Calls of one request so far."""
 
     sent: int = 0
     failures: int = 0
@@ -150,11 +151,11 @@ class Tally:
     queued: float = 0.0
 
     def left(self, rules: Retries, now: float) -> float:
-        """Return how many seconds another call may still be begun in; all before the first."""
+        """Return the seconds left for starting another call; the whole time before the first."""
         return rules.total_seconds - (now - self.began - self.queued if self.sent else 0.0)
 
     def again(self, reply: Reply, rules: Retries, now: float) -> bool:
-        """Count a reply with trouble and say whether another call may follow."""
+        """Count a failed reply and return True if another call may follow."""
         if reply.trouble in _FINAL:
             return False
         if reply.trouble == Trouble.THROTTLED:
@@ -168,7 +169,7 @@ class Tally:
         return within and self.left(rules, now) > 0
 
     def why(self, reply: Reply, rules: Retries, now: float) -> str:
-        """Return why there is no answer, one line."""
+        """Return the reason why there is no answer, one line."""
         calls = "1 call" if self.sent == 1 else f"{self.sent} calls"
         if self.left(rules, now) <= 0:
             return f"no answer within {rules.total_seconds:g} s ({calls}); the last: {reply.reason}"

@@ -1,7 +1,7 @@
-"""One HTTP exchange with an endpoint: the key's header, bounds of time and size, and what broke on the way.
+"""HTTP exchange with an endpoint: key header, limits of time and size, and error handling.
 
-The key is read from the named environment variable when the request leaves and is kept nowhere. Redirects are not
-followed: they would carry key and pictures to another host.
+The key is read from the named environment variable when the request leaves and is not stored. Redirects are not
+followed, because they would send key and pictures to another host.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 _NO_KEY = "none"
 _HIDDEN = "[hidden]"
 _ACCOUNT = (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID"))
-"""Headers that OpenAI takes, and the variables of the environment by which its own client fills them."""
+"""OpenAI's optional headers, and the environment variables from which its own client fills them."""
 MOST_SHOWN = 200
-"""Characters of a model's name or of an error that are shown."""
+"""Maximum characters shown of a model's name or of an error."""
 
 
 class TooLong(Exception):
-    """A reply is longer than its kind of endpoint may answer."""
+    """Reply longer than its kind of endpoint allows."""
 
 
 class NotSent(Exception):
-    """No reply came. Its cause is what the library raised."""
+    """Missing reply. The cause is the library's exception."""
 
 
 def _key_auth(endpoint: Endpoint, wire: Wire) -> httpx2.Auth:
     import httpx2
 
     class KeyAuth(httpx2.Auth):
-        """Puts the key on a request as it leaves."""
+        """Adds the key to a request as it leaves."""
 
         def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
             key = os.environ.get(endpoint.key_variable, "").strip() if endpoint.key_variable else ""
@@ -58,10 +58,10 @@ class Http:
     """Exchanges with one endpoint; used inside one event loop.
 
     Args:
-        endpoint: Where to.
+        endpoint: The endpoint.
         wire: Its kind.
-        connections: Kept open.
-        call_seconds: Longest duration of an exchange.
+        connections: Number of open connections.
+        call_seconds: Time limit of an exchange.
     """
 
     def __init__(self, endpoint: Endpoint, wire: Wire, *, connections: int, call_seconds: float) -> None:
@@ -70,7 +70,7 @@ class Http:
         self._opened: httpx2.AsyncClient | None = None
 
     def client(self) -> httpx2.AsyncClient:
-        """Return the library's client, made when it is first needed."""
+        """Return the library's client, created on first use."""
         if self._opened is None:
             import httpx2
 
@@ -82,7 +82,7 @@ class Http:
                 headers={"accept": "application/json", "user-agent": "medtest", **account},
                 timeout=httpx2.Timeout(self._seconds, connect=min(10.0, self._seconds), pool=None),
                 limits=httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections),
-                # A proxy is for other hosts; what goes to this machine goes there directly.
+                # A proxy is for other hosts; requests to this machine go there directly.
                 trust_env=not self.endpoint.loopback,
                 follow_redirects=False,
             )
@@ -95,10 +95,10 @@ class Http:
             self._opened = None
 
     def request(self, sending: Sending) -> httpx2.Request:
-        """Return what is sent, made whole.
+        """Build the complete request.
 
         Raises:
-            Exception: It cannot be made.
+            Exception: It cannot be built.
         """
         url = self.endpoint.base_url.rstrip("/") + sending.path
         headers, content, files = dict(sending.headers), None, None
@@ -114,7 +114,7 @@ class Http:
 
         Raises:
             TooLong: Its body is longer than :attr:`Wire.most_bytes`.
-            NotSent: None came whole.
+            NotSent: No complete reply came.
         """
         try:
             response = await self.client().send(request, stream=True)
@@ -140,17 +140,17 @@ async def _whole(response: httpx2.Response, most: int) -> bytes:
 
 
 def unsent(cause: BaseException, seconds: float, *, allowed: float) -> Reply:
-    """Return what it is that no reply came.
+    """Convert a missing reply to a :class:`Reply`.
 
     Args:
-        cause: What the library raised, or :class:`TimeoutError`.
-        seconds: From sending on.
-        allowed: Longest duration of a call.
+        cause: The library's exception, or :class:`TimeoutError`.
+        seconds: Time since sending.
+        allowed: Time limit of a call.
     """
     import httpx2
 
     if isinstance(cause, TimeoutError | httpx2.TimeoutException):
-        # The connect timeout is shorter; then nothing was sent.
+        # The connect timeout is shorter; in that case nothing was sent.
         connecting = isinstance(cause, httpx2.ConnectTimeout)
         return Reply(
             trouble=Trouble.TIMEOUT,
@@ -171,5 +171,5 @@ def unsent(cause: BaseException, seconds: float, *, allowed: float) -> Reply:
 
 
 def lower(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers by their names in lower case."""
+    """Return headers with names in lower case."""
     return {name.lower(): value for name, value in headers.items()}

@@ -1,1 +1,1 @@
-"""Pictures that services draw: fetched, decoded within bounds, kept by content."""
+"""Generated pictures: fetched, decoded within limits, stored by content."""

@@ -1,11 +1,11 @@
-"""A picture's address, as a service gives it, is a stranger's: https alone, no private address, bounded, at once.
+"""Fetching of pictures from untrusted URLs: https only, no private addresses, limited in size, at once.
 
-The host is looked up here, every address that it has is checked, and the connection goes to one of those that were
-checked: a name that changes its mind between the look and the connection gains nothing. The host's name stays what TLS
-checks. Redirects are followed by the same rules. Where the endpoint itself is on this machine, its pictures may be too.
+The host is resolved here, all its addresses are checked, and the connection goes to one of the checked addresses, so
+that a name whose resolution changes in between gains nothing. TLS still checks the host's name. Redirects follow the
+same rules. If the endpoint itself is on this machine, its pictures may be too.
 
-Behind a proxy (``HTTPS_PROXY``) the proxy looks names up and connects: then addresses that are written out are checked
-here, and names are the proxy's to refuse.
+Behind a proxy (``HTTPS_PROXY``) the proxy resolves names and connects: literal addresses are checked here, and names
+are left to the proxy.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class NotFetched(Exception):
-    """A picture cannot be had; the message says why, without its address.
+    """Picture that cannot be fetched; the message gives the reason, without its address.
 
     Attributes:
-        final: Another try would end so as well.
+        final: Whether another try would fail too.
     """
 
     def __init__(self, why: str, *, final: bool = True) -> None:
@@ -50,7 +50,7 @@ class NotFetched(Exception):
 
 
 def is_public(address: Address) -> bool:
-    """Say whether an address is of the open internet, and no way to a private one (RFC 6890, 6052, 3056)."""
+    """Return True if an address is on the public internet and not a route to a private one (RFC 6890, 6052, 3056)."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = next((found for name in _INNER if (found := getattr(address, name)) is not None), None)
         if inner is None and address in _NAT64:
@@ -61,20 +61,20 @@ def is_public(address: Address) -> bool:
 
 
 def allowed(address: Address, *, loopback: bool) -> bool:
-    """Say whether a picture may be fetched from an address.
+    """Return True if a picture may be fetched from an address.
 
     Args:
-        address: Whose.
+        address: Address of the host.
         loopback: Whether the endpoint is on this machine.
     """
     return is_public(address) or (loopback and address.is_loopback)
 
 
 def check_url(url: str, *, loopback: bool) -> str:
-    """Return the host of a picture's address.
+    """Return the host of a picture's URL.
 
     Raises:
-        NotFetched: It is no https address of a host, or carries a user's name.
+        NotFetched: It is no https URL with a host, or contains user information.
     """
     try:
         parts = urlsplit(url)
@@ -91,10 +91,10 @@ def check_url(url: str, *, loopback: bool) -> str:
 
 
 async def looked_up(host: str, port: int, *, loopback: bool) -> list[str]:
-    """Return the addresses of a host, all of which may be connected to.
+    """Return the addresses of a host, after checking that all are allowed.
 
     Raises:
-        NotFetched: There are none, or one of them may not.
+        NotFetched: There are none, or one is not allowed.
     """
     try:
         found = [ipaddress.ip_address(host)]
@@ -117,7 +117,7 @@ def _backend(*, loopback: bool) -> httpcore2.AsyncNetworkBackend:
     import httpcore2
 
     class CheckedAddress(httpcore2.AnyIOBackend):
-        """Connects to addresses that were looked up and checked here, and to no name."""
+        """Connects to addresses resolved and checked here, never to names."""
 
         async def connect_tcp(
             self,
@@ -142,9 +142,9 @@ class Fetcher:
     """Fetches pictures; used inside one event loop.
 
     Args:
-        loopback: Whether the endpoint is on this machine: its pictures may then be too, over plain http as well.
-        connections: Kept open.
-        seconds: Longest duration of one try.
+        loopback: Whether the endpoint is on this machine: its pictures may then be too, even over plain http.
+        connections: Number of open connections.
+        seconds: Time limit of one try.
         pause: Seconds before the second try; doubles with each further one.
     """
 
@@ -162,10 +162,10 @@ class Fetcher:
             self._pool = None
 
     async def fetch(self, url: str) -> bytes:
-        """Return the bytes that lie at an address, :data:`MOST_BYTES` at most.
+        """Return the content of a URL, at most :data:`MOST_BYTES`.
 
         Raises:
-            NotFetched: They cannot be had, after three tries where another may help.
+            NotFetched: It cannot be fetched, after three tries if another may help.
         """
         for attempt in range(1, _TRIES + 1):
             try:
@@ -192,7 +192,7 @@ class Fetcher:
         raise NotFetched(f"its address leads on more than {_MOST_REDIRECTS} times")
 
     async def _once(self, url: str, host: str) -> tuple[int, str, bytes]:
-        """Return status, where a redirect leads, and the bytes of a success."""
+        """Return the status, the target of a redirect, and the content of a success."""
         pool = self._connections_to(host)
         headers = [(b"Host", _host_header(url)), (b"User-Agent", b"medtest"), (b"Accept", b"image/*")]
         parts: list[bytes] = []
@@ -216,7 +216,7 @@ class Fetcher:
                     parts.append(part)
         except (NotFetched, TimeoutError):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a library or a server does
+        except Exception as error:  # noqa: BLE001 - any failure of library or server
             why = error.__cause__ if isinstance(error.__cause__, NotFetched) else None
             raise why or NotFetched(f"the connection failed ({type(error).__name__})", final=False) from None
         return 200, "", b"".join(parts)
@@ -238,14 +238,14 @@ class Fetcher:
 
 
 def _proxy(host: str) -> str:
-    """Return the environment's proxy for https, "" where there is none or where it leaves this host out."""
+    """Return the environment's proxy for https, "" if there is none or it excludes this host."""
     proxies = urllib.request.getproxies()
     found = proxies.get("https", "") or proxies.get("all", "")
     return found if found and not urllib.request.proxy_bypass(host) else ""
 
 
 def _check_written_out(host: str) -> None:
-    """Refuse what a proxy must not be asked for: addresses that are not public, and names of this machine."""
+    """Reject hosts that a proxy must not be asked for: addresses that are not public, and names of this machine."""
     name = host.lower().rstrip(".")
     if name == "localhost" or name.endswith((".localhost", ".local", ".internal")):
         raise NotFetched("its host is not public")

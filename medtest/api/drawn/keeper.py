@@ -1,7 +1,7 @@
-"""A process that decodes pictures, hashes them and writes them to disk, for a service that draws faster than one can.
+"""Helper process that decodes, hashes and stores pictures, for services that generate faster than one process can.
 
-``python -m medtest.api.drawn.keeper FOLDER SIZE`` reads pictures from standard input, each after its length in four
-bytes, and answers each with a line of JSON on standard output. It ends with its input, hence with whoever started it.
+``python -m medtest.api.drawn.keeper FOLDER SIZE`` reads pictures from standard input, each preceded by its length in
+four bytes, and answers each with a line of JSON on standard output. It ends with its input, hence with its parent.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from medtest.core.errors import OutputProblem
 
 
 def main() -> None:
-    """Keep what comes until nothing comes any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides when it ends
+    """Store pictures until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when it ends
     folder, size = Path(sys.argv[1]), int(sys.argv[2])
     store = Store(folder, size=size or None)
     incoming, said = sys.stdin.buffer, sys.stdout

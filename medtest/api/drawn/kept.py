@@ -1,8 +1,8 @@
-"""Pictures that services draw, kept by content: the run's own, and those that all runs share.
+"""Generated pictures, stored by content: the run's own, and those shared by all runs.
 
-The run's lie in its folder by the SHA-256 of their pixels (:mod:`medtest.core.files.by_content`) before the ledger says
-that a question is answered; ledger, cache and records name that hash and hold no picture. The shared ones lie beside
-the cache, which names hashes too: an answer that it gives out counts only while its picture is there, whole.
+The run's pictures are stored in its folder by the SHA-256 of their pixels (:mod:`medtest.core.files.by_content`) before
+the ledger marks a question as answered; ledger, cache and records refer to that hash and hold no picture. The shared
+ones are next to the cache, which holds hashes too: a cached answer is valid only while its picture exists undamaged.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ from medtest.core.files.by_content import DamagedFile, PictureFiles
 
 
 class Helpers(Protocol):
-    """Others that keep pictures in the same folder, so that this process need not."""
+    """Helper processes that store pictures in the same folder."""
 
     def keep(self, content: bytes) -> KeptPicture | None:
-        """Return what became of a picture; None where it is to be kept here."""
+        """Return the stored picture; None if the caller should store it."""
 
     def close(self) -> None:
-        """Let them end."""
+        """Close all helpers."""
 
 
 class KeptPictures:
-    """The pictures of one run.
+    """Pictures of one run.
 
     Args:
-        folder: Of the run's pictures (:data:`medtest.core.records.PICTURES` in its folder).
-        shared: Of the pictures that all runs share; None shares none, and then the cache keeps no picture either.
-        size: Longer side to which pictures are made before they are kept; None keeps theirs.
-        threads: In which they are decoded and written.
+        folder: Folder of the run's pictures (:data:`medtest.core.records.PICTURES` in its folder).
+        shared: Folder of the pictures shared by all runs; None shares none, and then the cache stores no picture
+        either.
+        size: Longer side to which pictures are resized before they are stored; None keeps their size.
+        threads: Number of threads that decode and write.
         helpers: Processes that do so instead; None for none.
     """
 
@@ -58,15 +59,15 @@ class KeptPictures:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="pictures")
 
     def close(self) -> None:
-        """End the threads, and the helpers."""
+        """End the threads and the helpers."""
         self._pool.shutdown()
         if self._helpers is not None:
             self._helpers.close()
 
     async def keep(self, reply: Reply) -> Reply:
-        """Return a reply with the name of its picture, which is on disk now, in place of the file that came.
+        """Store a reply's picture, and return the reply with its name in place of the received file.
 
-        What cannot be read is MALFORMED; a picture of one colour is moderation and is not kept.
+        Unreadable files are MALFORMED; a picture of one colour counts as moderation and is not stored.
 
         Raises:
             OutputProblem: The folder cannot be written.
@@ -81,7 +82,7 @@ class KeptPictures:
         return self.store.keep(content) if found is None else found
 
     def put(self, sha256: str, pixels: Image) -> None:
-        """Keep a picture that was drawn here.
+        """Store a picture generated in this process.
 
         Raises:
             OutputProblem: The folder cannot be written.
@@ -89,7 +90,7 @@ class KeptPictures:
         self.store.put(sha256, pixels)
 
     async def here(self, outcome: Outcome) -> bool:
-        """Say whether the picture of an outcome is in the run's folder, whole; one of the shared ones is brought there.
+        """Return True if the picture of an outcome is undamaged in the run folder; shared pictures are linked there.
 
         Raises:
             OutputProblem: The folder cannot be written.
@@ -108,7 +109,7 @@ class KeptPictures:
         return True
 
     async def share(self, outcome: Outcome) -> bool:
-        """Put the picture of an outcome among those that all runs share; False where none are shared.
+        """Add the picture of an outcome to the shared ones; return False if none are shared.
 
         Raises:
             OutputProblem: They cannot be written.
@@ -117,7 +118,7 @@ class KeptPictures:
             return True
         if self._shared is None:
             return False
-        # Two names of one file: quicker than the way to a thread and back.
+        # Hard links: faster than switching to a thread and back.
         source, goal = (files.path(KIND, outcome.picture) for files in (self.store.files, self._shared))
         _link(source, goal)
         return True
@@ -132,7 +133,7 @@ def _is_whole(files: PictureFiles, sha256: str) -> bool:
 
 
 def _link(source: Path, goal: Path) -> None:
-    """Give a file a second name, or a copy where the disks differ; what lies there is replaced."""
+    """Create a hard link, or a copy across disks, replacing any existing file."""
     draft = goal.with_name(f".{goal.stem[:16]}-{os.getpid()}-{id(goal)}.part")
     try:
         try:
@@ -144,7 +145,7 @@ def _link(source: Path, goal: Path) -> None:
         _copied(source, draft)
     try:
         draft.replace(goal)
-        draft.unlink(missing_ok=True)  # two names of one file are left as they are by a rename (POSIX rename)
+        draft.unlink(missing_ok=True)  # a rename between two links of one file leaves both (POSIX rename)
     except OSError as error:
         raise OutputProblem(f"the picture cannot be kept in {goal.parents[2]} ({error.strerror})") from None
 

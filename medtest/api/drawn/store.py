@@ -1,4 +1,4 @@
-"""One picture of a service's: decoded within bounds, named by its pixels, written to a folder."""
+"""Generated picture: decoded within limits, named by its pixels, written to a folder."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from medtest.core.files.by_content import PictureFiles, encode, without_metadata
 from medtest.core.files.images import BadFileError, decode_rgb
 
 MOST_PIXELS = 40_000_000
-"""Largest picture of a service's that is decoded."""
+"""Largest generated picture that is decoded."""
 KIND: Final = "images"
 
 
 @dataclass(frozen=True, slots=True)
 class KeptPicture:
-    """What became of a file that a service sent.
+    """Result of storing a file sent by a service.
 
     Attributes:
-        picture: SHA-256 of its pixels; "" where it is not kept.
-        state: ANSWERED; MALFORMED where it is no picture, CONTENT_FILTER where it is of one colour.
-        reason: Why it is not kept.
+        picture: SHA-256 of its pixels; "" if not stored.
+        state: ANSWERED; MALFORMED if it is no picture, CONTENT_FILTER if it has one colour.
+        reason: Reason why it is not stored.
     """
 
     picture: str = ""
@@ -38,7 +38,7 @@ class KeptPicture:
 
 
 def file_of(content: bytes) -> bytes:
-    """Return the file of a picture that may still be base64 (:data:`medtest.api.wire.drawing.CODED`).
+    """Return the file of a picture, decoding base64 (:data:`medtest.api.wire.drawing.CODED`).
 
     Raises:
         BadFileError: It is no base64.
@@ -50,7 +50,7 @@ def file_of(content: bytes) -> bytes:
         return binascii.a2b_base64(packed, strict_mode=True)
     except binascii.Error:
         pass
-    packed = b"".join(packed.split())  # ends of lines, and what fills the last letters up
+    packed = b"".join(packed.split())  # line ends and padding
     try:
         return binascii.a2b_base64(packed + b"=" * (-len(packed) % 4), strict_mode=True)
     except binascii.Error:
@@ -62,7 +62,7 @@ def pixels_of(content: bytes, size: int | None = None) -> Image:
 
     Args:
         content: The file, in any format of :mod:`medtest.core.files.images`.
-        size: Longer side that it is resized to; None keeps its own.
+        size: Longer side to which it is resized; None keeps its size.
 
     Raises:
         BadFileError: It is no readable picture of at most :data:`MOST_PIXELS`.
@@ -78,24 +78,24 @@ def pixels_of(content: bytes, size: int | None = None) -> Image:
 
 
 def is_blank(pixels: Image) -> bool:
-    """Say whether a picture is of one colour: some services answer so to what they will not draw."""
+    """Return True if a picture has one colour, as some services send instead of a refusal."""
     first = pixels[:1, :1]
     return bool(np.array_equal(pixels[0], np.broadcast_to(first[0], pixels[0].shape)) and (pixels == first).all())
 
 
 class Store:
-    """Pictures of one folder, each forced to disk before it has its name.
+    """Pictures of one folder, each synced to disk before it gets its name.
 
     Args:
         folder: The folder.
-        size: Longer side to which pictures are made before they are kept; None keeps theirs.
+        size: Longer side to which pictures are resized before they are stored; None keeps their size.
     """
 
     def __init__(self, folder: Path, *, size: int | None = None) -> None:
         self.files, self.size = PictureFiles(folder, durable=True), size
 
     def keep(self, content: bytes) -> KeptPicture:
-        """Keep a file that a service sent.
+        """Store a file sent by a service.
 
         Raises:
             OutputProblem: The folder cannot be written.
@@ -112,13 +112,13 @@ class Store:
         return KeptPicture(sha256)
 
     def put(self, sha256: str, pixels: Image, content: bytes = b"") -> None:
-        """Keep a picture.
+        """Store a picture.
 
         Args:
             sha256: Its name.
             pixels: uint8 H×W×3.
-            content: The file that they were read from, which is kept without its metadata where it is of the same
-                kind; else they are encoded.
+            content: The file from which they were read, which is stored without its metadata if it has the same format;
+                otherwise the pixels are encoded.
 
         Raises:
             OutputProblem: The folder cannot be written.

@@ -1,1 +1,1 @@
-"""A server on loopback whose faults are switchable."""
+"""Loopback server with configurable faults."""

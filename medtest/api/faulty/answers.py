@@ -1,4 +1,4 @@
-"""What the server of faults answers: words drawn by the request, and the replies of what draws behind it."""
+"""Answers of the faulty server: words derived from the request, and replies of an image generator behind it."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ _WORDS = ("Yes.", "No.", "2", "None", "polyp", "upper left", "pink; red", "11-20
 
 
 class PictureEndpoint(Protocol):
-    """What draws behind ``/v1/images/generations``.
+    """Image generator behind ``/v1/images/generations``.
 
     Attributes:
-        base_url: Filled in with the server's address once it listens.
+        base_url: Set to the server's address once it listens.
     """
 
     base_url: str
 
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the reply to a request as JSON values; it raises :class:`BadRequest`."""
+        """Return the reply to a request as JSON values; raises :class:`BadRequest`."""
 
     def file(self, path: str) -> tuple[str, bytes] | None:
-        """Return type and bytes of what lies at a path, None for nothing."""
+        """Return type and bytes of the file at a path, or None."""
 
 
 class Refusal(str):
-    """Words of an answer that declines, sent in the field that the provider has for them."""
+    """Words of a refusal, sent in the provider's field for them."""
 
 
 class BadRequest(Exception):
-    """What an answer function raises: the request is at fault.
+    """Raised by an answer function if the request is invalid.
 
     Args:
-        message: What is wrong with it.
+        message: The problem.
         status: HTTP status, 400 to 499.
         code: The provider's code for it.
     """
@@ -46,7 +46,7 @@ class BadRequest(Exception):
 
 
 def default_answer(body: Mapping[str, Any]) -> str:
-    """Return an answer drawn by the request's content: the same content has the same answer."""
+    """Return an answer derived from the request's content: the same content has the same answer."""
     content = json.dumps([body.get(name) for name in ("model", "messages", "input", "seed")], sort_keys=True)
     digest = hashlib.sha256(content.encode()).digest()
     word = _WORDS[digest[0] % len(_WORDS)]
@@ -62,7 +62,7 @@ def _filled(part: Mapping[str, Any], word: str) -> Any:
 
 
 def drawn_reply(draws: PictureEndpoint, body: Mapping[str, Any], fault: str) -> bytes:
-    """Return the reply of what draws; its faults are how such services withhold a picture."""
+    """Return the reply of the image generator; its faults are the ways in which such services withhold a picture."""
     if fault == "refusal":
         raise BadRequest("The safety system rejected this request.", code="moderation_blocked")
     reply = draws.answer(body)
@@ -70,8 +70,8 @@ def drawn_reply(draws: PictureEndpoint, body: Mapping[str, Any], fault: str) -> 
 
 
 def asked_schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the JSON schema that a request wants its answer in; None for free words."""
-    asked = body.get("response_format")  # of pictures it is a word
+    """Return the JSON schema requested for the answer; None for free words."""
+    asked = body.get("response_format")  # for pictures it is a word
     shape = asked if isinstance(asked, dict) else {}
     found = shape.get("json_schema") or (body.get("text") or {}).get("format")
     return found.get("schema") if isinstance(found, Mapping) else None

@@ -1,4 +1,4 @@
-"""What a server of faults is set to do, the limit of requests that it keeps, and bodies in the provider's form."""
+"""Settings of the faulty server, its rate limits, and bodies in the provider's format."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What the server does; shares are probabilities per request, drawn from ``seed`` in the order of arrival.
+    """Faults of the server; shares are probabilities per request, drawn from ``seed`` in the order of arrival.
 
     Attributes:
         latency: Seconds before an answer.
-        jitter: Further seconds at most, drawn evenly.
-        rate: Requests per second that it allows; None for no limit.
-        burst: Requests that it allows at once under a limit.
+        jitter: Maximum additional seconds, uniformly distributed.
+        rate: Allowed requests per second; None for no limit.
+        burst: Requests allowed at once under a limit.
         window: Seconds of a fixed window in which ``rate * window`` requests are allowed, instead of a steady refill.
-        hidden: Requests that it really allows in ``hidden_seconds``, whatever its headers say; None for no such limit.
-        hidden_seconds: Length of that window, which begins anew with the first request after its end.
-        slots: Requests that it works on at once; None for any number. Others wait in the order in which they came, and
-            one whose client has gone is worked on all the same, as many model servers do.
-        headers: Whether every answer under a limit says what is left (``x-ratelimit-…-requests``).
-        retry_after: ``seconds``, ``date`` or ``none``: what a 429 says about coming back.
+        hidden: Requests really allowed in ``hidden_seconds``, whatever its headers state; None for no such limit.
+        hidden_seconds: Length of that window, which restarts with the first request after its end.
+        slots: Requests processed at once; None for any number. Others wait in the order of arrival, and requests of
+            disconnected clients are processed too, as on many model servers.
+        headers: Whether every answer under a limit reports the remaining quota (``x-ratelimit-…-requests``).
+        retry_after: ``seconds``, ``date`` or ``none``: form of the Retry-After header of a 429.
         too_many: Share of 429 without any limit.
         error: Share of 500.
         reset: Share of connections reset instead of an answer.
-        truncated: Share of bodies cut short, half of them with a length that says so.
+        truncated: Share of truncated bodies, half of them with a matching length.
         wrong_type: Share of HTML pages with status 200.
         slow: Share of bodies that drip over ``slow_seconds``.
         slow_seconds: Duration of a dripping body.
         refusal: Share of refusals.
         filtered: Share of content filter stops.
         length: Share of length stops.
-        takes_schema: Whether structured output is supported; 400 else.
-        key: The bearer key that it wants; "" for any.
-        credit: Answers that the account pays for; None for no end.
-        no_credit_status: What it says then: 429 with ``insufficient_quota`` (OpenAI), or 402.
-        valid_for: Answers after which the key is refused (401, or 403); None for never.
+        takes_schema: Whether structured output is supported; otherwise 400.
+        key: The required bearer key; "" for any.
+        credit: Number of answers that the account pays for; None for no limit.
+        no_credit_status: Status afterwards: 429 with ``insufficient_quota`` (OpenAI), or 402.
+        valid_for: Number of answers after which the key is refused (401, or 403); None for never.
         invalid_status: That status.
-        seed: Of the draws.
+        seed: Seed of the draws.
     """
 
     latency: float = 0.0
@@ -77,7 +77,7 @@ SHARES = ("too_many", "error", "reset", "truncated", "wrong_type", "slow", "refu
 
 
 class Limiter:
-    """The limits that the server keeps: a steady refill, or fixed windows, and a window that it says nothing of."""
+    """Limits of the server: a steady refill, or fixed windows, and a hidden window."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
@@ -130,12 +130,12 @@ def completion(
     """Return the body of an answer: chat.completions or responses.
 
     Args:
-        body: The request's.
+        body: The request's body.
         text: The answer's words.
-        fault: ``refusal``, ``filtered``, ``length``, or another that changes nothing here.
-        declined: Words of an answer that declines; None for one that does not.
-        chat: Whether chat.completions was asked.
-        size: Bytes of the request, by which tokens are counted.
+        fault: ``refusal``, ``filtered``, ``length``, or another one without effect here.
+        declined: Words of a refusal; None if the answer is not one.
+        chat: Whether chat.completions was requested.
+        size: Bytes of the request, from which tokens are computed.
     """
     refusal = "I'm sorry, I can't help with that." if fault == "refusal" else declined
     text = "" if refusal or fault == "filtered" else text[: len(text) // 2] if fault == "length" else text

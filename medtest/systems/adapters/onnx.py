@@ -136,16 +136,16 @@ class Onnx(ExportedGraph):
 
 
 def open_session(path: Path, *, device: str, threads: int, missing: str) -> Any:
-    """Return an ``onnxruntime.InferenceSession`` of a graph, once its declared sizes are bounded.
+    """Return an ``onnxruntime.InferenceSession`` of a graph, after checking its declared sizes.
 
     Args:
         path: The graph's file.
         device: ``cpu`` or ``cuda:N``.
         threads: Intra-op threads.
-        missing: What to say where onnxruntime is not installed.
+        missing: Message if onnxruntime is not installed.
 
     Raises:
-        MedtestError: onnxruntime is missing, or the file is no graph it can run.
+        MedtestError: onnxruntime is missing, or cannot run the file.
     """
     try:
         import onnxruntime
@@ -154,7 +154,7 @@ def open_session(path: Path, *, device: str, threads: int, missing: str) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = max(1, threads)
     options.inter_op_num_threads = 1
-    # Without this its threads spin between calls and take the cores from the workers beside it.
+    # Otherwise its threads spin between calls and take the cores from neighbouring workers.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     check_graph(path)
     try:

@@ -279,7 +279,7 @@ class MonaiBundle(TorchNetwork):
         return torch.cat(logits)
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
-        """Return pixels resized by medtest's own preprocessing, as three grey channels for a network with one channel."""
+        """Return pixels resized by medtest's own preprocessing, with three equal channels for grey networks."""
         from medtest.systems.pytorch.pixels import grey, resized
 
         pixels = grey(pixels) if self._plan is not None and self._plan.channels == 1 else pixels
