@@ -71,7 +71,7 @@ class Door:
         return self._clock()
 
     def doubts(self, address: str) -> bool:
-        """Return True if this request's ERROR may be the server's fault: it is in a row of refusals that has not ended."""
+        """Return True if this request's ERROR may be the server's fault, that is, part of an unfinished row."""
         return address in self._refused.addresses or address in self._lost.addresses
 
     def mind(self, address: str, reply: Reply, outcome: Outcome | None, *, sent_at: float) -> None:

@@ -39,7 +39,7 @@ _FIELD = re.compile(
 _QUERY = re.compile(r"([?&](?:key|token|sig|signature|code)=)(?!\[hidden\])[^&#\s\"'<>)]+", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"(://)[^/\s:@\"']*:[^/\s@\"']+@")
 _USERS = re.compile(r"//[^@\s]+@(?:[^@\s,]*@)*")
-"""User information before the host of an address; a password may contain ``@`` or a slash, a comma separates addresses."""
+"""User information before the host of an address; a password may hold ``@`` or a slash, commas separate addresses."""
 _SHAPED = re.compile(
     r"(?<![A-Za-z0-9])(?:sk|pk|rk|key|gsk|hf|xai|nvapi|AIza|gh[pousr]_|github_pat_|glpat-|xox[a-z]-)[A-Za-z0-9*_-]{16,}"
 )

@@ -135,7 +135,7 @@ class Retries:
             raise ValueError("pauses and time limits must be positive")
 
     def pause(self, failures: int, draw: random.Random) -> float:
-        """Return seconds before the next call after this number of failures (1 or more): doubling, half of it random."""
+        """Return seconds before the next call after ``failures`` (1 or more): doubling, half of it random."""
         longest = min(self.longest_pause, self.first_pause * 2.0 ** (failures - 1))
         return longest * (0.5 + 0.5 * draw.random())
 

@@ -41,30 +41,32 @@ from medtest.api.faulty.faults import SHARES, Faults, Limiter, completion
 
 T = TypeVar("T")
 Door = Callable[[bytes], object]
-"""Takes the body of a PUT and returns what is sent back as JSON; it raises :class:`BadRequest` as answers do."""
+"""Receives the body of a PUT and returns the JSON response; raises :class:`BadRequest` like answer functions."""
 _MOST_BYTES = 2**26
 _SAYS = ("/chat/completions", "/responses")
 _DRAWS = "/images/generations"
 
 
 class FaultServer:
-    """The server; start it inside an event loop, or with :func:`serving` from ordinary code.
+    """Server; start it inside an event loop, or with :func:`serving` from synchronous code.
 
     Args:
-        faults: What it does.
-        answer: Makes the words of an answer from a request's body. It may return :class:`Refusal` and raise
+        faults: Its faults.
+        answer: Creates the words of an answer from a request's body. It may return :class:`Refusal` and raise
             :class:`BadRequest`.
         port: 0 for a free one.
-        threads: Threads in which ``answer`` works, so that a slow one holds up nobody; 0 calls it in the event loop.
+        threads: Number of threads for ``answer``, so that a slow one blocks nothing; 0 calls it in the event loop.
         model: The model's name in ``/v1/models``.
-        doors: Further paths that take a PUT, behind the same key.
-        draws: What draws behind ``/v1/images/generations``; None for a server without. Of the faults, ``refusal`` is
-            then a 400 that names the policy, ``filtered`` a reply without a picture, and ``length`` is none.
+        doors: Further paths that accept a PUT, behind the same key.
+        draws: Image generator behind ``/v1/images/generations``; None for a server without one. Of the faults,
+            ``refusal`` is then a 400 that names the policy, ``filtered`` a reply without a picture, and ``length`` has
+            no
+            effect.
 
     Attributes:
-        counts: What happened: ``received``, ``answered``, ``limited`` and the names of faults.
-        came: How often each content came, by SHA-256 of the body.
-        answered: How often each was answered in full.
+        counts: Number of events: ``received``, ``answered``, ``limited`` and the names of faults.
+        came: Number of requests with each content, by SHA-256 of the body.
+        answered: Number of complete answers to each content.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class FaultServer:
         self.set(faults or Faults())
 
     def set(self, faults: Faults) -> None:
-        """Switch faults; the draws begin anew."""
+        """Switch faults and restart the random draws."""
         self.faults = faults
         self._draw = random.Random(faults.seed)  # noqa: S311 - faults, no secrets
         self._limiter = Limiter(faults)
@@ -98,7 +100,7 @@ class FaultServer:
 
     @property
     def base_url(self) -> str:
-        """The address for a client."""
+        """Address for clients."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     async def start(self) -> None:
@@ -136,7 +138,7 @@ class FaultServer:
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request and say whether the connection goes on."""
+        """Answer one request and return True if the connection continues."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         method, path, _ = head[0].split(" ", 2)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
@@ -146,7 +148,7 @@ class FaultServer:
         content = await reader.readexactly(size)
         path = path.split("?")[0].rstrip("/")
         if headers.get("host", "").lower() not in self._own_names():
-            # DNS rebinding: a page whose name was made to point at this machine sends that name here.
+            # DNS rebinding: a page whose name was pointed at this machine sends that name here.
             return await self._error(writer, 421, "misdirected_request", "This server answers to loopback alone.")
         if path == "/faults":
             return await self._faults(writer, method, content)
@@ -166,7 +168,7 @@ class FaultServer:
         return await self._model(writer, content, path)
 
     def _own_names(self) -> frozenset[str]:
-        """Return what a client on this machine may call this server (RFC 9110 sections 7.2 and 15.5.20)."""
+        """Return the names by which local clients may address this server (RFC 9110 sections 7.2 and 15.5.20)."""
         return frozenset(f"{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]"))
 
     async def _faults(self, writer: asyncio.StreamWriter, method: str, content: bytes) -> bool:
@@ -243,7 +245,7 @@ class FaultServer:
         except BadRequest as error:
             self.counts["bad_request"] += 1
             return await self._error(writer, error.status, error.code, str(error), stated)
-        except Exception as error:  # noqa: BLE001 - a server says 500, whatever broke behind it
+        except Exception as error:  # noqa: BLE001 - a server returns 500 for any failure behind it
             self.counts["broken"] += 1
             return await self._error(writer, 500, "server_error", f"The model broke ({type(error).__name__}).", stated)
         return await self._deliver(writer, reply, fault, stated, digest)
@@ -288,7 +290,7 @@ class FaultServer:
             return {}
         seconds = max(1, math.ceil(wait))
         if self.faults.retry_after == "date":
-            # Dates have whole seconds: one more, or it would name a moment too early.
+            # Dates have whole seconds: add one, otherwise the moment would be too early.
             return {"retry-after": formatdate(time.time() + seconds + 1, usegmt=True)}
         return {"retry-after": str(seconds)}
 

@@ -1,1 +1,1 @@
-"""When the next call may leave: calls in flight, a server's quotas, what its refusals and its slowness tell."""
+"""Pacing of calls: concurrency, server quotas, and limits learned from refusals and latency."""

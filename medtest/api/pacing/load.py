@@ -1,10 +1,10 @@
-"""How the duration of answers goes with the number of calls under way: where more at once bring nothing but waiting.
+"""Latency as a function of the number of calls in flight, to detect when more calls only queue.
 
-By Little's law (J. D. C. Little, Operations Research 9, 1961) ``n`` calls under way that take ``t`` seconds each are
-``n / t`` answers a second. Where ``t`` grows in step with ``n`` the server does not work faster: it has a queue. That a
-limit follows from latency is the idea of TCP Vegas (Brakmo and Peterson, IEEE JSAC 13, 1995); but it is the slope that
-decides here, and no comparison with the shortest latency ever seen, so that a server which answers in batches, each
-slower than a lone answer and all together faster, may be given more.
+By Little's law (J. D. C. Little, Operations Research 9, 1961) ``n`` calls in flight that take ``t`` seconds each are
+``n / t`` answers per second. If ``t`` grows in proportion to ``n``, the server does not work faster: it has a queue.
+Deriving a limit from latency is the idea of TCP Vegas (Brakmo and Peterson, IEEE JSAC 13, 1995); but here the slope
+decides instead of a comparison with the shortest latency ever seen, so that a server that answers in batches, each
+slower than a single answer but together faster, may receive more calls.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ from __future__ import annotations
 import math
 
 _LEAST_VARIANCE = 0.01
-"""Of the logarithm of calls under way; below it there was but one number, which has no slope."""
+"""Minimum variance of the logarithm of calls in flight; below it the number was constant and has no slope."""
 _SATURATED = 0.6
-"""A slope above it says that the server has a queue."""
+"""A slope above it means that the server has a queue."""
 _NEAR = 0.5
-"""Share of a wait that a queue must account for to be its reason."""
+"""Share of a wait that a queue must explain to be its cause."""
 _IN_TIME = 0.9
-"""Share of the time allowed within which one call more must be expected to end."""
+"""Share of the allowed time within which an additional call must be expected to end."""
 _PATIENCE, _MOST_PATIENCE = 10, 160
-"""Answers in time before one call more is tried, at first and at most."""
+"""Number of timely answers before an additional call is tried, initially and at most."""
 _WEIGHT = 0.1
-"""Of the newest answer in the mean of seconds a call."""
+"""Weight of the newest answer in the mean of seconds per call."""
 
 
 class Load:
-    """The slope of log seconds over log calls under way, 0 for a server with room and 1 for a full one.
+    """Slope of log seconds over log calls in flight, 0 for a server with spare capacity and 1 for a full one.
 
-    It is a regression whose older answers weigh less and less, with its standard error: what latencies vary by
-    themselves is no sign of a queue.
+    It is a regression with decaying weights, with its standard error, because random variation of latencies is no sign
+    of
+    a queue.
 
     Attributes:
-        ceiling: Most calls under way with which no answer was late, as far as is known; infinite at first.
+        ceiling: Most calls in flight without a late answer, as far as known; initially infinite.
     """
 
     def __init__(self) -> None:
@@ -44,33 +45,34 @@ class Load:
         self._x = self._y = self._xx = self._xy = self._yy = 0.0
 
     def answered(self, beside: float, seconds: float) -> None:
-        """Take note of an answer.
+        """Record an answer.
 
         Args:
-            beside: Calls under way when it left, itself among them.
-            seconds: How long it took.
+            beside: Calls in flight when it was sent, including itself.
+            seconds: Its duration.
         """
         self._add(beside, seconds)
         self._a_call += (_WEIGHT if self._a_call else 1.0) * (seconds / beside - self._a_call)
         self._in_time += 1
         if self._in_time >= max(self._patience, self.ceiling):
-            # One more is tried where all would be in time even if the server did no more for it.
+            # Try one more call if all would be in time even without additional throughput.
             self._in_time = 0
             if (self.ceiling + 1) * self._a_call < _IN_TIME * self._allowed:
                 self.ceiling += 1
 
     def explains(self, beside: float, seconds: float) -> bool:
-        """Say whether a server's queue may be why nothing came in so many seconds, as far as its answers tell."""
+        """Return True if a queue may explain that nothing came in this many seconds, judging by previous answers."""
         return not self._a_call or beside * self._a_call >= _NEAR * seconds
 
     def late(self, beside: float, seconds: float, *, first: bool) -> None:
-        """Take note that a server had too much to do to answer in time.
+        """Record a call that the server was too busy to answer in time.
 
         Args:
-            beside: Calls under way with it on average, itself among them.
-            seconds: How long it was waited for.
-            first: Whether answers came since the last such time. Where none did the server is working on what was
-                given up, which says nothing of how many it could take.
+            beside: Average number of calls in flight with it, including itself.
+            seconds: Time waited.
+            first: Whether answers came since the last such call. If none did, the server is still working on abandoned
+            calls,
+                which reveals nothing about its capacity.
         """
         self._add(beside, seconds)
         self._allowed, self._in_time = seconds, 0
@@ -79,26 +81,26 @@ class Load:
             self.ceiling = max(1.0, min(self.ceiling, math.ceil(beside) - 1.0))
 
     def full(self) -> bool:
-        """Say whether latency surely grows in step with the calls under way, or six tenths so fast."""
+        """Return True if latency certainly grows at least six tenths as fast as the calls in flight."""
         slope, error = self._slope()
         return slope - error > _SATURATED
 
     def doubtful(self) -> bool:
-        """Say whether it seems to, which chance may explain."""
+        """Return True if it seems to, although chance may explain it."""
         return self._slope()[0] > _SATURATED
 
     def _slope(self) -> tuple[float, float]:
-        """Return the slope and what chance may make of it: two standard errors, more where answers are few."""
+        """Return the slope and its uncertainty: two standard errors, more if answers are few."""
         if self._weight < 2.0:
             return 0.0, 0.0
         mean_x, mean_y = self._x / self._weight, self._y / self._weight
         var_x = self._xx / self._weight - mean_x**2
         if var_x < _LEAST_VARIANCE:
-            return 0.0, 0.0  # nothing was tried of late but one number
+            return 0.0, 0.0  # only one number was tried recently
         covariance = self._xy / self._weight - mean_x * mean_y
         slope = covariance / var_x
         left = max(0.0, self._yy / self._weight - mean_y**2 - slope * covariance)
-        free = max(0.5, self._weight - 2.0)  # two degrees of freedom are the line's own
+        free = max(0.5, self._weight - 2.0)  # two degrees of freedom belong to the line
         return slope, math.sqrt(left / (var_x * free)) * (2.0 + 4.0 / free)
 
     def _add(self, beside: float, seconds: float) -> None:

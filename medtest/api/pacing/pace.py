@@ -1,4 +1,4 @@
-"""The rate at which a server lets calls in, learned from its refusals, and which refusals tell nothing of one."""
+"""Call rate allowed by a server, learned from its refusals, and detection of random refusals."""
 
 from __future__ import annotations
 
@@ -8,41 +8,43 @@ from collections import deque
 from functools import lru_cache
 
 FEW = 8
-"""A refusal after fewer calls than these says that the rate may be much too fast."""
+"""A refusal after fewer calls than these indicates that the rate may be much too fast."""
 
 _MARGIN, _LESS = 0.9, 0.9
-"""A learned rate stays so far below what was seen, and is lowered so far where it has grown too fast."""
+"""Factors by which a learned rate stays below the observed one, and by which it is lowered after growing too fast."""
 _LEAST = 0.33
-"""What one refusal leaves of a rate at least."""
+"""Minimum factor left of a rate after one refusal."""
 _SHORTEST_STEP, _FIRST_STEP, _LONGEST_STEP = 2.0, 16.0, 128.0
-"""Calls in which a learned rate grows by a step, at first and at most."""
+"""Number of calls in which a learned rate grows by a step: shortest, first and longest."""
 _FREQUENT, _DROPPED = 1.5, 4.0
 """Growth after which tries are frequent again, and after which a rate is dropped."""
 _ALIKE, _GROWN = 0.95, 1.1
-"""Shares of a rate from which another is the same, and is well above it."""
+"""Factors between rates that count as equal, and as clearly higher."""
 _RECENT, _LATELY = 20, 8
-"""Answers that are looked at together, and that are the last ones."""
+"""Number of recent answers considered together, and of the latest ones."""
 _REMEMBERED = 200
-"""Answers over which the share of accidents is a mean."""
+"""Number of answers in the mean share of accidents."""
 _JUST = 2.0
-"""Seconds for which a rate has just been lowered."""
+"""Seconds for which a rate counts as just lowered."""
 _HARDLY = 0.02
-"""Share of accidents below which there are hardly any."""
+"""Share of accidents that counts as negligible."""
 _RARE = 1e-4
-"""Probability below which accidents do not explain what is seen."""
+"""Probability below which accidents do not explain the observations."""
 
 
 class Pace:
-    """Calls per second, learned from refusals and spent evenly, so that a short window never gets more than its share.
+    """Calls per second, learned from refusals and spread evenly, so that a short window never gets more than its share.
 
-    A refusal tells that what was let through since the last one, spread over the time since and the pause that the
-    server asks for, was about what it allows. Afterwards the rate grows a little with every call, which is how more is
-    tried: slowly at first, then fast if nothing refuses. Where a refusal finds the same rate again, the next try comes
-    after twice as many calls; where none comes at half as much again, the first estimate was too low, and tries are
-    frequent again. A rate that is four times as fast without a refusal is dropped.
+    A refusal implies that the calls let through since the last one, divided by the time since then plus the pause
+    requested
+    by the server, are about the allowed rate. Afterwards the rate grows slightly with every call: slowly at first, then
+    fast if nothing is refused. If a refusal confirms the same rate, the next try comes after twice as many calls; if
+    none
+    comes at one and a half times the rate, the first estimate was too low, and tries become frequent again. A rate that
+    reaches four times its value without a refusal is dropped.
 
     Attributes:
-        base: Calls per second after the last refusal; None where nothing limits.
+        base: Calls per second after the last refusal; None without a limit.
     """
 
     def __init__(self) -> None:
@@ -55,25 +57,25 @@ class Pace:
         self._soon = False
 
     def rate(self) -> float | None:
-        """Return calls per second at this moment, None where nothing limits."""
+        """Return the current calls per second, None without a limit."""
         return None if self.base is None else self.base * self.growth()
 
     def growth(self) -> float:
-        """Return how many times as fast as after the last refusal it is."""
+        """Return the growth factor since the last refusal."""
         steps = self._taken / self._step
         return math.exp(0.03 * steps + 0.004 * steps**2)
 
     def lower(self) -> bool:
-        """Say whether the rate is lower than when it was refused the last time, and hardly above what was learned."""
+        """Return True if the rate is lower than at the last refusal, and hardly above the learned one."""
         rate = self.rate()
         return rate is not None and rate < _ALIKE * self._refused_at and not self.grown()
 
     def grown(self) -> bool:
-        """Say whether it is well above what was learned, and nothing refused."""
+        """Return True if the rate is clearly above the learned one, without a refusal."""
         return self.growth() >= _GROWN
 
     def low(self, at: float) -> bool:
-        """Say whether nothing limited at that moment, or the rate had just been lowered."""
+        """Return True if there was no limit at that moment, or the rate had just been lowered."""
         return self.base is None or at < self._since + _JUST
 
     def ready_in(self, now: float) -> float:
@@ -81,7 +83,7 @@ class Pace:
         return 0.0 if self.base is None else max(0.0, self._next - now)
 
     def take(self, now: float) -> None:
-        """Take note that a call leaves."""
+        """Record a call that is sent."""
         rate = self.rate()
         if self.base is None or rate is None:
             return
@@ -106,13 +108,13 @@ class Pace:
         """Learn from a refusal.
 
         Args:
-            let_in: Calls that the server let in since the last refusal.
+            let_in: Calls that the server accepted since the last refusal.
             seconds: Time since then.
-            pause: Seconds after which the server lets the next in, as far as is known.
-            again_at: When the next call may leave.
-            fresh: Whether any call was let in since the last refusal.
-            stated: Calls per second that the server states of the limit that it refused for.
-            sure: Whether it surely was a limit's, and no accident that is better forgotten soon.
+            pause: Seconds after which the server accepts the next call, as far as known.
+            again_at: Time at which the next call may leave.
+            fresh: Whether any call was accepted since the last refusal.
+            stated: Calls per second of the refusing limit according to the server.
+            sure: Whether the refusal is certainly due to a limit, and not an accident to be forgotten soon.
         """
         rate = self.rate()
         seen = _MARGIN * max(1, let_in) / max(seconds + pause, 0.05)
@@ -121,7 +123,8 @@ class Pace:
         elif not fresh:
             base = max(seen, _LEAST * rate)
         else:
-            # After few calls it may be much too fast, or chance: half is left at least, and at the second a third.
+            # After few calls the rate may be much too fast, or the refusal chance: keep at least half, at the second a
+            # third.
             least = _LEAST if self._soon else max(0.5, let_in / (let_in + 2))
             base = min(_LESS * rate, max(seen, least * rate))
             self._soon = let_in < FEW
@@ -136,17 +139,20 @@ class Pace:
         self._taken = 0
 
     def forget(self) -> None:
-        """Drop what was learned: refusals come whatever the rate."""
+        """Drop the learned rate, because refusals come at any rate."""
         self.base = None
 
 
 class Accidents:
-    """Tells refusals without a word that are a limit from those that come at random.
+    """Distinguishes unexplained refusals due to a limit from random ones.
 
-    A limit refuses in clusters, and nothing once the pace is below it; an overloaded server refuses one call in twenty
-    whatever the pace, and pausing for that would bring everything to a crawl. So the recent refusals are held against
-    their share among earlier calls that left at no pace, or at one that had just been lowered. Those that led to a
-    lesson are forgotten: they were a limit's.
+    A limit refuses in clusters, and stops once the pace is below it; an overloaded server refuses, say, one call in
+    twenty
+    at any pace, and pausing for that would stop all progress. The recent refusals are therefore compared with their
+    share
+    among earlier calls that left without a pace, or with one that had just been lowered. Refusals that led to a lesson
+    are
+    forgotten, because they were due to a limit.
     """
 
     def __init__(self) -> None:
@@ -155,11 +161,11 @@ class Accidents:
         self._in_a_row = 0
 
     def add(self, *, refused: bool, slow: bool) -> None:
-        """Take note of an answer.
+        """Record an answer.
 
         Args:
-            refused: Whether it said "too many".
-            slow: Whether the call left at no pace, or at one that had just been lowered.
+            refused: Whether it was "too many".
+            slow: Whether the call left without a pace, or with one that had just been lowered.
         """
         self._in_a_row = self._in_a_row + 1 if refused else 0
         self._recent.append((refused, slow))
@@ -170,23 +176,23 @@ class Accidents:
                 self._share += (earlier - self._share) / self._seen
 
     def rare(self) -> bool:
-        """Say whether there are hardly any, so that a lone refusal under a learned rate is the limit's."""
+        """Return True if random refusals are negligible, so that a single one under a learned rate is due to the limit."""
         return self._share < _HARDLY
 
     def lately(self) -> bool:
-        """Say whether any of the last answers was a refusal that nothing was learned from yet."""
+        """Return True if one of the latest answers was a refusal without a lesson so far."""
         return any(refused for refused, _ in itertools.islice(reversed(self._recent), _LATELY))
 
     def in_a_row(self) -> bool:
-        """Say whether the last refusals are too many in a row for accidents."""
+        """Return True if the last refusals are too many in a row for accidents."""
         return self._in_a_row >= max(2, math.ceil(math.log(_RARE) / math.log(max(self._share, 0.01))))
 
     def many(self, least: int) -> bool:
-        """Say whether the recent refusals are too many for accidents, and at least so many."""
+        """Return True if the recent refusals are too many for accidents, and at least ``least``."""
         return sum(refused for refused, _ in self._recent) >= max(least, _too_many(round(self._share, 2)))
 
     def are(self, share: float) -> None:
-        """Take note of their share, found at a rate that was lowered for them in vain."""
+        """Record the share of accidents, measured at a rate that was lowered in vain."""
         self._share, self._seen = share, _REMEMBERED // 2
 
     def learned(self) -> None:
@@ -196,7 +202,7 @@ class Accidents:
 
 @lru_cache(maxsize=128)
 def _too_many(share: float) -> int:
-    """Return how many of the recent answers are refused at random less often than once in ten thousand."""
+    """Return the number of random refusals among recent answers with a probability below one in ten thousand."""
     tail, refused = 0.0, _RECENT + 1
     while refused > 0 and tail < _RARE:
         refused -= 1

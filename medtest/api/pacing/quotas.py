@@ -1,6 +1,6 @@
-"""What a server says about its limits, and buckets that keep to it.
+"""Server-stated limits, and token buckets that respect them.
 
-Headers that are understood: ``retry-after`` (seconds or an HTTP date, RFC 9110 section 10.2.3), ``retry-after-ms``,
+Supported headers: ``retry-after`` (seconds or an HTTP date, RFC 9110 section 10.2.3), ``retry-after-ms``,
 ``x-ratelimit-{limit,remaining,reset}-{requests,tokens}`` with durations such as ``6m0s`` or ``120ms`` (OpenAI, vLLM
 gateways, Azure), ``x-ratelimit-{limit,remaining,reset}`` (OpenRouter: the reset is an epoch in milliseconds) and
 ``ratelimit-{limit,remaining,reset}`` (the IETF draft: seconds).
@@ -22,13 +22,13 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "tokens": ("x-ratelimit-{}-tokens",),
 }
 _AGREE = 5.0
-"""Seconds that two clocks may differ, the answer's way included, and still be called the same."""
+"""Tolerance in seconds between two clocks, including the answer's travel time."""
 LONGEST_PAUSE = 86400.0
-"""Seconds; what a server asks beyond that is taken as a mistake of its clock."""
+"""Limit of pauses in seconds; longer requests are treated as errors of the server's clock."""
 
 
 def seconds_of(text: str, wall: float) -> float | None:
-    """Return seconds from a duration (``1m30.5s``, ``20``), an epoch (s or ms) or a date; None if it is none of them.
+    """Return seconds from a duration (``1m30.5s``, ``20``), an epoch (s or ms) or a date; None for anything else.
 
     Args:
         text: The header's value.
@@ -66,7 +66,7 @@ def _bounded(seconds: float) -> float:
 
 
 def retry_after(headers: Mapping[str, str], wall: float) -> float | None:
-    """Return how many seconds the server asks to wait, None where it does not say. Header names are lower case."""
+    """Return the seconds the server asks to wait, None if not stated. Header names are lower case."""
     milliseconds = headers.get("retry-after-ms")
     if milliseconds is not None:
         try:
@@ -78,7 +78,7 @@ def retry_after(headers: Mapping[str, str], wall: float) -> float | None:
 
 
 def _clock_of(headers: Mapping[str, str], wall: float) -> float:
-    """Return now by the server's clock where it says so and ours is set otherwise: its dates are of its own."""
+    """Return the current time by the server's clock if it is stated and differs from ours, because its dates use it."""
     try:
         there = parsedate_to_datetime(headers.get("date", "")).timestamp()
     except (TypeError, ValueError, IndexError, OverflowError):
@@ -88,12 +88,12 @@ def _clock_of(headers: Mapping[str, str], wall: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a server still allows.
+    """Remaining quota of a server.
 
     Attributes:
-        limit: The full allowance; None where it does not say.
-        remaining: What is left of it.
-        reset: Seconds until it is full again; None where it does not say.
+        limit: The full allowance; None if not stated.
+        remaining: The remaining allowance.
+        reset: Seconds until it is full again; None if not stated.
     """
 
     limit: float | None
@@ -102,7 +102,7 @@ class Quota:
 
 
 def quotas(headers: Mapping[str, str], wall: float) -> dict[str, Quota]:
-    """Return what the headers say about ``requests`` and ``tokens``; empty where they say nothing."""
+    """Return the quotas of ``requests`` and ``tokens`` in the headers; empty if none are stated."""
     found: dict[str, Quota] = {}
     for kind, patterns in _FAMILIES.items():
         for pattern in patterns:
@@ -130,14 +130,17 @@ def _number(text: str | None) -> float | None:
 
 
 class Bucket:
-    """A token bucket that follows what the server says.
+    """Token bucket that follows the server's headers.
 
-    Between answers the level rises by ``rate`` and falls with what is sent; each answer's headers put it right. The
-    rate is what the headers imply: (limit - remaining) / reset, which is exact for a server that refills steadily. A
-    server that counts in fixed windows refills only at the reset: after two refusals that the bucket did not foresee,
-    and implied rates that lie far apart, it is taken for one (``windowed``), and nothing is added before the reset.
-    Each unforeseen refusal also raises the ``spare`` calls kept back, up to half of the capacity: they absorb what is
-    under way and arrives later, or closer together, than it was sent.
+    Between answers the level rises by ``rate`` and falls with sent calls; each answer's headers correct it. The rate is
+    implied by the headers: (limit - remaining) / reset, which is exact for a server that refills steadily. A server
+    that
+    counts in fixed windows refills only at the reset: after two refusals that the bucket did not foresee, and implied
+    rates
+    that differ widely, the server is treated as such (``windowed``), and nothing is added before the reset. Each
+    unforeseen
+    refusal also increases the ``spare`` calls held back, up to half of the capacity: they absorb calls in flight that
+    arrive later, or closer together, than they were sent.
 
     Times are seconds of one monotonic clock.
     """
@@ -169,12 +172,12 @@ class Bucket:
         self._at = now
 
     def ready_in(self, cost: float, now: float, *, to_the_last: bool = False) -> float:
-        """Return seconds until ``cost`` may be spent; 0 if it may now.
+        """Return seconds until ``cost`` may be spent; 0 if it may be spent now.
 
         Args:
-            cost: Of the call.
+            cost: Cost of the call.
             now: The clock.
-            to_the_last: Keep nothing back.
+            to_the_last: Whether to hold nothing back.
         """
         self._advance(now)
         if not self.known:
@@ -185,7 +188,7 @@ class Bucket:
             return 0.0
         until_reset = None if self.reset_at is None else self.reset_at - now
         if self.rate is None or self.windowed:
-            # Without a reset nothing says when to go on: the answer to the next call will.
+            # Without a reset the time to continue is unknown: the answer to the next call will tell.
             return 0.0 if until_reset is None else until_reset
         refill = (need - self.level) / self.rate
         return refill if until_reset is None else min(refill, until_reset)
@@ -196,23 +199,23 @@ class Bucket:
         self.level -= cost
 
     def learn(self, quota: Quota, *, sent_since: float, age: float, now: float) -> None:
-        """Put the level right.
+        """Correct the level.
 
         Args:
-            quota: What an answer's headers say.
-            sent_since: Cost of what was sent after the call that this answers: the server had not counted it.
-            age: Seconds since that call was sent: within them the server has refilled.
+            quota: Quota in an answer's headers.
+            sent_since: Cost of calls sent after the answered one, which the server had not counted.
+            age: Seconds since that call was sent, in which the server has refilled.
             now: The clock.
         """
         self.capacity = max(quota.limit if quota.limit else quota.remaining, quota.remaining, 1.0)
         deficit = self.capacity - quota.remaining
         if quota.limit and quota.reset and deficit >= 1:
-            # The remainder is rounded down, so up to one of the deficit may be refilled already.
+            # The remainder is rounded down, so up to one of the deficit may already be refilled.
             rate = (deficit - 0.5 if deficit >= 2 else deficit) / quota.reset
             self.rate = rate if self.rate is None else 0.7 * self.rate + 0.3 * rate
             if deficit >= 3:
                 self._slowest, self._fastest = min(self._slowest, rate), max(self._fastest, rate)
-        # The shortest way so far is the server's own time; what a call took beyond it, it may have waited to arrive.
+        # The shortest duration so far is the server's own time; a call that took longer may have waited to arrive.
         self._shortest = min(self._shortest, age)
         refilled = (self.rate or 0.0) * self._shortest if not self.windowed else 0.0
         self.level = min(self.capacity, quota.remaining + refilled - sent_since)
@@ -220,7 +223,7 @@ class Bucket:
         self._at = now
 
     def surprised(self) -> None:
-        """Take note of a refusal for which the bucket had seen no reason."""
+        """Record a refusal that the bucket did not foresee."""
         self._surprises += 1
         self.spare += 1.0
         apart = self._fastest > 3 * self._slowest

@@ -1,8 +1,8 @@
-"""One rate limiter before a server: how many calls are under way, and when the next may leave.
+"""Rate limiter for a server: limits the calls in flight and schedules the next one.
 
-What decides is :mod:`medtest.api.pacing.throttle`'s; here calls wait in one queue and are let through one by one, so
-that the end of a pause wakes no herd. Systems of one process that ask one server with one key share its limiter
-(:func:`shared_limiter`): each has a thread and an event loop of its own, and the server one limit for all.
+The decisions are made in :mod:`medtest.api.pacing.throttle`; here calls wait in one queue and are let through one by
+one, so that the end of a pause wakes no herd. Systems of one process that use one server with one key share its limiter
+(:func:`shared_limiter`): each has its own thread and event loop, but the server has one limit for all.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from medtest.api.pool import GivenUp, Stop
 
 @dataclass(frozen=True, slots=True)
 class GateCounters:
-    """What the limiter is doing.
+    """State of the limiter.
 
     Attributes:
-        in_flight: Calls under way.
-        waiting: Calls that wait for their turn.
-        limit: Calls that may be under way at once, now.
+        in_flight: Calls in flight.
+        waiting: Calls waiting for their turn.
+        limit: Current limit of concurrent calls.
         let_through: Calls let through so far.
-        throttled: Answers so far that said "too many" (429).
-        pause: Seconds until the next call may leave, where the limiter is closed.
-        pace: Calls per second that were learned from refusals; None where nothing limits.
+        throttled: Replies so far with "too many" (429).
+        pause: Seconds until the next call may leave, while the limiter is closed.
+        pace: Calls per second learned from refusals; None without a limit.
     """
 
     in_flight: int
@@ -45,10 +45,10 @@ class GateCounters:
 
 
 class LimiterClosed(Exception):
-    """The server lets nothing through for longer than a call may wait.
+    """The server accepts nothing for longer than a call may wait.
 
     Attributes:
-        seconds: Until it does, by its own word.
+        seconds: Time until it does, according to the server.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -58,7 +58,7 @@ class LimiterClosed(Exception):
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """A call that waits for its turn, in the event loop of whoever sends it."""
+    """Call waiting for its turn, in its sender's event loop."""
 
     tokens: float
     patience: float
@@ -70,11 +70,11 @@ class _Waiter:
 
 
 class RateLimiter:
-    """The limiter itself. Campaigns of one server share it, each in a thread and an event loop of its own.
+    """Rate limiter, shared by the campaigns of one server, each in its own thread and event loop.
 
     Args:
-        max_in_flight: Most calls under way at once.
-        start: Calls under way at first.
+        max_in_flight: Maximum number of calls in flight.
+        start: Initial limit of calls in flight.
         clock: Seconds, monotonic.
     """
 
@@ -92,7 +92,7 @@ class RateLimiter:
         self._crowded, self._crowded_since = 0.0, math.nan
 
     def at_most(self, max_in_flight: int) -> None:
-        """Let no more calls than these be under way at once, nor more than before."""
+        """Reduce the maximum number of calls in flight, if it is larger."""
         with self._lock:
             self.limits.most = max(1, min(self.limits.most, max_in_flight))
             self.limits.limit = min(self.limits.limit, float(self.limits.most))
@@ -100,17 +100,17 @@ class RateLimiter:
     async def enter(
         self, tokens: float = 0.0, *, again: bool = False, patience: float = math.inf, stop: Stop | None = None
     ) -> Permit:
-        """Wait for leave to send a call.
+        """Wait for permission to send a call.
 
         Args:
             tokens: Tokens that it is expected to use, question and answer.
-            again: Whether it was sent before: it goes before those that were not.
-            patience: Longest pause of the server's in seconds that it waits for.
-            stop: Where this is given, nobody waits; see :meth:`dismiss`.
+            again: Whether it was sent before: it precedes those that were not.
+            patience: Longest pause of the server, in seconds, that it waits for.
+            stop: Signal after which nothing waits; see :meth:`dismiss`.
 
         Raises:
             LimiterClosed: The server asks for a longer pause.
-            GivenUp: The stop is given.
+            GivenUp: The stop signal was given.
         """
         loop = asyncio.get_running_loop()
         with self._lock:
@@ -124,11 +124,11 @@ class RateLimiter:
         except asyncio.CancelledError:
             with self._lock:
                 if waiter.permit is not None:
-                    self.limits.never_sent()  # it was let through, and will never know
+                    self.limits.never_sent()  # it was let through, but its sender was cancelled
                 else:
                     self._forget(waiter)
                 if waiter.future.done() and not waiter.future.cancelled():
-                    waiter.future.exception()  # seen, for asyncio complains of what nobody has looked at
+                    waiter.future.exception()  # marked as seen, because asyncio warns about exceptions never retrieved
                 self._pump(loop)
             raise
 
@@ -142,7 +142,7 @@ class RateLimiter:
         seconds: float | None = None,
         allowed: float = math.inf,
     ) -> None:
-        """Give a permit back with what came of the call; see :meth:`medtest.api.pacing.throttle.Throttle.answered`."""
+        """Return a permit with the result of the call; see :meth:`medtest.api.pacing.throttle.Throttle.answered`."""
         now = self._clock()
         with self._lock:
             self.limits.answered(
@@ -151,13 +151,13 @@ class RateLimiter:
             self._pump(_running_loop())
 
     def give_back(self, permit: Permit) -> None:
-        """Take back a permit under which nothing was sent."""
+        """Return a permit that was not used."""
         with self._lock:
             self.limits.never_sent()
             self._pump(_running_loop())
 
     def dismiss(self, stop: Stop) -> None:
-        """Send away who waits under a stop that was given; from any thread."""
+        """Dismiss all waiting calls with this stop signal; thread-safe."""
         with self._lock:
             for waiter in [one for one in self._waiting() if one.stop is stop]:
                 self._forget(waiter)
@@ -165,7 +165,7 @@ class RateLimiter:
             self._pump(_running_loop())
 
     def counters(self) -> GateCounters:
-        """Return what the limiter is doing now."""
+        """Return the current state of the limiter."""
         with self._lock:
             now = self._clock()
             return GateCounters(
@@ -187,7 +187,7 @@ class RateLimiter:
                 queue.remove(waiter)
 
     def _pump(self, here: asyncio.AbstractEventLoop | None) -> None:
-        """Let through whom the limits allow, the lock being held; ``here`` is the event loop of this thread."""
+        """Let through the calls that the limits allow, holding the lock; ``here`` is the event loop of this thread."""
         self._stop_timer(here)
         now = self._clock()
         self._crowded, self._crowded_since = self._crowding(now), math.nan
@@ -210,11 +210,11 @@ class RateLimiter:
             self._tell(waiter, None)
 
     def _crowding(self, now: float) -> float:
-        """Return for how many seconds so far calls waited for nothing but the end of others."""
+        """Return the total seconds so far in which calls waited only for others to end."""
         return self._crowded + (0.0 if math.isnan(self._crowded_since) else now - self._crowded_since)
 
     def _send_away(self, closed: float) -> bool:
-        """Send away everybody who will not wait so long, and say whether there was anybody."""
+        """Dismiss all calls that will not wait this long, and return True if there were any."""
         impatient = [waiter for waiter in self._waiting() if waiter.patience < closed]
         for waiter in impatient:
             self._forget(waiter)
@@ -222,10 +222,10 @@ class RateLimiter:
         return bool(impatient)
 
     def _tell(self, waiter: _Waiter, error: Exception | None) -> None:
-        """Hand a waiter its permit, or an error, in its own event loop."""
+        """Pass a permit, or an error, to a waiting call in its own event loop."""
 
         def settle() -> None:
-            if waiter.future.done():  # cancelled meanwhile: :meth:`enter` gives back what it had
+            if waiter.future.done():  # cancelled in the meantime: :meth:`enter` returns its permit
                 return
             if error is not None:
                 waiter.future.set_exception(error)
@@ -237,12 +237,12 @@ class RateLimiter:
             return
         try:
             waiter.loop.call_soon_threadsafe(settle)
-        except RuntimeError:  # its loop is closed: nobody is there any more
+        except RuntimeError:  # its loop is closed
             if waiter.permit is not None:
                 self.limits.never_sent()
 
     def _start_timer(self, waiter: _Waiter, seconds: float, here: asyncio.AbstractEventLoop | None) -> bool:
-        """Look again after so many seconds, in the event loop of who is next; False where that loop is closed."""
+        """Check again after this many seconds, in the event loop of the next call; return False if that loop is closed."""
         seconds = max(seconds, 0.001)
         if waiter.loop is here:
             self._timer = (here, here.call_later(seconds, self._look))
@@ -259,7 +259,7 @@ class RateLimiter:
             self._pump(_running_loop())
 
     def _stop_timer(self, here: asyncio.AbstractEventLoop | None) -> None:
-        """Stop the timer where it is this thread's; another thread's looks once too often, which does no harm."""
+        """Stop the timer if it belongs to this thread; another thread's checks once too often, which is harmless."""
         if self._timer is not None and self._timer[0] is here:
             self._timer[1].cancel()
         self._timer = None
@@ -277,11 +277,11 @@ _sharing = threading.Lock()
 
 
 def shared_limiter(server: str, max_in_flight: int) -> RateLimiter:
-    """Return the one limiter of a server in this process, made where nobody holds it yet.
+    """Return the only limiter of a server in this process, creating it if necessary.
 
     Args:
-        server: What limits go by: host and key (:attr:`medtest.api.calls.client.Endpoint.limited_as`).
-        max_in_flight: Most calls under way at once; of all who share the limiter the smallest holds.
+        server: Scope of the limits: host and key (:attr:`medtest.api.calls.client.Endpoint.limited_as`).
+        max_in_flight: Maximum number of calls in flight; the smallest value of all sharers applies.
     """
     with _sharing:
         limiter = _shared.get(server)

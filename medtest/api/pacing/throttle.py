@@ -1,9 +1,9 @@
-"""When the next call may leave: what is learned from answers, with no waiting in it and all times given.
+"""Decisions on when the next call may leave, learned from answers; without waiting, and with all times passed in.
 
-Three things hold a call back: the number in flight, which starts small, grows while that pays
-(:class:`~medtest.api.pacing.load.Load`) and falls with refusals and timeouts; the server's own quotas, kept by token
-buckets that its headers feed; and a pause and a learned rate (:class:`~medtest.api.pacing.pace.Pace`) after a refusal
-(429) that names no quota, or after one that comes although the quota that it names was not used up.
+Three mechanisms hold a call back: the number in flight, which starts small, grows while that pays off
+(:class:`~medtest.api.pacing.load.Load`) and falls with refusals and timeouts; the server's own quotas, tracked by token
+buckets from its headers; and a pause and a learned rate (:class:`~medtest.api.pacing.pace.Pace`) after a refusal (429)
+that names no quota, or one although the named quota was not used up.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from medtest.api.pacing.pace import FEW, Accidents, Pace
 from medtest.api.pacing.quotas import Bucket, quotas, retry_after
 
 LATE_STATUSES = frozenset({408, 504, 524})
-"""Statuses that say of a call what a timeout says: nothing came in time."""
+"""Statuses equivalent to a timeout: nothing came in time."""
 START = 4
-"""Calls in flight at first, before anything is known about the server."""
+"""Initial number of calls in flight, before anything is known about the server."""
 
 _OPENING = 0.75
-"""By which the number in flight grows with every answer at first."""
+"""Initial growth of the number in flight per answer."""
 _FEWER, _ROUNDS = 0.75, 2
-"""What is left of it where the server has a queue, and rounds of answers before it is lessened again."""
+"""Factor for the number in flight if the server has a queue, and rounds of answers before it applies again."""
 _LONGEST_REST, _LONGEST_GUESS = 20.0, 8.0
-"""Seconds of a pause where nothing comes any more, and where a refusal does not say how long."""
+"""Limits in seconds of a pause if nothing comes any more, and after a refusal without a stated wait."""
 _IN_VAIN, _A_LATE_ONE, _A_SOON_ONE = 15, 5, 2
-"""Refusals in vain that make a rate be dropped: three, of which those after few calls count less."""
+"""Score of refusals in vain that drops a rate: three refusals, with lower weight after few calls."""
 
 
 @dataclass(slots=True, eq=False)
 class Permit:
-    """Leave to send one call; given back with :meth:`RateLimiter.leave`.
+    """Permission to send one call; returned with :meth:`RateLimiter.leave`.
 
     Attributes:
         tokens: Tokens that the call is expected to use.
-        sent_at: When it was given, on the limiter's clock.
+        sent_at: Time of issue, on the limiter's clock.
         sent_before: Calls let through before it.
         tokens_before: Their tokens.
-        beside: Calls under way when it left, itself among them.
-        crowd: Calls under way, summed over the seconds until it left.
-        queued: Seconds that it waited for the end of other calls, the server's pauses and quotas not counted.
+        beside: Calls in flight when it left, including itself.
+        crowd: Calls in flight, integrated over the seconds until it left.
+        queued: Seconds spent waiting for other calls to end, not counting the server's pauses and quotas.
     """
 
     tokens: float
@@ -56,7 +56,7 @@ class Permit:
 
 
 class Throttle:
-    """Everything that decides when a call may leave; no waiting in here, and times are given."""
+    """All decisions on when a call may leave, without waiting; times are passed in."""
 
     def __init__(self, *, most: int, start: int = START) -> None:
         self.most = most
@@ -83,10 +83,11 @@ class Throttle:
         self._until_less, self._eased = 0.0, False
 
     def ready_in(self, tokens: float, now: float, *, patience: float = math.inf) -> float:
-        """Return seconds until a call of so many tokens may leave, as far as time decides.
+        """Return seconds until a call with this many tokens may leave, as far as time decides.
 
-        What is kept back of a quota (:class:`~medtest.api.pacing.quotas.Bucket`) is spent where a call would otherwise
-        wait longer than its patience.
+        The reserve of a quota (:class:`~medtest.api.pacing.quotas.Bucket`) is spent if a call would otherwise wait
+        longer than
+        its patience.
         """
         stated = self._stated(tokens, now, to_the_last=False)
         if stated > patience:
@@ -94,7 +95,7 @@ class Throttle:
         return max(stated, self.pace.ready_in(now))
 
     def closed_for(self, tokens: float, now: float) -> float:
-        """Return seconds until the server would let a call of so many tokens through, by its own word."""
+        """Return seconds until the server would accept a call with this many tokens, according to its own statements."""
         return self._stated(tokens, now, to_the_last=True)
 
     def _stated(self, tokens: float, now: float, *, to_the_last: bool) -> float:
@@ -120,11 +121,11 @@ class Throttle:
         return permit
 
     def never_sent(self) -> None:
-        """Take back a permit that nobody used."""
+        """Take back a permit that was not used."""
         self.in_flight -= 1
 
     def _crowded(self, now: float) -> float:
-        """Return the calls under way, summed over the seconds until now."""
+        """Return the calls in flight, integrated over the seconds until now."""
         self._crowd += self.in_flight * max(0.0, now - self._crowd_at)
         self._crowd_at = now
         return self._crowd
@@ -143,13 +144,13 @@ class Throttle:
         """Learn from an answer.
 
         Args:
-            permit: The call's.
-            status: HTTP status, None where none came.
+            permit: The call's permit.
+            status: HTTP status, None without a response.
             headers: The answer's headers, names in lower case.
             now: The clock.
-            late: Whether the call ended because no whole answer came in time.
-            seconds: How long the server had it; None for all the time since the permit was given.
-            allowed: Seconds after which it would have been given up.
+            late: Whether the call ended because no complete answer came in time.
+            seconds: Time spent at the server; None for the whole time since the permit was issued.
+            allowed: Seconds after which the call would have been abandoned.
         """
         since_sent = now - permit.sent_at
         seconds = since_sent if seconds is None else seconds
@@ -186,7 +187,7 @@ class Throttle:
                 self._grow(beside, tight=2.0 * seconds > allowed)
 
     def _grow(self, beside: float, *, tight: bool) -> None:
-        """Let more leave at once while that pays; where it only makes all wait, fewer."""
+        """Increase the limit of calls in flight while that pays off; decrease it if calls only queue."""
         if self._load.full():
             self._eased = True
             self._until_less -= 1.0
@@ -202,21 +203,21 @@ class Throttle:
             step = 1.0 / self.limit
         else:
             step = 1.0 / math.sqrt(self.limit) if self._eased else _OPENING
-            # Twice as many at most as have been tried: what comes back now left when fewer were under way.
+            # At most twice the number tried: returning answers left when fewer calls were in flight.
             step = min(step, max(0.0, 2.0 * beside - self.limit))
         self.limit = min(self.limit + step, self.most, max(self.limit, self._load.ceiling))
 
     def _late(self, permit: Permit, beside: float, seconds: float, now: float) -> None:
-        """Learn from a call that nothing came of in time, where that is the server's having too much to do."""
+        """Learn from a call without an answer in time, if the server was too busy."""
         silent = self._heard_at < permit.sent_at
         if permit.sent_at <= self._cut_at or not (silent or self._load.explains(beside, seconds)):
-            return  # one lesson, not two; or a call that was lost while others came back soon
+            return  # one lesson instead of two; or a call was lost while others returned soon
         self._load.late(beside, seconds, first=not self._late_in_a_row)
         self.limit = max(1.0, min(0.5 * self.limit, self._load.ceiling))
         self._slow_start = False
         self._cut_at = now
         if self._late_in_a_row:
-            # Nothing has come since the last time: what was given up is still being worked on.
+            # Nothing has come since the last time: the server still works on abandoned calls.
             self.paused_until = max(self.paused_until, now + min(_LONGEST_REST, 2.0 ** (self._late_in_a_row - 1)))
         self._late_in_a_row += 1
 
@@ -228,17 +229,17 @@ class Throttle:
         """Learn from a refusal.
 
         Args:
-            permit: The call's.
+            permit: The call's permit.
             stated: Whether it names a quota that is used up.
             foreseen: Whether the bucket had reason to expect it.
-            wait: Seconds that it asks to wait, None where it does not say.
+            wait: Requested seconds to wait, None if not stated.
             now: The clock.
         """
         self.throttled += 1
         if wait is not None:
             self.paused_until = max(self.paused_until, now + wait)
         if permit.sent_at <= self._cut_at:
-            return  # it left before the last refusal was known: one lesson, not two
+            return  # it left before the last refusal was known: one lesson instead of two
         self._refused_since_cut += 1
         self._accidents.add(refused=True, slow=self.pace.low(permit.sent_at))
         if stated and not foreseen:
@@ -271,15 +272,15 @@ class Throttle:
         self._accidents.learned()
 
     def _accidental(self, let_in: int, *, paced: bool, fresh: bool) -> bool:
-        """Say whether a refusal without a word is better forgotten: several are a limit's, a lone one may be none."""
+        """Return True if an unexplained refusal should be forgotten: several indicate a limit, a single one may not."""
         several = self._accidents.in_a_row() or self._accidents.many(5)
         if not several and not (paced and self._accidents.rare()):
             return True
         return fresh and self._comes_whatever_the_rate(let_in)
 
     def _guessed_wait(self, let_in: int, since: float, now: float, *, fresh: bool) -> float:
-        """Return how many seconds a limit that says nothing may keep calls out; one at a time finds out how long."""
-        # Where a quota states a rate, what was let in, and one more, is what it gives in their time.
+        """Return the seconds for which a silent limit may block calls, to be tested with one call at a time."""
+        # If a quota states a rate, the accepted calls plus one are what it grants in their time.
         rate = self.buckets["requests"].rate
         by_rate = min(_LONGEST_REST, (let_in + 1) / rate - (now - since)) if rate else 0.0
         wait = max(by_rate, min(_LONGEST_GUESS, 0.5 * 2.0**self._in_a_row))
@@ -290,7 +291,7 @@ class Throttle:
         return max(0.5 * wait, by_rate)
 
     def _comes_whatever_the_rate(self, let_in: int) -> bool:
-        """Say whether refusals come at a rate that was lowered for them, again and again; it is dropped then."""
+        """Return True if refusals recur at a rate that was lowered for them; the rate is then dropped."""
         if not self.pace.lower():
             self._in_vain = 0 if self.pace.grown() else self._in_vain
             return False
@@ -305,8 +306,8 @@ class Throttle:
         return True
 
     def _count(self, permit: Permit) -> tuple[int, float, bool]:
-        """Return the calls let in before a refused one and after the refusal before it, since when, and if any were."""
+        """Return the calls accepted between the previous refusal and this one, their start time, and if there were any."""
         let_in = permit.sent_before - self._let_through_at_cut - (self._refused_since_cut - 1)
         if let_in > 0 or self._counted is None:
             return max(0, let_in), max(self._cut_at, 0.0 if self._began is None else self._began), True
-        return *self._counted, False  # nothing was let in: the pauses before the last refusal and after it are one
+        return *self._counted, False  # no call was accepted: the pauses before and after the last refusal are one

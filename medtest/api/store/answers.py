@@ -1,7 +1,7 @@
-"""SQLite files that keep answers: opened, found whole or set aside, and each outcome beside its SHA-256.
+"""SQLite files with answers: opened if intact and set aside otherwise, with a SHA-256 for each outcome.
 
-A file that SQLite cannot read, or whose tables are not ours, is renamed and a new one begun: what it kept is asked
-again. An outcome whose SHA-256 does not fit (a byte was hit, or rows were exchanged) counts as not kept.
+A file that SQLite cannot read, or with foreign tables, is renamed and replaced by a new one: its answers are requested
+again. An outcome whose SHA-256 does not match (a flipped byte, exchanged rows) counts as missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from medtest.core.files import sqlite
 
 _SIDES = ("", "-wal", "-shm")
 _DAMAGED = {1: "is not what medtest keeps", 11: "is damaged", 24: "is damaged", 26: "is no SQLite file"}
-"""SQLite's primary result codes for what waiting does not mend: ERROR, CORRUPT, FORMAT, NOTADB."""
+"""SQLite's primary result codes for errors that waiting does not fix: ERROR, CORRUPT, FORMAT, NOTADB."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (
     key TEXT PRIMARY KEY, kept_at REAL NOT NULL, outcome TEXT NOT NULL, sha256 TEXT) WITHOUT ROWID;
@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS answers (
 
 
 class CacheMode(StrEnum):
-    """How what is kept is used: read and written, written only, or not at all."""
+    """Use of stored answers: read and write, write only, or none."""
 
     USE = "use"
     REFRESH = "refresh"
@@ -40,12 +40,12 @@ class KeptTexts:
     """Texts by key in one file, for any number of processes.
 
     Args:
-        path: The file; made with its folder where it does not exist and the mode needs it. None keeps nothing.
-        mode: ``use``, ``refresh`` (nothing is given out, what is new is kept) or ``off``.
-        what: What messages call the file.
+        path: The file; created with its folder if missing and needed by the mode. None stores nothing.
+        mode: ``use``, ``refresh`` (nothing is read, new texts are stored) or ``off``.
+        what: Name of the file in messages.
 
     Attributes:
-        set_aside: What was wrong with the file that lay there and where it is now, one line; "" where nothing was.
+        set_aside: Problem of the previous file and its new location, one line; "" if there was none.
 
     Raises:
         OutputProblem: The file cannot be used.
@@ -79,7 +79,7 @@ class KeptTexts:
             self._db = None
 
     def text(self, key: str) -> str | None:
-        """Return the text kept whole under a key, or None.
+        """Return the undamaged text stored under a key, or None.
 
         Raises:
             OutputProblem: The file cannot be read.
@@ -91,7 +91,7 @@ class KeptTexts:
         return None if row is None or not is_whole(row[2], *row[:2]) else str(row[1])
 
     def keep(self, key: str, text: str) -> None:
-        """Keep a text.
+        """Store a text.
 
         Raises:
             OutputProblem: The file cannot be written.
@@ -106,7 +106,7 @@ class KeptTexts:
 
     @contextmanager
     def _used(self) -> Iterator[None]:
-        """Turn what the file or its disk refuses into one message: it is no fault of the system under test."""
+        """Convert errors of the file or its disk to one message, because they are no fault of the system under test."""
         try:
             yield
         except sqlite3.Error as error:
@@ -117,19 +117,19 @@ class KeptTexts:
 
 
 def opened(path: Path, script: str, tables: Sequence[str]) -> tuple[sqlite3.Connection, str]:
-    """Open a file in write-ahead mode, and make it anew where what lies there cannot be used.
+    """Open a file in write-ahead mode, and replace it if it cannot be used.
 
     Args:
         path: The file; its folder exists.
-        script: Makes the tables that are missing.
-        tables: Their names; those with outcomes have a column ``sha256``, which files of the version before lack.
+        script: Creates missing tables.
+        tables: Their names; those with outcomes have a column ``sha256``, which files of the previous version lack.
 
     Returns:
-        The connection, and what was set aside and why, one line; "" where nothing was.
+        The connection, and a line about the file set aside; "" if there was none.
 
     Raises:
         OSError: It cannot be renamed.
-        sqlite3.Error: It cannot be opened for another reason (a full disk, no leave to write).
+        sqlite3.Error: It cannot be opened for another reason (a full disk, no write permission).
     """
     try:
         return _connected(path, script, tables), ""
@@ -138,7 +138,7 @@ def opened(path: Path, script: str, tables: Sequence[str]) -> tuple[sqlite3.Conn
         if not problem:
             raise
     aside = f"{path.name}.aside-{time.time_ns()}"
-    for side in _SIDES:  # a log that is left behind would be played into the new file
+    for side in _SIDES:  # a remaining log would be replayed into the new file
         with suppress(FileNotFoundError):
             path.with_name(path.name + side).rename(path.with_name(aside + side))
     return _connected(path, script, tables), f"{path.name} {problem}; it was set aside as {aside}"
@@ -147,7 +147,7 @@ def opened(path: Path, script: str, tables: Sequence[str]) -> tuple[sqlite3.Conn
 def _connected(path: Path, script: str, tables: Sequence[str]) -> sqlite3.Connection:
     db = sqlite.connect(path)
     try:
-        db.text_factory = lambda letters: letters.decode("utf-8", "replace")  # what is no UTF-8 fits no SHA-256
+        db.text_factory = lambda letters: letters.decode("utf-8", "replace")  # invalid UTF-8 matches no SHA-256
         said = db.execute("PRAGMA quick_check(1)").fetchone()
         if said is None or said[0] != "ok":
             raise Damaged("its own check fails")
@@ -164,24 +164,24 @@ def _connected(path: Path, script: str, tables: Sequence[str]) -> sqlite3.Connec
 
 
 class Damaged(sqlite3.DatabaseError):
-    """The file's own check fails."""
+    """Failed integrity check of the file."""
 
     sqlite_errorcode = 11
 
 
 def damage(error: sqlite3.Error) -> str:
-    """Return what is wrong with a file that gave this error, "" where the file is not to blame."""
+    """Return the problem of a file that caused this error, "" if the file is not the cause."""
     code = getattr(error, "sqlite_errorcode", None)
     return "" if code is None else _DAMAGED.get(int(code) & 0xFF, "")
 
 
 def outcome_sha256(*parts: str) -> str:
-    """Return the SHA-256 of a row: what it is kept under, and what is kept."""
+    """Return the SHA-256 of a row: its key and its content."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def is_whole(sha256: str | None, *parts: object) -> bool:
-    """Say whether a row is what was written; one of the version before, without SHA-256, is taken as it is."""
+    """Return True if a row is undamaged; rows of the previous version, without SHA-256, are accepted."""
     return sha256 is None or (
         all(isinstance(part, str) for part in parts) and sha256 == outcome_sha256(*map(str, parts))
     )

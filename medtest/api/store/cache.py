@@ -1,8 +1,8 @@
-"""Answers by content, shared by runs: the same question to the same model is paid for once.
+"""Answers by content, shared by runs, so that the same question to the same model is paid for once.
 
 One SQLite file for any number of processes. The key covers provider, model, every generation parameter, prompt,
-pictures, seed and repeat (:func:`medtest.api.calls.request.content_key`). Only answers are kept: an error, a refusal, a
-content filter's stop, a length stop or a malformed answer is never given out again as if it were one.
+pictures, seed and repeat (:func:`medtest.api.calls.request.content_key`). Only answers are stored: an error, a refusal,
+a content filter's stop, a length stop or a malformed answer is never reused.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["Cache", "CacheMode"]
 
 
 class Cache(KeptTexts):
-    """The cache in one file.
+    """Cache in one file.
 
     Args:
-        path: The file; made with its folder where it does not exist and the mode needs it.
-        mode: ``use``, ``refresh`` (ask anew and keep the new answer) or ``off``.
+        path: The file; created with its folder if missing and needed by the mode.
+        mode: ``use``, ``refresh`` (request again and store the new answer) or ``off``.
 
     Raises:
         OutputProblem: The file cannot be used.
@@ -30,7 +30,7 @@ class Cache(KeptTexts):
         super().__init__(path, mode, "the cache")
 
     def get(self, key: str, address: str) -> Outcome | None:
-        """Return the answer kept whole for this content, as the outcome of this address; it costs nothing now.
+        """Return the undamaged answer stored for this content, as the outcome of this address.
 
         Raises:
             OutputProblem: The file cannot be read.
@@ -39,7 +39,7 @@ class Cache(KeptTexts):
         return None if line is None else Outcome.read(line, address=address, key=key, source=Source.CACHE)
 
     def put(self, outcome: Outcome) -> None:
-        """Keep an answer; whatever is no answer is left out.
+        """Store an answer; other outcomes are ignored.
 
         Raises:
             OutputProblem: The file cannot be written.

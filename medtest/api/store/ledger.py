@@ -1,12 +1,12 @@
-"""Every call on paper: before it is sent and after it is answered, with tokens and cost, in SQLite.
+"""Ledger of all calls, before sending and after the answer, with tokens and cost, in SQLite.
 
-One file per run. Each entry is one transaction in write-ahead mode, so a killed process loses nothing but the calls
-that were under way, and the next one finds them: they are counted as *lost*, since the server may have billed them.
-The final outcome of a request is written in the same transaction as the end of its call: there is no moment at which a
-call is paid for and its answer not kept. Prompts, pictures and keys are not in here; answers are.
+One file per run. Each entry is one transaction in write-ahead mode, so a killed process loses only the calls in flight,
+and the next one finds them: they are counted as *lost*, because the server may have billed them. The final outcome of a
+request is written in the same transaction as the end of its call, so that no call is paid for without its answer being
+stored. Prompts, pictures and keys are not stored; answers are.
 
-``synchronous=NORMAL`` survives the death of the process at any moment. After a power cut the last entries may be
-missing, the file stays sound.
+``synchronous=NORMAL`` survives the death of the process at any moment. After a power failure the last entries may be
+missing, but the file stays intact.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class LedgerTotals:
 
     Attributes:
         calls: Calls sent.
-        answered: Calls to which something came back, errors included.
-        lost: Calls under way when their process died or was stopped; the server may have billed them.
+        answered: Calls with a reply, errors included.
+        lost: Calls in flight when their process died or was stopped; the server may have billed them.
         under_way: Calls sent and not answered yet.
-        billable: Calls that the server may charge for: answered ones, cut off ones and lost ones.
-        doubtful: Of these, calls that brought no answer (resets, cut bodies, time limits, lost): asked, and where it
-            was possible asked again, so that they may be billed twice.
-        prompt_tokens: As servers counted.
-        completion_tokens: As servers counted.
+        billable: Calls that the server may charge for: answered, cut off and lost ones.
+        doubtful: Billable calls without an answer (resets, truncated bodies, time limits, lost); they were repeated if
+            possible, so that they may be billed twice.
+        prompt_tokens: As counted by servers.
+        completion_tokens: As counted by servers.
         cost_usd: Known costs plus the expected ones of doubtful calls.
         outcomes: Requests with a final outcome.
     """
@@ -79,12 +79,12 @@ class LedgerTotals:
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """A task that a service works on, or has done, for a call that brought no answer yet.
+    """Task at a service, running or done, of a call without an answer so far.
 
     Attributes:
         task: Its id at the service.
-        call: Number of the call that began it.
-        usd: What the call counts for in the ledger's sums.
+        call: Number of the call that started it.
+        usd: Cost of the call in the ledger's sums.
     """
 
     task: str
@@ -93,11 +93,11 @@ class OpenTask:
 
 
 def doubtful_words(path: Path, name: str) -> str:
-    """Say how many calls of a ledger may be billed without an answer; "" for none, or where it cannot be read.
+    """Return a remark on calls that may be billed without an answer; "" for none, or if the ledger is unreadable.
 
     Args:
-        path: The ledger's file, held by nobody.
-        name: Who was asked.
+        path: The ledger's file, not in use.
+        name: Name of the system.
     """
     if not path.is_file():
         return ""
@@ -116,15 +116,15 @@ def doubtful_words(path: Path, name: str) -> str:
 
 
 class Ledger:
-    """The ledger of one run, held by one process at a time.
+    """Ledger of one run, held by one process at a time.
 
     Args:
-        path: The file; made with its folder where it does not exist.
+        path: The file; created with its folder if missing.
         wait: Seconds to wait for another process that holds it.
 
     Attributes:
-        lost_before: Calls that earlier processes left under way, found now.
-        set_aside: What was wrong with the file that lay there and where it is now, one line; "" where nothing was.
+        lost_before: Calls that earlier processes left in flight, counted on opening.
+        set_aside: Problem of the previous file and its new location, one line; "" if there was none.
 
     Raises:
         FolderInUse: Another process holds it.
@@ -133,7 +133,7 @@ class Ledger:
 
     def __init__(self, path: Path, *, wait: float = 0.0) -> None:
         self.path = path
-        self._lock = FileLock(f"{path}.lock", thread_local=False)  # freed by whichever thread closes it
+        self._lock = FileLock(f"{path}.lock", thread_local=False)  # released by whichever thread closes it
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=wait)
@@ -157,13 +157,13 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Close the file and give it free."""
+        """Close the file and release the lock."""
         self._db.close()
         self._lock.release()
 
     @contextmanager
     def _using(self) -> Iterator[None]:
-        """Turn what the file or its disk refuses into one message: it is no fault of the system under test."""
+        """Convert errors of the file or its disk to one message, because they are no fault of the system under test."""
         try:
             yield
         except sqlite3.Error as error:
@@ -173,17 +173,17 @@ class Ledger:
             ) from None
 
     def send(self, *, address: str, key: str, attempt: int, expected_usd: float, task: OpenTask | None = None) -> int:
-        """Enter a call that is about to be sent and return its number.
+        """Record a call that is about to be sent and return its number.
 
         Args:
-            address: The request's.
+            address: The request's address.
             key: The request's content key.
             attempt: Number of the call for this request, from 1.
-            expected_usd: What it is expected to cost at most; stands until the server says otherwise.
-            task: The task of an earlier call that is asked after now: that call is under way again, and none is added.
+            expected_usd: Its expected maximum cost, valid until the server reports otherwise.
+            task: Task of an earlier call to poll now: that call is in flight again, and none is added.
 
         Raises:
-            OutputProblem: It cannot be entered; the call must not be sent.
+            OutputProblem: It cannot be recorded; the call must not be sent.
         """
         with self._using():
             if task is not None:
@@ -198,10 +198,10 @@ class Ledger:
         return int(entered.lastrowid or 0)
 
     def begin_task(self, call: int, address: str, key: str, task: str) -> None:
-        """Enter the id of a task that a call has begun, before it is asked after.
+        """Record the id of a task that a call has started, before it is polled.
 
         Raises:
-            OutputProblem: It cannot be entered.
+            OutputProblem: It cannot be recorded.
         """
         self._has_tasks = True
         with self._using():
@@ -211,7 +211,7 @@ class Ledger:
             )
 
     def open_task(self, address: str, key: str) -> OpenTask | None:
-        """Return the task that a call for this address and content began and that has not ended; None for none."""
+        """Return the unfinished task of a call for this address and content, or None."""
         with self._using():
             row = self._db.execute(
                 "SELECT task, call, cost_usd FROM tasks JOIN calls ON calls.id = call"
@@ -221,13 +221,14 @@ class Ledger:
         return None if row is None else OpenTask(str(row[0]), int(row[1]), float(row[2]))
 
     def answer(self, call: int, reply: Reply, *, cost_usd: float, outcome: Outcome | None = None) -> None:
-        """Enter what came back, and the request's final outcome with it where there is one: both or neither.
+        """Record a reply, together with the request's final outcome if there is one: both or neither.
 
-        An ERROR is entered as a call but kept as no outcome: the next session asks again. A task that the call
-        began has ended, unless the reply says that it goes on.
+        An ERROR is recorded as a call but not as an outcome: the next session sends the request again. A task that the
+        call
+        started has ended, unless the reply states that it continues.
 
         Raises:
-            OutputProblem: It cannot be entered.
+            OutputProblem: It cannot be recorded.
         """
         with self._using():
             self._db.execute("BEGIN IMMEDIATE")
@@ -260,14 +261,14 @@ class Ledger:
         )
 
     def lose(self, call: int) -> None:
-        """Enter that a call was given up under way (the run was stopped)."""
+        """Record that a call in flight was abandoned (the run was stopped)."""
         self._db.execute(f"{_LOSE} id=?", (time.time(), call))
 
     def keep(self, outcome: Outcome) -> None:
-        """Keep an outcome that no call of this run brought (from the cache, or shared with another address).
+        """Store an outcome that no call of this run produced (from the cache, or shared with another address).
 
         Raises:
-            OutputProblem: It cannot be kept.
+            OutputProblem: It cannot be stored.
         """
         with self._using():
             self._put(outcome)
@@ -282,13 +283,13 @@ class Ledger:
         )
 
     def outcome(self, address: str, key: str) -> Outcome | None:
-        """Return the outcome kept for this address and content, None where there is none, or none that is whole."""
+        """Return the undamaged outcome stored for this address and content, or None."""
         with self._using():
             row = self._db.execute(f"{_ROWS} WHERE address=? AND key=?", (address, key)).fetchone()
         return None if row is None else _outcome(row)
 
     def outcomes(self) -> Iterator[Outcome]:
-        """Return every outcome kept whole, by address."""
+        """Return every undamaged outcome, by address."""
         with self._using():
             rows = self._db.execute(f"{_ROWS} ORDER BY address, key").fetchall()
         yield from filter(None, map(_outcome, rows))
@@ -308,7 +309,7 @@ class Ledger:
 
 
 def _outcome(row: tuple[str, str, str, str, str, str | None]) -> Outcome | None:
-    """Return the outcome of a row; None where it is not what was written."""
+    """Return the outcome of a row; None if it is damaged."""
     *kept, sha256 = row
     address, key, _, _, line = kept
     return Outcome.read(line, address=address, key=key, source=Source.LEDGER) if is_whole(sha256, *kept) else None

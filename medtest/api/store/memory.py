@@ -1,4 +1,4 @@
-"""What is known before anything is asked: this run's ledger, the cache of all runs, and whether pictures are there."""
+"""Lookup of stored outcomes before a call: this run's ledger, the cache of all runs, and their pictures."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from medtest.api.store.ledger import Ledger
 
 
 class Memory:
-    """Ledger and cache, whose outcomes count only while the pictures that they name are kept whole.
+    """Ledger and cache, whose outcomes are valid only while their pictures are stored undamaged.
 
     Args:
         ledger: The run's ledger.
         cache: Answers of other runs.
-        pictures: Where what is drawn is kept; None where nothing is.
+        pictures: Store of generated pictures, or None.
     """
 
     def __init__(self, ledger: Ledger, cache: Cache, pictures: KeptPictures | None) -> None:
         self._ledger, self._cache, self._pictures = ledger, cache, pictures
 
     async def of_run(self, address: str, key: str) -> Outcome | None:
-        """Return what this run's ledger keeps."""
+        """Return the outcome in this run's ledger."""
         return await self._with_picture(self._ledger.outcome(address, key))
 
     async def of_all(self, address: str, key: str) -> Outcome | None:
-        """Return what the cache keeps."""
+        """Return the outcome in the cache."""
         return await self._with_picture(self._cache.get(key, address))
 
     async def _with_picture(self, outcome: Outcome | None) -> Outcome | None:
@@ -34,7 +34,7 @@ class Memory:
         return outcome if self._pictures is not None and await self._pictures.here(outcome) else None
 
     async def keep(self, outcome: Outcome) -> None:
-        """Put an answer into the cache, its picture beside it first; whatever is no answer is left out."""
+        """Store an answer in the cache, after its picture; other outcomes are ignored."""
         if outcome.state != CallState.ANSWERED or self._cache.mode == CacheMode.OFF:
             return
         if not outcome.picture or (self._pictures is not None and await self._pictures.share(outcome)):

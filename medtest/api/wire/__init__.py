@@ -1,4 +1,4 @@
-"""Endpoints by the name that parameters give them."""
+"""Endpoint kinds by their name in the parameters."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ WIRES: dict[str, Wire] = {
     "deepai": DeepAIWire(),
     "huggingface": HuggingFaceWire(),
 }
-"""Every endpoint, by :attr:`medtest.api.calls.request.Parameters.api`."""
+"""Every kind of endpoint, by :attr:`medtest.api.calls.request.Parameters.api`."""
 
 
 def wire_of(api: str) -> Wire:
-    """Return an endpoint by its name.
+    """Return a kind of endpoint by its name.
 
     Raises:
-        KeyError: There is none of this name.
+        KeyError: Unknown name.
     """
     return WIRES[api]

@@ -1,7 +1,7 @@
-"""From a server's body to a state and words: chat.completions and Responses, structured or plain.
+"""Conversion of response bodies to a state and words: chat.completions and Responses, structured or plain.
 
-The shapes are OpenAI's API reference's (chat completion object; response object). Compatible servers leave fields out:
-nothing but the answer itself is required.
+The formats follow OpenAI's API reference (chat completion object; response object). Compatible servers omit fields:
+only the answer itself is required.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from medtest.api.redact import redacted
 from medtest.core.cases import Json
 
 _MOST_TOKENS = 2**31 - 1
-"""A server that counts more does not count tokens, and no column holds its number."""
+"""Larger counts are not tokens, and no column holds them."""
 _HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
 
 
 class NotAnAnswer(Exception):
-    """The body is JSON but no completion; the message says why."""
+    """The body is JSON but no completion; the message gives the reason."""
 
 
 class TaskEnded(NotAnAnswer):
-    """A task has ended without an answer, for a reason that another try may not meet."""
+    """A task has ended without an answer, for a reason that may not recur."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyContent:
-    """What a body says.
+    """Content of a response body.
 
     Attributes:
         state: ANSWERED, REFUSAL, CONTENT_FILTER, LENGTH or MALFORMED.
         text: The model's words.
         parsed: The structured answer.
-        reason: Why it is malformed.
+        reason: Reason why it is malformed.
         model: The model's name.
         prompt_tokens: Counted by the server.
         completion_tokens: Counted by the server.
         drawn: The file of a picture.
-        url: Where the picture lies, while it does.
-        revised_prompt: What the service says that it drew instead of the prompt.
-        task: Id of a task that is not done.
+        url: Temporary URL of the picture.
+        revised_prompt: Prompt that the service reports to have used instead.
+        task: Id of an unfinished task.
     """
 
     state: CallState
@@ -64,16 +64,16 @@ class ReplyContent:
 
 
 def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plain: bool) -> ReplyContent:
-    """Return what a decoded body says.
+    """Return the content of a decoded body.
 
     Args:
         body: The JSON.
         api: ``chat`` or ``responses``.
-        answer_model: Shape of the answer that was asked for.
-        plain: Whether it was asked for in words: an answer without JSON is then text, and no fault.
+        answer_model: Requested schema of the answer.
+        plain: Whether it was requested in words: an answer without JSON is then valid text.
 
     Raises:
-        NotAnAnswer: It is something else than a completion.
+        NotAnAnswer: It is no completion.
     """
     if not isinstance(body, Mapping):
         raise NotAnAnswer(f"the body is {_kind(body)}, not an object")
@@ -99,7 +99,7 @@ def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plai
 
 
 def parse_structured(text: str, answer_model: type[BaseModel]) -> tuple[Json, str]:
-    """Return the structured answer in a text and ""; or None and why there is none.
+    """Return the structured answer in a text and ""; or None and the reason why there is none.
 
     JSON may stand alone, in a Markdown fence, or between words.
     """
@@ -120,7 +120,7 @@ def parse_structured(text: str, answer_model: type[BaseModel]) -> tuple[Json, st
 
 
 def _whole(candidate: str) -> str:
-    """Return JSON in which halves of surrogate pairs, which pydantic refuses, are written out."""
+    """Return JSON with halves of surrogate pairs, which pydantic rejects, escaped."""
     if not _HALF.search(candidate):
         return candidate
     try:
@@ -179,7 +179,7 @@ def _text(content: Any) -> str:
 
 
 def count_of(usage: Any, *names: str) -> int | None:
-    """Return the first of these counts that a server states and that can be one; None where it states none."""
+    """Return the first of these counts that is stated and plausible, or None."""
     for name in names:
         value = usage.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS:
@@ -197,7 +197,7 @@ def _stated_error(body: Mapping[str, Any]) -> str:
 
 
 def error_of(body: Any) -> tuple[str, str]:
-    """Return code and message of a provider's error body, each "" where it has none."""
+    """Return code and message of a provider's error body, each "" if missing."""
     if not isinstance(body, Mapping):
         return "", ""
     error = body.get("error", body)
@@ -212,6 +212,6 @@ def decoded(content: bytes) -> Any:
     """Return the JSON of a body.
 
     Raises:
-        ValueError: It is none (cut short, HTML, not UTF-8).
+        ValueError: Invalid JSON (truncated, HTML, not UTF-8).
     """
     return json.loads(content.decode("utf-8"))

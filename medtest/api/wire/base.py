@@ -1,7 +1,7 @@
-"""What differs between endpoints: path, body, reading of a reply, tokens, the key's header, asking later.
+"""Base class of endpoint kinds: path, body, reading of a reply, tokens, key header, polling.
 
-Everything else (limits, retries, ledger, cache, budget, redaction, the store of pictures) is common and knows no
-endpoint. A new endpoint is one subclass of :class:`Wire` and one line in :mod:`medtest.api.wire`.
+Everything else (limits, retries, ledger, cache, budget, redaction, the picture store) is common to all endpoints. A new
+kind is one subclass of :class:`Wire` and one line in :mod:`medtest.api.wire`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """One HTTP request below the endpoint's address.
+    """HTTP request below the endpoint's address.
 
     Attributes:
-        path: What follows the endpoint's address, with its stroke in front.
+        path: Path below the endpoint's address, with a leading slash.
         method: ``POST`` or ``GET``.
         body: Sent as JSON; None for none.
         form: Sent as multipart/form-data; None for none.
-        headers: Beside the key's.
+        headers: Headers in addition to the key's.
     """
 
     path: str
@@ -39,12 +39,12 @@ class Sending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """What came back.
+    """HTTP response.
 
     Attributes:
         status: HTTP status.
         headers: Names in lower case.
-        content: The body, whole.
+        content: The complete body.
     """
 
     status: int
@@ -53,18 +53,18 @@ class Received:
 
 
 FILTERED = ("content_filter", "content_policy", "moderation")
-"""Words of codes and messages by which servers say that a policy forbids an answer."""
+"""Words in codes and messages of servers whose policy forbids an answer."""
 
 
 class Wire(ABC):
-    """One kind of endpoint.
+    """Kind of endpoint.
 
     Attributes:
-        draws: It answers with a picture.
-        asynchronous: It answers with a task's id, which is asked after until the task is done.
-        takes_seed: Its requests have a field for a seed.
+        draws: Whether it answers with a picture.
+        asynchronous: Whether it answers with a task's id, which is polled until the task is done.
+        takes_seed: Whether its requests have a field for a seed.
         most_bytes: Longest body of a reply.
-        filtered_statuses: HTTP statuses that may tell of moderation.
+        filtered_statuses: HTTP statuses that may indicate moderation.
     """
 
     draws: ClassVar[bool] = False
@@ -74,40 +74,40 @@ class Wire(ABC):
     filtered_statuses: ClassVar[frozenset[int]] = frozenset({400, 403})
 
     def key_header(self, key: str) -> tuple[str, str]:
-        """Return name and value of the header that carries the key."""
+        """Return name and value of the header with the key."""
         return "Authorization", f"Bearer {key}"
 
     @abstractmethod
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
-        """Return what is sent.
+        """Return the HTTP request of a question.
 
         Args:
-            request: What is asked.
-            parameters: The model and its parameters; what is None is left out.
-            plain: Ask for a structured answer in words instead of by schema.
+            request: The question.
+            parameters: The model and its parameters; None values are omitted.
+            plain: Whether to request a structured answer in words instead of by schema.
         """
 
     @abstractmethod
     def read(
         self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
     ) -> ReplyContent:
-        """Return what a reply of success says.
+        """Return the content of a successful reply.
 
         Raises:
             NotAnAnswer: It is something else.
-            ValueError: It is cut short, or not what its type says.
+            ValueError: It is truncated, or does not match its type.
         """
 
     @abstractmethod
     def tokens(self, request: Request, parameters: Parameters) -> Tokens:
-        """Return what a request will need at most, as far as it is known beforehand."""
+        """Return the maximum tokens of a request, as far as known beforehand."""
 
     def filtered(self, status: int, code: str, words: str) -> bool:
-        """Say whether an error's status, code and words (lower case) tell of moderation, and not of a wrong request."""
+        """Return True if an error's status, code and words (lower case) indicate moderation rather than a wrong request."""
         return status in self.filtered_statuses and any(word in words for word in FILTERED)
 
     def error(self, received: Received) -> tuple[str, str]:
-        """Return code and message of an error's body, each "" where it has none.
+        """Return code and message of an error's body, each "" if missing.
 
         Raises:
             ValueError: It is no JSON.
@@ -115,9 +115,9 @@ class Wire(ABC):
         return error_of(decoded(received.content))
 
     def polling(self, task: str) -> Sending:
-        """Return what asks after a task.
+        """Return the request that polls a task.
 
         Raises:
-            ValueError: It is no task's id.
+            ValueError: Invalid task id.
         """
         raise ValueError("this endpoint has no tasks")

@@ -1,4 +1,4 @@
-"""A request's body as OpenAI-compatible servers take it: chat.completions or responses."""
+"""Request bodies for OpenAI-compatible servers: chat.completions or responses."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def request_body(request: Request, parameters: Parameters, *, plain: bool = Fals
     """Return the fields of a request's body, for the openai client.
 
     Args:
-        request: What is asked.
-        parameters: The model and its parameters; what is None is left out.
-        plain: Ask for a structured answer in words instead of by schema.
+        request: The question.
+        parameters: The model and its parameters; None values are omitted.
+        plain: Whether to request a structured answer in words instead of by schema.
     """
     chat = parameters.api == "chat"
     prompt = request.prompt
@@ -35,7 +35,7 @@ def request_body(request: Request, parameters: Parameters, *, plain: bool = Fals
         values[parameters.max_tokens_name] = parameters.max_tokens
     else:
         values["max_output_tokens"] = parameters.max_tokens
-        # Servers keep responses, pictures included, unless they are told not to.
+        # Servers store responses, pictures included, by default.
         values["store"] = False
     body.update({name: value for name, value in values.items() if value is not None})
     if request.answer_model is not None and not plain:

@@ -1,4 +1,4 @@
-"""Pictures in the answers of chat.completions: OpenRouter, Gemini's models behind it, gateways that follow them.
+"""Pictures in the answers of chat.completions: OpenRouter, the Gemini models behind it, compatible gateways.
 
 A picture comes as ``message.images[].image_url.url`` (OpenRouter's guide "Image Generation"), as a part of
 ``message.content``, or as a data URL within its words; as a data URL or as an address.
@@ -18,7 +18,7 @@ from medtest.api.wire.drawing import DrawingWire, asked, coded, mapping, nothing
 _FILTERED = frozenset(
     {"content_filter", "safety", "image_safety", "prohibited_content", "image_prohibited_content", "blocklist", "spii"}
 )
-"""Reasons for an end that tell of moderation: OpenAI's word, and Gemini's FinishReason."""
+"""Finish reasons that indicate moderation: OpenAI's, and Gemini's FinishReason."""
 _IN_WORDS = re.compile(r"data:image/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]+")
 _MOST_WORDS = 200
 
@@ -27,7 +27,7 @@ class ChatImagesWire(DrawingWire):
     """``/chat/completions`` of models that answer with pictures."""
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
-        """Return one message that asks for a picture."""
+        """Return a single message that requests a picture."""
         body: dict[str, Any] = {
             "model": parameters.model,
             "messages": [{"role": "user", "content": request.prompt}],
@@ -41,7 +41,7 @@ class ChatImagesWire(DrawingWire):
     def read(
         self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
     ) -> ReplyContent:
-        """Return the first picture of the message; words alone are a refusal."""
+        """Return the first picture of the message; words without a picture are a refusal."""
         body = mapping(decoded(received.content), "the body")
         choices = body.get("choices")
         if not isinstance(choices, list):

@@ -1,11 +1,11 @@
-"""Alibaba Cloud's DashScope (Model Studio): Wan and its kin, which answer with a task and draw later.
+"""Alibaba Cloud DashScope (Model Studio): Wan and related models, which run asynchronous tasks.
 
 Two protocols (references "Wan text-to-image V2" and "Wan image generation"): models up to wan2.5 take
-``input.prompt`` at ``text2image/image-synthesis`` and give ``output.results[].url``; later ones take
-``input.messages`` at ``image-generation/generation`` and give ``output.choices[].message.content[].image``. Both answer
-the header ``X-DashScope-Async: enable`` with ``output.task_id``, and ``GET /tasks/ID`` with ``output.task_status``:
-PENDING, RUNNING, SUSPENDED, SUCCEEDED, FAILED, CANCELED, UNKNOWN (no such task, or one of more than 24 hours ago).
-``prompt_extend`` lets a language model rewrite the prompt; ``actual_prompt`` then says what was drawn.
+``input.prompt`` at ``text2image/image-synthesis`` and return ``output.results[].url``; later ones take
+``input.messages`` at ``image-generation/generation`` and return ``output.choices[].message.content[].image``. Both
+answer the header ``X-DashScope-Async: enable`` with ``output.task_id``, and ``GET /tasks/ID`` with
+``output.task_status``: PENDING, RUNNING, SUSPENDED, SUCCEEDED, FAILED, CANCELED, UNKNOWN (no such task, or older than
+24 hours). ``prompt_extend`` lets a language model rewrite the prompt; ``actual_prompt`` then holds the prompt in use.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DashScopeWire(DrawingWire):
     path: ClassVar[str] = "/services/aigc/text2image/image-synthesis"
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
-        """Return what begins a task for one picture."""
+        """Return the request that starts a task for one picture."""
         options: dict[str, Any] = {"n": 1, **asked(parameters)}
         if (seed := seed_of(request, parameters)) is not None:
             options["seed"] = seed
@@ -40,14 +40,14 @@ class DashScopeWire(DrawingWire):
         return Sending(path=self.path, body=body, headers={"X-DashScope-Async": "enable"})
 
     def _input(self, prompt: str, options: dict[str, Any]) -> dict[str, Any]:
-        """Return what stands under ``input``, and take out of the options what belongs there."""
+        """Return the content of ``input``, and remove its fields from the options."""
         return {"prompt": prompt, **{name: options.pop(name) for name in _IN_INPUT if name in options}}
 
     def polling(self, task: str) -> Sending:
-        """Return what asks after a task.
+        """Return the request that polls a task.
 
         Raises:
-            ValueError: It is no task's id.
+            ValueError: Invalid task id.
         """
         if not _TASK.fullmatch(task):
             raise ValueError("no task's id")
@@ -56,7 +56,7 @@ class DashScopeWire(DrawingWire):
     def read(
         self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
     ) -> ReplyContent:
-        """Return that a task goes on, or what came of it."""
+        """Return the running task, or its result."""
         body = mapping(decoded(received.content), "the body")
         output = mapping(body.get("output"), "the output")
         status, task = words(output.get("task_status")), words(output.get("task_id"))
@@ -72,7 +72,7 @@ class DashScopeWire(DrawingWire):
         return self._failed("", failed) if failed else nothing("the service answered with an empty list")
 
     def _result(self, output: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
-        """Return the picture's address, the prompt that was drawn where it was rewritten, and what failed instead."""
+        """Return the picture's address, the prompt in use if it was rewritten, or the failed entry instead."""
         results = output.get("results")
         for one in results if isinstance(results, list) else []:
             if isinstance(one, Mapping):

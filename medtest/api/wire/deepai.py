@@ -1,4 +1,4 @@
-"""DeepAI's ``text2img``: a form, the key in the header ``api-key``, the picture as ``output_url``; no seed."""
+"""DeepAI ``text2img``: a form, the key in the header ``api-key``, the picture as ``output_url``; no seed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DeepAIWire(DrawingWire):
     def read(
         self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
     ) -> ReplyContent:
-        """Return where the picture lies."""
+        """Return the picture's URL."""
         body = mapping(decoded(received.content), "the body")
         if "output_url" not in body:
             raise NotAnAnswer(f"the body has no output_url{_said(body)}")
@@ -38,7 +38,7 @@ class DeepAIWire(DrawingWire):
         return nothing("the service answered with an empty picture")
 
     def error(self, received: Received) -> tuple[str, str]:
-        """Return the sentence of an error: ``{"err": …}`` or ``{"status": …}``."""
+        """Return the message of an error: ``{"err": …}`` or ``{"status": …}``."""
         body: Any = decoded(received.content)
         if isinstance(body, Mapping) and (said := words(body.get("err")) or words(body.get("status"))):
             return "", said

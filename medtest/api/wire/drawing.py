@@ -1,4 +1,4 @@
-"""What endpoints that draw have in common: one picture a request, how one comes, and how moderation is worded."""
+"""Base class of image generation endpoints: one picture per request, its formats, and words of moderation."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from medtest.api.wire.base import FILTERED, MIB, Wire
 from medtest.core.cases import Json
 
 MOST_BYTES = 32 * MIB
-"""Largest file of a picture that is taken."""
+"""Largest accepted picture file."""
 CODED = b"base64:"
-"""How the file of a picture begins that is still base64."""
+"""Prefix of a picture file that is still in base64."""
 OURS = ("kept_", "asked_")
-"""How options begin that are medtest's own and no field of a request."""
+"""Prefixes of options that are medtest's own instead of fields of a request."""
 _FILTERED = (
     *FILTERED,
     "safety system",
@@ -42,23 +42,23 @@ _FILTERED = (
 
 
 class DrawingWire(Wire):
-    """An endpoint that draws one picture for a prompt."""
+    """Endpoint that generates one picture for a prompt."""
 
     draws: ClassVar[bool] = True
     most_bytes: ClassVar[int] = MOST_BYTES * 4 // 3 + MIB
     filtered_statuses: ClassVar[frozenset[int]] = frozenset({400, 403, 422, 451, 500, 502})
 
     def tokens(self, request: Request, parameters: Parameters) -> Tokens:
-        """Return the prompt's tokens, the most that a picture may have where those are charged, and one picture."""
+        """Return the prompt's tokens, the maximum of a picture if those are charged, and one picture."""
         return Tokens(asked_tokens(request, parameters), parameters.max_tokens or 0, pictures=1)
 
     def filtered(self, status: int, code: str, words: str) -> bool:
-        """Say whether an error tells of moderation: 400s do by code or words, 500s by words that name a policy."""
+        """Return True if an error indicates moderation: 400s by code or words, 500s by words that name a policy."""
         return status in self.filtered_statuses and any(word in words for word in _FILTERED)
 
 
 def asked(parameters: Parameters) -> dict[str, Json]:
-    """Return the options that are fields of a request, those that are None left out."""
+    """Return the options that are fields of a request, without None values."""
     return {
         name: value for name, value in parameters.options.items() if value is not None and not name.startswith(OURS)
     }
@@ -70,21 +70,21 @@ def seed_of(request: Request, parameters: Parameters) -> int | None:
 
 
 def nothing(why: str, **more: Any) -> ReplyContent:
-    """Return the reading of a success that brings no picture: moderation in one of its forms."""
+    """Return the content of a success without a picture, a form of moderation."""
     return ReplyContent(state=CallState.CONTENT_FILTER, reason=why, **more)
 
 
 def coded(text: str) -> bytes:
-    """Return base64, or a data URL in base64, as the file of a picture that is still coded (:data:`CODED` in front).
+    """Return base64, or a data URL in base64, as a still encoded picture file (with the prefix :data:`CODED`).
 
-    Taking base64 apart holds up everything else in a process: it is left to whoever keeps the picture
+    Decoding base64 would block everything else in the process, so it is left to the picture store
     (:func:`medtest.api.drawn.store.file_of`).
 
     Returns:
-        Nothing where there is nothing.
+        Empty bytes for an empty text.
 
     Raises:
-        NotAnAnswer: It is a data URL of another kind, or more than :data:`MOST_BYTES`.
+        NotAnAnswer: It is another kind of data URL, or larger than :data:`MOST_BYTES`.
     """
     if text.startswith("data:"):
         head, comma, text = text.partition(",")
@@ -96,10 +96,10 @@ def coded(text: str) -> bytes:
 
 
 def mapping(value: Any, what: str) -> Mapping[str, Any]:
-    """Return a JSON object.
+    """Return a value that must be a JSON object.
 
     Raises:
-        NotAnAnswer: It is something else; the message names what it should be.
+        NotAnAnswer: It is something else; the message names the expected object.
     """
     if not isinstance(value, Mapping):
         raise NotAnAnswer(f"{what} is no object")
@@ -107,5 +107,5 @@ def mapping(value: Any, what: str) -> Mapping[str, Any]:
 
 
 def words(value: Any) -> str:
-    """Return a text of a reply, "" for anything else."""
+    """Return a string of a reply, "" for anything else."""
     return value if isinstance(value, str) else ""

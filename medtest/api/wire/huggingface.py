@@ -1,7 +1,7 @@
-"""Text to image of Hugging Face: inference endpoints, and the serverless router.
+"""Hugging Face text to image: inference endpoints, and the serverless router.
 
-``{"inputs": prompt, "parameters": {…}}`` (the task's specification ``text-to-image``), and the picture's bytes back;
-containers of one's own answer with base64 in JSON too. A model that is being loaded is 503, which is tried again.
+``{"inputs": prompt, "parameters": {…}}`` (the task's specification ``text-to-image``), answered by the picture's bytes;
+custom containers also answer with base64 in JSON. A model that is being loaded is 503, which is retried.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _IN_JSON = ("image", "b64_json", "blob", "generated_image")
 
 
 class HuggingFaceWire(DrawingWire):
-    """An endpoint (``asked_path`` empty), or the router, which knows models by ``/models/NAME``."""
+    """Endpoint (``asked_path`` empty), or the router, which serves models under ``/models/NAME``."""
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
         """Return prompt and parameters."""

@@ -1,8 +1,8 @@
-"""``/images/generations`` of OpenAI and of servers that follow it.
+"""``/images/generations`` of OpenAI and compatible servers.
 
-The shapes are the openai client's own types (``ImagesResponse``, ``Image``, ``ImageGenerateParams``, version 3.52):
-``data`` with ``b64_json`` or ``url``, ``revised_prompt`` where a model rewrites, ``usage`` in tokens. There is no field
-for a seed in OpenAI's; others take one, and it is sent where the settings give one.
+The formats are the openai client's own types (``ImagesResponse``, ``Image``, ``ImageGenerateParams``, version 3.52):
+``data`` with ``b64_json`` or ``url``, ``revised_prompt`` for models that rewrite, ``usage`` in tokens. OpenAI's has no
+field for a seed; other servers accept one, and it is sent if the settings include one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ImagesWire(DrawingWire):
     def read(
         self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
     ) -> ReplyContent:
-        """Return the first picture, as bytes or as the address where it lies for a while."""
+        """Return the first picture, as bytes or as a temporary URL."""
         body = mapping(decoded(received.content), "the body")
         data, usage = body.get("data"), body.get("usage")
         usage = usage if isinstance(usage, dict) else {}

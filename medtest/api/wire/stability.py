@@ -1,9 +1,9 @@
-"""Stability AI's REST API v2beta: ``/stable-image/generate/core``, ``ultra`` and ``sd3``.
+"""Stability AI REST API v2beta: ``/stable-image/generate/core``, ``ultra`` and ``sd3``.
 
-A form with ``prompt``, ``aspect_ratio``, ``negative_prompt``, ``seed`` (0 draws one), ``style_preset``,
-``output_format``; the picture's bytes with the headers ``finish-reason`` and ``seed``, or JSON with ``image``,
-``finish_reason`` and ``seed`` (the API's reference). A picture whose reason is CONTENT_FILTERED is blurred and counts
-as none; what is refused before is 403 with the name ``content_moderation``.
+A form with ``prompt``, ``aspect_ratio``, ``negative_prompt``, ``seed`` (0 for a random one), ``style_preset``,
+``output_format``; answered by the picture's bytes with the headers ``finish-reason`` and ``seed``, or JSON with
+``image``, ``finish_reason`` and ``seed`` (the API's reference). A picture whose reason is CONTENT_FILTERED is blurred
+and counts as none; refusals before generation are 403 with the name ``content_moderation``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DONE = "success"
 
 
 class StabilityWire(DrawingWire):
-    """A model of Stability AI: ``core``, ``ultra``, or one of ``sd3`` by its name."""
+    """Stability AI model: ``core``, ``ultra``, or one of ``sd3`` by its name."""
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
         """Return the form."""
@@ -30,7 +30,7 @@ class StabilityWire(DrawingWire):
         if name.startswith("sd3"):
             form["model"] = name
         if (seed := seed_of(request, parameters)) is not None:
-            form["seed"] = str(seed % _MOST_SEED or _MOST_SEED)  # 0 would have the service draw one
+            form["seed"] = str(seed % _MOST_SEED or _MOST_SEED)  # 0 would make the service choose one
         form |= {key: str(value) for key, value in parameters.extra.items()}
         path = "/sd3" if name.startswith("sd3") else f"/{name}"
         return Sending(path=path, form=form, headers={"accept": "image/*"})
@@ -52,7 +52,7 @@ class StabilityWire(DrawingWire):
         return ReplyContent(state=CallState.ANSWERED, drawn=drawn, model=parameters.model)
 
     def error(self, received: Received) -> tuple[str, str]:
-        """Return name and sentences of an error: ``{"id": …, "name": …, "errors": […]}``."""
+        """Return name and messages of an error: ``{"id": …, "name": …, "errors": […]}``."""
         body: Any = decoded(received.content)
         if not isinstance(body, Mapping):
             return "", ""

@@ -12,7 +12,7 @@ from medtest.api.wire.body import request_body
 
 
 class WordsWire(Wire):
-    """An endpoint of OpenAI's that answers in words."""
+    """OpenAI endpoint that answers in words."""
 
     path: ClassVar[str]
     api: ClassVar[str]
@@ -46,7 +46,7 @@ class ChatCompletions(WordsWire):
 
 
 class Responses(WordsWire):
-    """``/responses``, which takes no seed."""
+    """``/responses``, which accepts no seed."""
 
     path: ClassVar[str] = "/responses"
     api: ClassVar[str] = "responses"
