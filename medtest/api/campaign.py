@@ -1,4 +1,4 @@
-"""Requests in, outcomes out: ledger, cache, budget, limiter, call, retry, in this order.
+"""Processing of requests: ledger, cache, budget, limiter, call, retry, in this order.
 
 ::
 
@@ -6,7 +6,7 @@
                                                                       ▲                               │
     outcome ◀── cache ◀── ledger: answered, with the outcome ◀────────┴── again? ◀── reply ◀──────────┘
 
-A stop (:meth:`Campaign.stop`) lets calls under way end as usual and gives up whatever waits before the call.
+A stop (:meth:`Campaign.stop`) lets calls in flight finish as usual and abandons requests that wait before the call.
 """
 
 from __future__ import annotations
@@ -118,26 +118,26 @@ class Campaign:
         """
         # Twice the number of calls in flight, because some wait between two calls.
         flow = stream(requests, self.ask, workers=2 * self.limiter.limits.most, stop=self.stopping)
-        kept: list[Outcome] = []
+        held_back: list[Outcome] = []
         try:
             async with aclosing(flow) as results:
                 async for outcome in results:
-                    kept.append(outcome)
-                    errors = [one for one in kept if self._active and one.state == CallState.ERROR]
-                    doubtful = [one for one in errors if self._door.doubts(one.address)]
-                    for one in kept:
-                        if one not in doubtful:
-                            yield one
-                    kept = doubtful
+                    held_back.append(outcome)
+                    errors = [entry for entry in held_back if self._active and entry.state == CallState.ERROR]
+                    doubtful = [error for error in errors if self._door.doubts(error.address)]
+                    for result in held_back:
+                        if result not in doubtful:
+                            yield result
+                    held_back = doubtful
         except DOOR_CLOSED:
-            self._states[str(CallState.ERROR)] -= len(kept)
+            self._states[str(CallState.ERROR)] -= len(held_back)
             raise
         except Exception:
-            for one in kept:
-                yield one
+            for result in held_back:
+                yield result
             raise
-        for one in kept:
-            yield one
+        for result in held_back:
+            yield result
 
     def stop(self) -> None:
         """Start no further call; those in flight finish as usual, and the stream with them. Thread-safe.
@@ -189,15 +189,15 @@ class Campaign:
         """Send a request unless its answer is stored or another address is sending the same content."""
         if self.cache.mode != CacheMode.USE:
             return await self._call(request, key)
-        while (known := await self._memory.of_all(request.address, key)) is None and key in self._flying:
+        while (stored := await self._memory.of_all(request.address, key)) is None and key in self._flying:
             other = await asyncio.shield(self._flying[key])
             if other is not None and other.state == CallState.ANSWERED:
                 line = other.to_json()
-                known = Outcome.from_json(line, address=request.address, key=key, source=Source.SHARED)
+                stored = Outcome.from_json(line, address=request.address, key=key, source=Source.SHARED)
                 break
-        if known is not None:
-            self.ledger.keep(known)
-            return known
+        if stored is not None:
+            self.ledger.keep(stored)
+            return stored
         self._flying[key] = asyncio.get_running_loop().create_future()
         outcome: Outcome | None = None
         try:
@@ -327,10 +327,10 @@ class Campaign:
             call = self.ledger.send(address=request.address, key=key, attempt=tally.sent, expected_usd=usd, task=task)
             cost, billable = usd, True
             reply = await self._replied(request, key, call, task)
-            known = self.budget.cost(reply.prompt_tokens, reply.completion_tokens, reply.pictures)
+            actual = self.budget.cost(reply.prompt_tokens, reply.completion_tokens, reply.pictures)
             billable = reply.maybe_billed
-            cost = known if known is not None else (usd if billable else 0.0)
-            outcome = self._outcome(request, key, tally, reply, known)
+            cost = actual if actual is not None else (usd if billable else 0.0)
+            outcome = self._outcome(request, key, tally, reply, actual)
             self.ledger.answer(call, reply, cost_usd=cost, outcome=outcome)
         except asyncio.CancelledError:
             if call:
@@ -366,8 +366,8 @@ class Campaign:
     def _learn_tokens(self, request: Request, reply: Reply) -> None:
         """Raise the token estimate if the server counts more; it is never lowered below our own."""
         if reply.prompt_tokens:
-            ours = estimate(request, self.caller.parameters).prompt
-            self._prompt_factor = max(self._prompt_factor, reply.prompt_tokens / ours)
+            estimated = estimate(request, self.caller.parameters).prompt
+            self._prompt_factor = max(self._prompt_factor, reply.prompt_tokens / estimated)
         self._longest = max(self._longest, reply.completion_tokens or 0)
 
     async def _pause(self, reply: Reply, tally: Tally) -> None:
@@ -391,8 +391,8 @@ class Campaign:
             seconds = max(self.retries.pause(tally.failures, self._draw), stated or 0.0)
         self._pausing += 1
         try:
-            left = max(0.0, tally.left(self.retries, _now()))
-            if await self.stopping.within(min(seconds, left)):
+            remaining = max(0.0, tally.left(self.retries, _now()))
+            if await self.stopping.within(min(seconds, remaining)):
                 raise GivenUp
         finally:
             self._pausing -= 1

@@ -38,9 +38,9 @@ class CampaignProgress:
     def line(self) -> str:
         """Return the progress as one line."""
         parts = [f"{self.done} answered" if not self.states.get("error") else f"{self.done} done"]
-        kept = {name: self.sources[name] for name in ("ledger", "cache", "shared") if self.sources.get(name)}
-        if kept:
-            parts[0] += " (" + ", ".join(f"{count} from {name}" for name, count in kept.items()) + ")"
+        reused = {name: self.sources[name] for name in ("ledger", "cache", "shared") if self.sources.get(name)}
+        if reused:
+            parts[0] += " (" + ", ".join(f"{count} from {name}" for name, count in reused.items()) + ")"
         parts += [f"{n} {name}" for name, n in sorted(self.states.items()) if name != "answered" and n]
         if self.stopping:
             parts.insert(0, f"stopping: {self.in_flight} {'call' if self.in_flight == 1 else 'calls'} under way")

@@ -95,25 +95,25 @@ def looks_random(token: str) -> bool:
     return False
 
 
-def _without_header(found: re.Match[str]) -> str:
-    scheme = found[2] or ""
-    return found[1] + scheme + HIDDEN if scheme or looks_random(found[3]) else found[0]
+def _without_header(match: re.Match[str]) -> str:
+    scheme = match[2] or ""
+    return match[1] + scheme + HIDDEN if scheme or looks_random(match[3]) else match[0]
 
 
-def _without_bearer(found: re.Match[str]) -> str:
-    return found[1] + HIDDEN if looks_random(found[2]) else found[0]
+def _without_bearer(match: re.Match[str]) -> str:
+    return match[1] + HIDDEN if looks_random(match[2]) else match[0]
 
 
-def _without_value(found: re.Match[str]) -> str:
+def _without_value(match: re.Match[str]) -> str:
     # "password: none given" is a sentence, password=opensesame a setting
-    plain = "key" in found[1].lower() or "=" in found[2] or looks_random(found[3])
-    return found[1] + found[2] + HIDDEN if plain else found[0]
+    plain = "key" in match[1].lower() or "=" in match[2] or looks_random(match[3])
+    return match[1] + match[2] + HIDDEN if plain else match[0]
 
 
-def _without_shape(found: re.Match[str]) -> str:
-    runs = _RUN.findall(found[0])
-    long = bool(_PREFIX.match(found[0])) and any(len(run) >= _LEAST_MIXED for run in runs)
-    return HIDDEN if long or looks_random(found[0]) else found[0]
+def _without_shape(match: re.Match[str]) -> str:
+    runs = _RUN.findall(match[0])
+    long = bool(_PREFIX.match(match[0])) and any(len(run) >= _LEAST_MIXED for run in runs)
+    return HIDDEN if long or looks_random(match[0]) else match[0]
 
 
 def visible(text: str) -> str:
@@ -121,7 +121,7 @@ def visible(text: str) -> str:
 
     Tabs and line ends stay. The result can be encoded as UTF-8, shown on a terminal, and read as intended.
     """
-    return _NO_SIGN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _NO_SIGN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def redact(text: object) -> str:

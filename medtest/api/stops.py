@@ -21,8 +21,8 @@ class _Stop(MedtestError):
     words: ClassVar[str]
 
     def __init__(self, base_url: str, reason: str, times: int = 0) -> None:
-        said = self.words.format(server=redact(base_url), reason=redact(reason).rstrip("."), times=times)
-        super().__init__(f"{said} {_NOT_RECORDED}")
+        text = self.words.format(server=redact(base_url), reason=redact(reason).rstrip("."), times=times)
+        super().__init__(f"{text} {_NOT_RECORDED}")
 
 
 class TurnedAway(_Stop):

@@ -109,10 +109,10 @@ class Caller:
         plain = request.answer_model is not None and not self.takes_schema
         clock = asyncio.get_running_loop().time
         began = clock()
-        known = [task]
+        task_ids = [task]
         try:
             sending = self.wire.polling(task) if task else self.wire.sending(request, self.parameters, plain=plain)
-            made = self._http.request(sending)
+            prepared = self._http.request(sending)
         except Exception as error:  # noqa: BLE001 - any failure of a library becomes a reply
             return _not_made(error, clock() - began)
         began = clock()  # the time to create the body does not count as the server's
@@ -120,22 +120,22 @@ class Caller:
             async with asyncio.timeout(self.call_seconds):
                 if task:
                     return await self._followed(request, task, began)
-                received = await self._http.send(made)
-                reply, found = self._read(request, received, plain, clock() - began)
-                if found is None:
+                received = await self._http.send(prepared)
+                reply, content = self._read(request, received, plain, clock() - began)
+                if content is None:
                     return reply
-                if found.task:
-                    known = [found.task]
+                if content.task:
+                    task_ids = [content.task]
                     if begun is not None:
-                        begun(found.task)
-                    return await self._followed(request, found.task, began)
-                return await self._delivered(request, reply, found, began)
+                        begun(content.task)
+                    return await self._followed(request, content.task, began)
+                return await self._delivered(request, reply, content, began)
         except (TimeoutError, NotSent, TooLong) as error:
             cause = error.__cause__ if isinstance(error, NotSent) and error.__cause__ is not None else error
             seconds = clock() - began
             if isinstance(error, TooLong):
                 return Reply(trouble=Trouble.BROKEN, seconds=seconds, reason=str(error), maybe_billed=True)
-            return replace(unsent(cause, seconds, allowed=self.call_seconds), task=known[0])
+            return replace(unsent(cause, seconds, allowed=self.call_seconds), task=task_ids[0])
 
     # ---------------------------------------------------------------------------------------------- reading replies
 
@@ -147,9 +147,15 @@ class Caller:
             return self._status(received, request, plain, seconds), None
         headers = received.headers
         try:
-            found = self.wire.read(received, request, self.parameters, plain=plain)
-            if self.wire.draws and found.state == CallState.ANSWERED and not (found.drawn or found.url or found.task):
-                found = replace(found, state=CallState.CONTENT_FILTER, reason="the service answered with no picture")
+            content = self.wire.read(received, request, self.parameters, plain=plain)
+            if (
+                self.wire.draws
+                and content.state == CallState.ANSWERED
+                and not (content.drawn or content.url or content.task)
+            ):
+                content = replace(
+                    content, state=CallState.CONTENT_FILTER, reason="the service answered with no picture"
+                )
         except TaskEnded as error:
             why = self._without_prompt(reason_of(error), request)
             return replace(self._broken(received, why, seconds), trouble=Trouble.STATUS), None
@@ -161,22 +167,22 @@ class Caller:
         reply = Reply(
             status=received.status,
             headers=headers,
-            state=found.state,
+            state=content.state,
             # A server may repeat what it was sent, and ledger, cache and records store its words.
-            text=redact(found.text),
-            parsed=redacted(found.parsed),
+            text=redact(content.text),
+            parsed=redacted(content.parsed),
             plain=plain,
-            model=redact(found.model)[:MOST_SHOWN],
-            prompt_tokens=found.prompt_tokens,
-            completion_tokens=found.completion_tokens,
+            model=redact(content.model)[:MOST_SHOWN],
+            prompt_tokens=content.prompt_tokens,
+            completion_tokens=content.completion_tokens,
             seconds=seconds,
-            reason=self._without_prompt(redact(found.reason), request),
+            reason=self._without_prompt(redact(content.reason), request),
             maybe_billed=True,
-            drawn=found.drawn,
-            pictures=int(bool(found.drawn or found.url)),
-            revised_prompt=redact(found.revised_prompt),
+            drawn=content.drawn,
+            pictures=int(bool(content.drawn or content.url)),
+            revised_prompt=redact(content.revised_prompt),
         )
-        return reply, found
+        return reply, content
 
     @staticmethod
     def _broken(received: Received, why: str, seconds: float) -> Reply:
@@ -195,13 +201,13 @@ class Caller:
 
     # ------------------------------------------------------------------------------------------- pictures and tasks
 
-    async def _delivered(self, request: Request, reply: Reply, found: ReplyContent, began: float) -> Reply:
+    async def _delivered(self, request: Request, reply: Reply, content: ReplyContent, began: float) -> Reply:
         """Return the reply with its picture, fetched if only its URL came."""
-        if not found.url:
+        if not content.url:
             return reply
         clock = asyncio.get_running_loop().time
         try:
-            drawn = await self._fetcher.fetch(found.url)
+            drawn = await self._fetcher.fetch(content.url)
         except NotFetched as error:
             trouble = Trouble.REJECTED if error.final else Trouble.BROKEN
             why = f"the picture cannot be fetched: {reason_of(error)}"
@@ -227,14 +233,14 @@ class Caller:
                     maybe_billed=True,
                 )
             if received is not None and received.status not in AGAIN:
-                reply, found = self._read(request, received, False, clock() - began)
-                if found is not None and not found.task:
-                    done = await self._delivered(request, reply, found, began)
+                reply, content = self._read(request, received, False, clock() - began)
+                if content is not None and not content.task:
+                    done = await self._delivered(request, reply, content, began)
                     return replace(done, task=task) if done.trouble == Trouble.BROKEN else done
-                if found is None and (reply.state is not None or received.status < 300):
+                if content is None and (reply.state is not None or received.status < 300):
                     if reply.trouble != Trouble.BROKEN:  # ended; only a truncated body is requested again
                         return reply
-                elif found is None:  # the poll was refused, not the task
+                elif content is None:  # the poll was refused, not the task
                     return replace(reply, task=task, maybe_billed=True)
             await asyncio.sleep(pause)
             pause = min(pause * _POLL_GROWTH, _POLL_MOST * self.poll_seconds)

@@ -64,7 +64,7 @@ class Endpoint:
 
         The key's variable must be set; its value is not read.
         """
-        found: list[Mistake] = []
+        mistakes: list[Mistake] = []
         shown = redact(self.base_url)
         if set("@?#") & set(self.base_url):
             shown = "an address with user name, password or query (not shown)"
@@ -81,12 +81,12 @@ class Endpoint:
             or parts.fragment
             or any(sign.isspace() for sign in self.base_url)
         ):
-            found.append(
+            mistakes.append(
                 Mistake(where=where, key="base_url", found=shown, allowed="https://host/v1, without user or query")
             )
-            return found + self._key_mistakes(where)
+            return mistakes + self._key_mistakes(where)
         if parts.scheme == "http" and not self.loopback:
-            found.append(
+            mistakes.append(
                 Mistake(
                     where=where,
                     key="base_url",
@@ -96,7 +96,7 @@ class Endpoint:
                 )
             )
         if pictures and not self.loopback and not self.send_images:
-            found.append(
+            mistakes.append(
                 Mistake(
                     where=where,
                     key="send_images",
@@ -106,7 +106,7 @@ class Endpoint:
                 )
             )
         if prompts and not self.loopback and not self.send_prompts:
-            found.append(
+            mistakes.append(
                 Mistake(
                     where=where,
                     key="send_prompts",
@@ -115,8 +115,8 @@ class Endpoint:
                     needed="send_prompts=true",
                 )
             )
-        found += self._key_mistakes(where)
-        return found
+        mistakes += self._key_mistakes(where)
+        return mistakes
 
     def _key_mistakes(self, where: str) -> list[Mistake]:
         if not self.key_variable:
@@ -129,8 +129,8 @@ class Endpoint:
             return []
         if not names_variable(self.key_variable):
             # Nor is anything that could be a key by its letters; variable names are in capitals by convention.
-            found = "a variable that is not set (not shown: it could be the key itself)"
-            return [Mistake(where=where, key="key_variable", found=found, allowed=allowed)]
+            problem = "a variable that is not set (not shown: it could be the key itself)"
+            return [Mistake(where=where, key="key_variable", found=problem, allowed=allowed)]
         name = self.key_variable
         unset = f"{name} is not set"
         return [Mistake(where=where, key="key_variable", found=unset, fix=f"export {name}=…", needed=name)]

@@ -148,11 +148,11 @@ def _closed(node: Any) -> Any:
         return [_closed(item) for item in node]
     if not isinstance(node, dict):
         return node
-    found = {name: _closed(value) for name, value in node.items() if name != "default"}
-    if found.get("type") == "object" and isinstance(found.get("properties"), dict):
-        found["additionalProperties"] = False
-        found["required"] = list(found["properties"])
-    return found
+    closed = {name: _closed(value) for name, value in node.items() if name != "default"}
+    if closed.get("type") == "object" and isinstance(closed.get("properties"), dict):
+        closed["additionalProperties"] = False
+        closed["required"] = list(closed["properties"])
+    return closed
 
 
 def content_key(provider: str, parameters: Parameters, request: Request) -> str:
@@ -224,15 +224,15 @@ class Outcome:
 
     def to_json(self) -> str:
         """Return the outcome as one line of JSON, without address, key and source, and without empty picture fields."""
-        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("address", "key", "source")}
-        kept = {name: value for name, value in kept.items() if value or name not in ("picture", "revised_prompt")}
-        return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("address", "key", "source")}
+        values = {name: value for name, value in values.items() if value or name not in ("picture", "revised_prompt")}
+        return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str, *, address: str, key: str, source: Source) -> Outcome:
         """Return the outcome written by :meth:`to_json`, for this address."""
-        kept = json.loads(line)
-        return cls(**{**kept, "state": CallState(kept["state"]), "address": address, "key": key, "source": source})
+        values = json.loads(line)
+        return cls(**{**values, "state": CallState(values["state"]), "address": address, "key": key, "source": source})
 
     @classmethod
     def read(cls, line: str, *, address: str, key: str, source: Source) -> Outcome | None:

@@ -52,7 +52,7 @@ class NotFetched(Exception):
 def is_public(address: Address) -> bool:
     """Return True if an address is on the public internet and not a route to a private one (RFC 6890, 6052, 3056)."""
     if isinstance(address, ipaddress.IPv6Address):
-        inner = next((found for name in _INNER if (found := getattr(address, name)) is not None), None)
+        inner = next((embedded for name in _INNER if (embedded := getattr(address, name)) is not None), None)
         if inner is None and address in _NAT64:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
@@ -97,20 +97,20 @@ async def looked_up(host: str, port: int, *, loopback: bool) -> list[str]:
         NotFetched: There are none, or one is not allowed.
     """
     try:
-        found = [ipaddress.ip_address(host)]
+        addresses = [ipaddress.ip_address(host)]
     except ValueError:
         loop = asyncio.get_running_loop()
         try:
             rows = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
             raise NotFetched(f"its host is not found ({type(error).__name__})", final=False) from None
-        found = [ipaddress.ip_address(str(row[4][0]).partition("%")[0]) for row in rows]
-    if not found:
+        addresses = [ipaddress.ip_address(str(row[4][0]).partition("%")[0]) for row in rows]
+    if not addresses:
         raise NotFetched("its host has no address", final=False)
-    for address in found:
+    for address in addresses:
         if not allowed(address, loopback=loopback):
             raise NotFetched("its host has an address that is not public")
-    return list(dict.fromkeys(str(address) for address in found))
+    return list(dict.fromkeys(str(address) for address in addresses))
 
 
 def _backend(*, loopback: bool) -> httpcore2.AsyncNetworkBackend:
@@ -199,14 +199,14 @@ class Fetcher:
         size = 0
         try:
             async with pool.stream("GET", url, headers=headers) as response:
-                found = {name.lower(): value for name, value in response.headers}
+                fields = {name.lower(): value for name, value in response.headers}
                 if response.status in _REDIRECTS:
-                    return response.status, found.get(b"location", b"").decode("latin-1"), b""
+                    return response.status, fields.get(b"location", b"").decode("latin-1"), b""
                 if response.status != 200:
                     raise NotFetched(f"HTTP {response.status}", final=response.status not in _AGAIN)
-                if found.get(b"content-encoding", b"identity") not in (b"identity", b""):
+                if fields.get(b"content-encoding", b"identity") not in (b"identity", b""):
                     raise NotFetched("it comes in an encoding that was not asked for")
-                stated = found.get(b"content-length", b"0")
+                stated = fields.get(b"content-length", b"0")
                 if stated.isdigit() and int(stated) > MOST_BYTES:
                     raise NotFetched(f"it is larger than {MOST_BYTES // MIB} MB")
                 async for part in response.aiter_stream():
@@ -240,8 +240,8 @@ class Fetcher:
 def _proxy(host: str) -> str:
     """Return the environment's proxy for https, "" if there is none or it excludes this host."""
     proxies = urllib.request.getproxies()
-    found = proxies.get("https", "") or proxies.get("all", "")
-    return found if found and not urllib.request.proxy_bypass(host) else ""
+    proxy = proxies.get("https", "") or proxies.get("all", "")
+    return proxy if proxy and not urllib.request.proxy_bypass(host) else ""
 
 
 def _check_written_out(host: str) -> None:

@@ -20,19 +20,19 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when it ends
     folder, size = Path(sys.argv[1]), int(sys.argv[2])
     store = Store(folder, size=size or None)
-    incoming, said = sys.stdin.buffer, sys.stdout
+    incoming, outgoing = sys.stdin.buffer, sys.stdout
     while len(head := incoming.read(4)) == 4:
         length = int.from_bytes(head, "big")
         content = incoming.read(length)
         if len(content) != length:
             return
         try:
-            found = store.keep(content)
-            answer = {"picture": found.picture, "state": str(found.state), "reason": found.reason}
+            stored = store.keep(content)
+            answer = {"picture": stored.picture, "state": str(stored.state), "reason": stored.reason}
         except OutputProblem as error:
             answer = {"problem": str(error)}
-        said.write(json.dumps(answer) + "\n")
-        said.flush()
+        outgoing.write(json.dumps(answer) + "\n")
+        outgoing.flush()
 
 
 if __name__ == "__main__":

@@ -73,13 +73,13 @@ class KeptPictures:
             OutputProblem: The folder cannot be written.
         """
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._pool, self._keep, reply.drawn)
-        reason = found.reason or reply.reason
-        return replace(reply, drawn=b"", picture=found.picture, state=found.state, reason=reason)
+        stored = await loop.run_in_executor(self._pool, self._keep, reply.drawn)
+        reason = stored.reason or reply.reason
+        return replace(reply, drawn=b"", picture=stored.picture, state=stored.state, reason=reason)
 
     def _keep(self, content: bytes) -> KeptPicture:
-        found = None if self._helpers is None else self._helpers.keep(content)
-        return self.store.keep(content) if found is None else found
+        stored = None if self._helpers is None else self._helpers.keep(content)
+        return self.store.keep(content) if stored is None else stored
 
     def put(self, sha256: str, pixels: Image) -> None:
         """Store a picture generated in this process.

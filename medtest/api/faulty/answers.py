@@ -71,7 +71,7 @@ def drawn_reply(draws: PictureEndpoint, body: Mapping[str, Any], fault: str) -> 
 
 def asked_schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the JSON schema requested for the answer; None for free words."""
-    asked = body.get("response_format")  # for pictures it is a word
-    shape = asked if isinstance(asked, dict) else {}
-    found = shape.get("json_schema") or (body.get("text") or {}).get("format")
-    return found.get("schema") if isinstance(found, Mapping) else None
+    response_format = body.get("response_format")  # for pictures it is a word
+    shape = response_format if isinstance(response_format, dict) else {}
+    schema = shape.get("json_schema") or (body.get("text") or {}).get("format")
+    return schema.get("schema") if isinstance(schema, Mapping) else None

@@ -1,10 +1,12 @@
-"""An OpenAI-shaped server on loopback whose faults are switchable: for tests, benchmarks and the simulated laboratory.
+"""OpenAI-compatible loopback server with configurable faults, for tests, benchmarks and the simulated laboratory.
 
 ``python -m medtest.api.faulty.server --latency 0.05 --rate 10 --burst 10`` prints its address and serves until it is
-ended. It speaks ``/v1/models``, ``/v1/chat/completions`` and ``/v1/responses``, with usage, bearer key and errors in
-the provider's form; ``/faults`` (GET) gives what it counted, ``/faults`` (PUT, JSON) sets faults anew.
+terminated. It supports ``/v1/models``, ``/v1/chat/completions`` and ``/v1/responses``, with usage, bearer key and
+errors
+in the provider's format; ``/faults`` (GET) returns its counters, ``/faults`` (PUT, JSON) changes the faults.
 
-It writes HTTP/1.1 itself: resets, cut bodies and dripping ones are below what a web framework lets one do.
+It implements HTTP/1.1 itself, because resets, truncated bodies and dripping ones are below the level of a web
+framework.
 """
 
 from __future__ import annotations
@@ -180,15 +182,15 @@ class FaultServer:
 
     async def _door(self, writer: asyncio.StreamWriter, door: Door, content: bytes) -> bool:
         try:
-            said = door(content)
+            response = door(content)
         except BadRequest as error:
             return await self._error(writer, error.status, error.code, str(error))
-        return await self._json(writer, 200, said)
+        return await self._json(writer, 200, response)
 
-    async def _made(self, make: Callable[..., T], *given: object) -> T:
+    async def _made(self, make: Callable[..., T], *arguments: object) -> T:
         if self._pool is None:
-            return make(*given)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, make, *given)
+            return make(*arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, make, *arguments)
 
     async def _reply(self, body: Mapping[str, Any], path: str, fault: str, size: int) -> bytes:
         """Return the body of an answer."""
@@ -212,8 +214,8 @@ class FaultServer:
             self.counts["unpaid"] += 1
             await asyncio.sleep(faults.latency)
             code = "insufficient_quota" if faults.no_credit_status == 429 else "payment_required"
-            said = "You exceeded your current quota, please check your plan and billing details."
-            return await self._error(writer, faults.no_credit_status, code, said)
+            message = "You exceeded your current quota, please check your plan and billing details."
+            return await self._error(writer, faults.no_credit_status, code, message)
         allowed, stated, wait = self._limiter.admit(asyncio.get_running_loop().time())
         fault = self._fault()
         await self._work(faults.latency + faults.jitter * self._draw.random(), queued=allowed)

@@ -99,13 +99,13 @@ class Load:
             return 0.0, 0.0  # only one number was tried recently
         covariance = self._xy / self._weight - mean_x * mean_y
         slope = covariance / var_x
-        left = max(0.0, self._yy / self._weight - mean_y**2 - slope * covariance)
+        residual = max(0.0, self._yy / self._weight - mean_y**2 - slope * covariance)
         free = max(0.5, self._weight - 2.0)  # two degrees of freedom belong to the line
-        return slope, math.sqrt(left / (var_x * free)) * (2.0 + 4.0 / free)
+        return slope, math.sqrt(residual / (var_x * free)) * (2.0 + 4.0 / free)
 
     def _add(self, beside: float, seconds: float) -> None:
-        kept = 1.0 - 1.0 / (8.0 + 3.0 * beside)
+        decay = 1.0 - 1.0 / (8.0 + 3.0 * beside)
         x, y = math.log(beside), math.log(max(seconds, 1e-6))
-        self._weight = kept * self._weight + 1.0
-        self._x, self._y = kept * self._x + x, kept * self._y + y
-        self._xx, self._xy, self._yy = kept * self._xx + x * x, kept * self._xy + x * y, kept * self._yy + y * y
+        self._weight = decay * self._weight + 1.0
+        self._x, self._y = decay * self._x + x, decay * self._y + y
+        self._xx, self._xy, self._yy = decay * self._xx + x * x, decay * self._xy + x * y, decay * self._yy + y * y

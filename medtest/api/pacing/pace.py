@@ -117,16 +117,16 @@ class Pace:
             sure: Whether the refusal is certainly due to a limit, and not an accident to be forgotten soon.
         """
         rate = self.rate()
-        seen = _MARGIN * max(1, let_in) / max(seconds + pause, 0.05)
+        observed = _MARGIN * max(1, let_in) / max(seconds + pause, 0.05)
         if rate is None:
-            base = seen
+            base = observed
         elif not fresh:
-            base = max(seen, _LEAST * rate)
+            base = max(observed, _LEAST * rate)
         else:
             # After few calls the rate may be much too fast, or the refusal chance: keep at least half, at the second a
             # third.
             least = _LEAST if self._soon else max(0.5, let_in / (let_in + 2))
-            base = min(_LESS * rate, max(seen, least * rate))
+            base = min(_LESS * rate, max(observed, least * rate))
             self._soon = let_in < FEW
             if let_in >= FEW:
                 alike = rate > _ALIKE * self._refused_at

@@ -80,10 +80,10 @@ def retry_after(headers: Mapping[str, str], wall: float) -> float | None:
 def _clock_of(headers: Mapping[str, str], wall: float) -> float:
     """Return the current time by the server's clock if it is stated and differs from ours, because its dates use it."""
     try:
-        there = parsedate_to_datetime(headers.get("date", "")).timestamp()
+        server_time = parsedate_to_datetime(headers.get("date", "")).timestamp()
     except (TypeError, ValueError, IndexError, OverflowError):
         return wall
-    return there if abs(there - wall) > _AGREE else wall
+    return server_time if abs(server_time - wall) > _AGREE else wall
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +103,20 @@ class Quota:
 
 def quotas(headers: Mapping[str, str], wall: float) -> dict[str, Quota]:
     """Return the quotas of ``requests`` and ``tokens`` in the headers; empty if none are stated."""
-    found: dict[str, Quota] = {}
+    stated: dict[str, Quota] = {}
     for kind, patterns in _FAMILIES.items():
         for pattern in patterns:
             remaining = _number(headers.get(pattern.format("remaining")))
             if remaining is None:
                 continue
             reset = headers.get(pattern.format("reset"))
-            found[kind] = Quota(
+            stated[kind] = Quota(
                 _number(headers.get(pattern.format("limit"))),
                 remaining,
                 None if reset is None else seconds_of(reset, _clock_of(headers, wall)),
             )
             break
-    return found
+    return stated
 
 
 def _number(text: str | None) -> float | None:

@@ -159,7 +159,7 @@ class RateLimiter:
     def dismiss(self, stop: Stop) -> None:
         """Dismiss all waiting calls with this stop signal; thread-safe."""
         with self._lock:
-            for waiter in [one for one in self._waiting() if one.stop is stop]:
+            for waiter in [candidate for candidate in self._waiting() if candidate.stop is stop]:
                 self._forget(waiter)
                 self._tell(waiter, GivenUp())
             self._pump(_running_loop())
@@ -186,9 +186,9 @@ class RateLimiter:
             with contextlib.suppress(ValueError):
                 queue.remove(waiter)
 
-    def _pump(self, here: asyncio.AbstractEventLoop | None) -> None:
+    def _pump(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Let through the calls that the limits allow, holding the lock; ``here`` is the event loop of this thread."""
-        self._stop_timer(here)
+        self._stop_timer(loop)
         now = self._clock()
         self._crowded, self._crowded_since = self._crowding(now), math.nan
         while queue := self._again or self._first:
@@ -201,7 +201,7 @@ class RateLimiter:
                 return
             wait = self.limits.ready_in(waiter.tokens, now, patience=waiter.patience)
             if wait > 0:
-                if self._start_timer(waiter, wait, here):
+                if self._start_timer(waiter, wait, loop):
                     return
                 continue
             queue.popleft()
@@ -241,11 +241,11 @@ class RateLimiter:
             if waiter.permit is not None:
                 self.limits.never_sent()
 
-    def _start_timer(self, waiter: _Waiter, seconds: float, here: asyncio.AbstractEventLoop | None) -> bool:
+    def _start_timer(self, waiter: _Waiter, seconds: float, loop: asyncio.AbstractEventLoop | None) -> bool:
         """Check again after this many seconds, in the event loop of the next call; return False if that loop is closed."""
         seconds = max(seconds, 0.001)
-        if waiter.loop is here:
-            self._timer = (here, here.call_later(seconds, self._look))
+        if waiter.loop is loop:
+            self._timer = (loop, loop.call_later(seconds, self._look))
             return True
         try:
             waiter.loop.call_soon_threadsafe(self._look)  # timers are set in the thread of their loop
@@ -258,9 +258,9 @@ class RateLimiter:
         with self._lock:
             self._pump(_running_loop())
 
-    def _stop_timer(self, here: asyncio.AbstractEventLoop | None) -> None:
+    def _stop_timer(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Stop the timer if it belongs to this thread; another thread's checks once too often, which is harmless."""
-        if self._timer is not None and self._timer[0] is here:
+        if self._timer is not None and self._timer[0] is loop:
             self._timer[1].cancel()
         self._timer = None
 

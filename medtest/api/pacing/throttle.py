@@ -246,7 +246,7 @@ class Throttle:
             for kind in ("requests", "tokens"):
                 if self.buckets[kind].known and self.buckets[kind].level < 1.0:
                     self.buckets[kind].surprised()
-        paced, said = self.pace.base is not None, wait is not None
+        paced, wait_stated = self.pace.base is not None, wait is not None
         let_in, since, fresh = self._count(permit)
         self._counted = let_in, since
         if wait is None and not stated:
@@ -261,7 +261,7 @@ class Throttle:
                 again_at=max(now, self.paused_until),
                 fresh=fresh,
                 stated=self.buckets["requests"].rate if stated else None,
-                sure=said or self._accidents.rare(),
+                sure=wait_stated or self._accidents.rare(),
             )
             if let_in < FEW or not paced:
                 self.limit = max(1.0, 0.7 * self.limit)

@@ -148,8 +148,8 @@ def _connected(path: Path, script: str, tables: Sequence[str]) -> sqlite3.Connec
     db = sqlite.connect(path)
     try:
         db.text_factory = lambda letters: letters.decode("utf-8", "replace")  # invalid UTF-8 matches no SHA-256
-        said = db.execute("PRAGMA quick_check(1)").fetchone()
-        if said is None or said[0] != "ok":
+        check = db.execute("PRAGMA quick_check(1)").fetchone()
+        if check is None or check[0] != "ok":
             raise Damaged("its own check fails")
         db.executescript(script)
         for table in tables:

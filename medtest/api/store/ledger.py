@@ -276,10 +276,10 @@ class Ledger:
     def _put(self, outcome: Outcome) -> None:
         if outcome.state == CallState.ERROR:
             return
-        kept = (outcome.address, outcome.key, str(outcome.state), str(outcome.source), outcome.to_json())
+        row = (outcome.address, outcome.key, str(outcome.state), str(outcome.source), outcome.to_json())
         self._db.execute(
             "INSERT OR REPLACE INTO outcomes (address, key, state, source, outcome, sha256) VALUES (?, ?, ?, ?, ?, ?)",
-            (*kept, outcome_sha256(*kept)),
+            (*row, outcome_sha256(*row)),
         )
 
     def outcome(self, address: str, key: str) -> Outcome | None:
@@ -310,6 +310,6 @@ class Ledger:
 
 def _outcome(row: tuple[str, str, str, str, str, str | None]) -> Outcome | None:
     """Return the outcome of a row; None if it is damaged."""
-    *kept, sha256 = row
-    address, key, _, _, line = kept
-    return Outcome.read(line, address=address, key=key, source=Source.LEDGER) if is_whole(sha256, *kept) else None
+    *content, sha256 = row
+    address, key, _, _, line = content
+    return Outcome.read(line, address=address, key=key, source=Source.LEDGER) if is_whole(sha256, *content) else None

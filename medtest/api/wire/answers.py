@@ -103,7 +103,7 @@ def parse_structured(text: str, answer_model: type[BaseModel]) -> tuple[Json, st
 
     JSON may stand alone, in a Markdown fence, or between words.
     """
-    candidates = [text.strip(), *(found.strip() for found in _FENCE.findall(text))]
+    candidates = [text.strip(), *(block.strip() for block in _FENCE.findall(text))]
     start, end = text.find("{"), text.rfind("}")
     if 0 <= start < end:
         candidates.append(text[start : end + 1])

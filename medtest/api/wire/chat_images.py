@@ -64,16 +64,16 @@ class ChatImagesWire(DrawingWire):
             if self.filtered(403, code.lower(), f"{code} {message}".lower()):
                 return nothing(f"the service ended with an error of its policy ({code})", **common)
             raise NotAnAnswer(f"the choice is an error: {message or code}")
-        said = mapping(choice.get("message"), "the message")
-        if refusal := words(said.get("refusal")):
+        message_body = mapping(choice.get("message"), "the message")
+        if refusal := words(message_body.get("refusal")):
             return ReplyContent(state=CallState.REFUSAL, text=refusal, reason=refusal[:_MOST_WORDS], **common)
-        for found in _pictures(said):
-            if not found:
+        for picture in _pictures(message_body):
+            if not picture:
                 return nothing("the service answered with an empty picture", **common)
-            if found.startswith("data:"):
-                return ReplyContent(state=CallState.ANSWERED, drawn=coded(found), **common)
-            return ReplyContent(state=CallState.ANSWERED, url=found, **common)
-        text = " ".join(_text(said.get("content")).split())
+            if picture.startswith("data:"):
+                return ReplyContent(state=CallState.ANSWERED, drawn=coded(picture), **common)
+            return ReplyContent(state=CallState.ANSWERED, url=picture, **common)
+        text = " ".join(_text(message_body.get("content")).split())
         why = f"the model answered in words alone: {text[:_MOST_WORDS]}" if text else "the model answered with nothing"
         return ReplyContent(state=CallState.REFUSAL, text=text, reason=why, **common)
 

@@ -35,8 +35,8 @@ class DashScopeWire(DrawingWire):
         options: dict[str, Any] = {"n": 1, **asked(parameters)}
         if (seed := seed_of(request, parameters)) is not None:
             options["seed"] = seed
-        given = self._input(request.prompt, options)
-        body = {"model": parameters.model, "input": given, "parameters": options | dict(parameters.extra)}
+        input_fields = self._input(request.prompt, options)
+        body = {"model": parameters.model, "input": input_fields, "parameters": options | dict(parameters.extra)}
         return Sending(path=self.path, body=body, headers={"X-DashScope-Async": "enable"})
 
     def _input(self, prompt: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -74,18 +74,22 @@ class DashScopeWire(DrawingWire):
     def _result(self, output: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
         """Return the picture's address, the prompt in use if it was rewritten, or the failed entry instead."""
         results = output.get("results")
-        for one in results if isinstance(results, list) else []:
-            if isinstance(one, Mapping):
-                actual = words(one.get("actual_prompt"))
-                return words(one.get("url")), actual if actual != one.get("orig_prompt") else "", one
+        for result in results if isinstance(results, list) else []:
+            if isinstance(result, Mapping):
+                actual = words(result.get("actual_prompt"))
+                return words(result.get("url")), actual if actual != result.get("orig_prompt") else "", result
         return "", "", {}
 
     def _failed(self, status: str, output: Mapping[str, Any]) -> ReplyContent:
         code, message = words(output.get("code")), words(output.get("message"))
-        said = f"{status} {code}".strip()
+        status_text = f"{status} {code}".strip()
         if self.filtered(400, code.lower(), f"{code} {message}".lower()):
-            return nothing(f"the task ended with {said}")
-        raise TaskEnded(f"the task ended with {said or 'nothing'}: {message}" if message else f"the task ended: {said}")
+            return nothing(f"the task ended with {status_text}")
+        raise TaskEnded(
+            f"the task ended with {status_text or 'nothing'}: {message}"
+            if message
+            else f"the task ended: {status_text}"
+        )
 
 
 class DashScopeMessages(DashScopeWire):

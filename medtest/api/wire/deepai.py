@@ -22,8 +22,8 @@ class DeepAIWire(DrawingWire):
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
         """Return the form."""
-        given = {**asked(parameters), **parameters.extra}
-        form = {"text": request.prompt, **{name: str(value) for name, value in given.items()}}
+        fields = {**asked(parameters), **parameters.extra}
+        form = {"text": request.prompt, **{name: str(value) for name, value in fields.items()}}
         return Sending(path=f"/{parameters.model}", form=form)
 
     def read(
@@ -40,11 +40,11 @@ class DeepAIWire(DrawingWire):
     def error(self, received: Received) -> tuple[str, str]:
         """Return the message of an error: ``{"err": …}`` or ``{"status": …}``."""
         body: Any = decoded(received.content)
-        if isinstance(body, Mapping) and (said := words(body.get("err")) or words(body.get("status"))):
-            return "", said
+        if isinstance(body, Mapping) and (message := words(body.get("err")) or words(body.get("status"))):
+            return "", message
         return error_of(body)
 
 
 def _said(body: Mapping[str, Any]) -> str:
-    said = words(body.get("err")) or words(body.get("status"))
-    return f": {said}" if said else ""
+    message = words(body.get("err")) or words(body.get("status"))
+    return f": {message}" if message else ""

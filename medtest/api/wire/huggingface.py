@@ -21,12 +21,12 @@ class HuggingFaceWire(DrawingWire):
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
         """Return prompt and parameters."""
-        given: dict[str, Any] = asked(parameters)
+        values: dict[str, Any] = asked(parameters)
         if (seed := seed_of(request, parameters)) is not None:
-            given["seed"] = seed
+            values["seed"] = seed
         body: dict[str, Any] = {"inputs": request.prompt}
-        if given:
-            body["parameters"] = given
+        if values:
+            body["parameters"] = values
         path = words(parameters.options.get("asked_path"))
         return Sending(path=path, body=body | dict(parameters.extra), headers={"accept": "image/png"})
 

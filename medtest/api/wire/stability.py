@@ -56,5 +56,5 @@ class StabilityWire(DrawingWire):
         body: Any = decoded(received.content)
         if not isinstance(body, Mapping):
             return "", ""
-        said = body.get("errors")
-        return words(body.get("name")), " ".join(map(str, said)) if isinstance(said, list) else words(said)
+        errors = body.get("errors")
+        return words(body.get("name")), " ".join(map(str, errors)) if isinstance(errors, list) else words(errors)
