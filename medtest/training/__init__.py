@@ -1,1 +1,1 @@
-"""How the bundled networks are trained, scored and put into the package; behind ``medtest train``."""
+"""Training of the bundled networks, their evaluation and release; behind ``medtest train``."""

@@ -1,4 +1,4 @@
-"""Training images that are crafted on a system: read from a run over the training images, never made in between."""
+"""Training images crafted on a system, read from a run over the training images instead of being crafted here."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from medtest.runner.units.parts import NOT_KEPT, MadeCase, Parts
 
 
 def check_crafted(parts: Parts, made: MadeCase) -> None:
-    """Check that a follow-up of a training image is not one that no run keeps.
+    """Raise an error if a crafted follow-up of a training image is not in any run.
 
     Args:
-        parts: Of the training suite.
+        parts: Parts of the training suite.
         made: The follow-up.
 
     Raises:
-        UserMistakes: No run keeps it; the message has the command of the run that would.
+        UserMistakes: No run holds it; the message includes the command of the run that would.
     """
     if not made.reason.startswith(NOT_KEPT):
         return

@@ -1,4 +1,4 @@
-"""How a system does on unchanged images: Dice and IoU with intervals, as a model card states them."""
+"""Evaluation of a system on unchanged images: Dice and IoU with intervals, for model cards."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from medtest.systems.base import Missing, System
 from medtest.training.scores import Interval, bootstrap, dice_and_iou
 
 SIZE = 512
-"""Side at which images are shown to the system and masks compared, as suites prepare them."""
+"""Side at which images are shown to the system and masks compared, as in suites."""
 PHANTOM_SEED = 99
-"""Suite seed of the phantoms that networks are judged by; no training uses it."""
+"""Suite seed of the phantoms for evaluation, not used by any training."""
 BATCH = 8
 
 
@@ -30,9 +30,9 @@ class NetworkScores:
     """Scores of one set of images.
 
     Attributes:
-        name: What was evaluated.
+        name: Name of the set.
         dice: Mean Dice with its 95 % bootstrap interval over images.
-        iou: Mean IoU likewise.
+        iou: Mean IoU with its 95 % bootstrap interval over images.
         scores: Dice per image, in order.
     """
 
@@ -81,11 +81,11 @@ def _prepared(image: Image, mask: Mask) -> tuple[Image, Mask]:
 def evaluate(
     system: System, pairs: Sequence[Pair], *, name: str, progress: Callable[[int, int], None] | None = None
 ) -> NetworkScores:
-    """Ask an opened system about every image and score its masks.
+    """Run an opened system on every image and score its masks.
 
     Raises:
         MedtestError: The system has no answer for an image.
-        BadOutput: It gave something that is no mask.
+        BadOutput: It returned something that is no mask.
     """
     dice: list[float] = []
     iou: list[float] = []
@@ -113,10 +113,10 @@ def open_system(
     device: str = "cpu",
     settings: Mapping[str, Any] | None = None,
 ) -> System:
-    """Make and open a system by the name ``model=`` knows, with settings laid over its defaults.
+    """Create and open a system by its name for ``model=``, with settings that override its defaults.
 
     Raises:
-        UserMistakes: There is no such system, or its files are not in order.
+        UserMistakes: There is no such system, or its files are invalid.
     """
     info = part("systems", name, where="command line", key="model")
     kind = info.load()

@@ -1,4 +1,4 @@
-"""Puts trained weights into the package, scored, with their model card: the last step of making bundled weights."""
+"""Release of trained weights: copies them into the package, with scores and model card."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def release(
     notes: Sequence[str] = (),
     threads: int = 1,
 ) -> Path:
-    """Copy weights to the package's folder, score them there, and write the card beside them.
+    """Copy weights to the package folder, score them, and write the card next to them.
 
     Args:
         network: Name of the compact network.
-        weights: What a training wrote.
-        commands: The commands that made them, for the card.
-        data: Folders of real test pairs, of segmentation networks.
+        weights: Weights file of a training.
+        commands: The commands that created them, for the card.
+        data: Folders of real test pairs, for segmentation networks.
         phantoms: Number of unseen phantoms.
-        size: Side the network takes, where validation found another than the training's.
-        threshold: Threshold that validation found.
+        size: Input side, if validation chose another than the training's.
+        threshold: Threshold chosen in validation.
         notes: Further paragraphs of the card.
         threads: Threads of torch.
 
@@ -62,7 +62,7 @@ def release(
 
     from medtest.systems.checkpoints.weights import load_network, save_weights
 
-    built, info = load_network(weights)  # refuses what is not ours before anything is overwritten
+    built, info = load_network(weights)  # rejects foreign files before anything is overwritten
     if info.network.get("family") != network:
         raise MedtestError(f"{weights.name}: these are weights of {info.network.get('family')}, not of {network}")
     info = replace(info, size=size or info.size, threshold=threshold or info.threshold)
@@ -90,7 +90,7 @@ def release(
 
 
 def _scores(network: str, data: Sequence[Path], phantoms: int, *, defence: str, threads: int) -> Any:
-    """Return what the bundled network scores on images that no training saw."""
+    """Return the bundled network's scores on images that no training saw."""
     if network in KINDS:
         settings = {"input": "as_is", **({"weights": defence} if defence else {})}
         system = open_system(network, threads=threads, settings=settings)
@@ -106,10 +106,10 @@ def _scores(network: str, data: Sequence[Path], phantoms: int, *, defence: str, 
 
 
 def card_text(**facts: Any) -> str:
-    """Return the model card in Markdown: what weights are, what they saw, what they can do (``card.md.jinja``)."""
+    """Return the model card in Markdown (``card.md.jinja``)."""
     from jinja2 import Environment, StrictUndefined
 
     template = Path(__file__).with_name("card.md.jinja").read_text(encoding="utf-8")
-    # Markdown: nothing of it is shown as HTML by us
+    # Markdown: medtest never renders it as HTML
     made = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
     return made.from_string(template).render(**facts).rstrip() + "\n"

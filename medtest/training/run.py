@@ -1,4 +1,4 @@
-"""A training in its folder, from its first step or from where it stopped to the weights that are kept."""
+"""Training in a folder, from the first step or a saved state to the final weights."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from medtest.training.settings.options import TrainingOptions
 
 @dataclass(kw_only=True)
 class Trained(Reached):
-    """What a training left; a kept step of 0 means that nothing was better than the start.
+    """Result of a training; a best step of 0 means that nothing was better than the start.
 
     Attributes:
-        weights: The weights that were kept.
+        weights: File of the selected weights.
         run_id: The MLflow run, or None.
     """
 
@@ -30,7 +30,7 @@ class Trained(Reached):
 
 
 def left_by(trainer: Trainer, weights: Path, run_id: str | None = None) -> Trained:
-    """Return what a training left, given the file of its weights and its run in MLflow."""
+    """Return the result of a training, with its weights file and MLflow run."""
     return Trained(**vars(trainer.reached), weights=weights, run_id=run_id)
 
 
@@ -47,23 +47,23 @@ def train_compact(
     progress: Progress | None = None,
     stop: Callable[[int], bool] | None = None,
 ) -> Trained:
-    """Train a compact network in a folder, with a run of its own in MLflow.
+    """Train a compact network in a folder, with its own run in MLflow.
 
     Args:
-        options: What was typed.
+        options: The user's options.
         config: Description of the network, see :mod:`medtest.systems.pytorch.networks`.
         out: Its folder; the weights are written to ``<network>.safetensors``.
-        make: Gives what is trained and how, given what writes the weights.
-        size: Side in pixels that the trained network takes.
-        classes: Names of its classes where they are not the family's own.
-        params: The run's parameters beside the options.
-        resume: Go on from the folder's state where there is one; else begin anew.
+        make: Creates the training from the writer of weights.
+        size: Input side of the trained network in pixels.
+        classes: Names of its classes, if not the family's own.
+        params: Parameters of the run in addition to the options.
+        resume: Whether to continue from the folder's state if there is one; otherwise start again.
         progress: Called after every step.
         stop: Called with the number of steps done; True writes the state and ends early.
 
     Raises:
-        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call goes on.
-        MedtestError: The state belongs to another training, or the loss is no number any more.
+        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call continues.
+        MedtestError: The state belongs to another training, or the loss is not finite.
         NotTracked: MLflow failed; the state is written.
     """
     weights = out / f"{options.network}.safetensors"
@@ -89,21 +89,21 @@ def train_in_folder(
     progress: Progress | None = None,
     stop: Callable[[int], bool] | None = None,
 ) -> Trained:
-    """Do a training in a folder, or what is left of it, with a run of its own in MLflow.
+    """Run a training in a folder, or its remaining steps, with its own run in MLflow.
 
     Args:
-        options: What was typed.
-        training: What is trained and how.
-        weights: The file that it writes, in its folder.
-        name: Of the run.
-        params: The run's parameters beside the options.
-        resume: Go on from the folder's state where there is one; else begin anew.
+        options: The user's options.
+        training: The training.
+        weights: The weights file to write, in the training's folder.
+        name: Name of the run.
+        params: Parameters of the run in addition to the options.
+        resume: Whether to continue from the folder's state if there is one; otherwise start again.
         progress: Called after every step.
         stop: Called with the number of steps done; True writes the state and ends early.
 
     Raises:
-        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call goes on.
-        MedtestError: The state belongs to another training, or the loss is no number any more.
+        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call continues.
+        MedtestError: The state belongs to another training, or the loss is not finite.
         NotTracked: MLflow failed; the state is written.
     """
     out = weights.parent

@@ -176,7 +176,7 @@ class Accidents:
                 self._share += (earlier - self._share) / self._seen
 
     def rare(self) -> bool:
-        """Return True if random refusals are negligible, so that a single one under a learned rate is due to the limit."""
+        """Return True if random refusals are negligible, so that a single one under a learned rate is a limit's."""
         return self._share < _HARDLY
 
     def lately(self) -> bool:

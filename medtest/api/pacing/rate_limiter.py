@@ -187,7 +187,7 @@ class RateLimiter:
                 queue.remove(waiter)
 
     def _pump(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Let through the calls that the limits allow, holding the lock; ``here`` is the event loop of this thread."""
+        """Let through the calls that the limits allow, holding the lock; ``loop`` is this thread's event loop."""
         self._stop_timer(loop)
         now = self._clock()
         self._crowded, self._crowded_since = self._crowding(now), math.nan
@@ -242,7 +242,7 @@ class RateLimiter:
                 self.limits.never_sent()
 
     def _start_timer(self, waiter: _Waiter, seconds: float, loop: asyncio.AbstractEventLoop | None) -> bool:
-        """Check again after this many seconds, in the event loop of the next call; return False if that loop is closed."""
+        """Check again after some seconds, in the next call's event loop; return False if that loop is closed."""
         seconds = max(seconds, 0.001)
         if waiter.loop is loop:
             self._timer = (loop, loop.call_later(seconds, self._look))

@@ -95,7 +95,7 @@ class Throttle:
         return max(stated, self.pace.ready_in(now))
 
     def closed_for(self, tokens: float, now: float) -> float:
-        """Return seconds until the server would accept a call with this many tokens, according to its own statements."""
+        """Return seconds until the server would accept a call with this many tokens, as far as it states."""
         return self._stated(tokens, now, to_the_last=True)
 
     def _stated(self, tokens: float, now: float, *, to_the_last: bool) -> float:
@@ -306,7 +306,7 @@ class Throttle:
         return True
 
     def _count(self, permit: Permit) -> tuple[int, float, bool]:
-        """Return the calls accepted between the previous refusal and this one, their start time, and if there were any."""
+        """Return the calls accepted between the previous refusal and this one, since when, and if any were."""
         let_in = permit.sent_before - self._let_through_at_cut - (self._refused_since_cut - 1)
         if let_in > 0 or self._counted is None:
             return max(0, let_in), max(self._cut_at, 0.0 if self._began is None else self._began), True

@@ -103,7 +103,7 @@ class Wire(ABC):
         """Return the maximum tokens of a request, as far as known beforehand."""
 
     def filtered(self, status: int, code: str, words: str) -> bool:
-        """Return True if an error's status, code and words (lower case) indicate moderation rather than a wrong request."""
+        """Return True if an error's status, code and words (lower case) indicate moderation, not a wrong request."""
         return status in self.filtered_statuses and any(word in words for word in FILTERED)
 
     def error(self, received: Received) -> tuple[str, str]:

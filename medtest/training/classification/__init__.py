@@ -1,1 +1,1 @@
-"""How the classification networks are trained: losses, recipes, data."""
+"""Training of classification networks: losses, recipes, data."""

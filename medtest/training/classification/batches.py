@@ -1,6 +1,6 @@
-"""Batches of a classifier's training: which cases, changed how, at which side.
+"""Batches of a classifier's training: selection of cases, random changes and side.
 
-Each follows from the seed and the number of its step alone.
+Each batch depends only on the seed and the number of its step.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _STEP = 32
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelledBatch:
-    """One batch before it is normalised.
+    """One batch before normalisation.
 
     Attributes:
         images: uint8 B×S×S×3 RGB.
         truth: float32 B×C.
         masks: uint8 B×S×S, 255 on the lesion.
-        known: bool B; the mask is known.
+        known: bool B; whether the mask is known.
     """
 
     images: Pixels
@@ -41,12 +41,12 @@ class LabelledBatches:
 
     Args:
         cases: All cases.
-        members: Indices of those that are trained on.
+        members: Indices of the training cases.
         recipe: The recipe.
-        side: Side that the network takes, in pixels.
-        shown: That side as a share of the stored side: what a crop keeps.
-        steps: Optimizer steps in all.
-        seed: Decides order and changes.
+        side: Input side of the network in pixels.
+        shown: That side relative to the stored side, the size of a crop.
+        steps: Total number of optimizer steps.
+        seed: Determines order and changes.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class LabelledBatches:
         self._balanced = recipe.balanced and not cases.classes.multi and len(self._by_class) > 1
 
     def side_at(self, step: int) -> int:
-        """Return the side at which the network sees the images of a step."""
+        """Return the side of the images in a step."""
         if step >= self._small_steps:
             return self._side
         return max(64, round(self._side * self._recipe.small_side / _STEP) * _STEP)
@@ -93,7 +93,7 @@ class LabelledBatches:
         )
 
     def _index(self, position: int) -> int:
-        """Return which case stands at a position."""
+        """Return the index of the case at a position."""
         group, members = 0, self._members
         if self._balanced:
             position, number = divmod(position, len(self._by_class))
@@ -104,6 +104,6 @@ class LabelledBatches:
 def shown_cases(
     cases: LabelledSet, members: NDArray[np.int64], *, side: int, shown: float
 ) -> tuple[Pixels, NDArray[np.float32]]:
-    """Return cases as a network sees them in validation: uint8 B×S×S×3 and truth float32 B×C."""
+    """Return cases as in validation: uint8 B×S×S×3 and truth float32 B×C."""
     images = [centred(np.array(cases.images[i]), np.array(cases.masks[i]), shown, side)[0] for i in members]
     return np.stack(images), cases.truth[members]

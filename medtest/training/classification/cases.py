@@ -1,4 +1,4 @@
-"""Training cases of classifiers: images, labels and masks as arrays on disk, so that memory does not grow with them."""
+"""Training cases of classifiers: images, labels and masks as arrays on disk, to keep memory constant."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from medtest.core.errors import MedtestError
 Pixels = NDArray[np.uint8]
 _FACTS = "cases.json"
 PHANTOM_ROOMS = {"capsule": "capsule", "dermoscopy": "skin", "fundus": "fundus", "chest": "chest"}
-"""Where the phantoms of a kind are made."""
+"""Modules of the phantoms by kind."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelledCase:
-    """One case before it is kept.
+    """One case before it is stored.
 
     Attributes:
         image: uint8 H×W×3 RGB.
         labels: Its labels.
-        mask: The lesion's mask, bool H×W; None where it is not known.
-        cluster: Patient, video or the case itself: clusters are held out whole.
+        mask: The lesion's mask, bool H×W; None if unknown.
+        cluster: Patient, video or the case itself: clusters are held out as a whole.
     """
 
     image: Image
@@ -45,9 +45,9 @@ class LabelledSet:
 
     Attributes:
         images: uint8 N×S×S×3 RGB.
-        truth: float32 N×C, 1 where a class holds.
+        truth: float32 N×C, 1 for classes that apply.
         masks: uint8 N×S×S, 255 on the lesion.
-        known: bool N; the mask is known.
+        known: bool N; whether the mask is known.
         clusters: Name of each case's cluster.
         classes: The classes.
         digest: SHA-256 of everything.
@@ -66,14 +66,14 @@ class LabelledSet:
 
 
 def keep(cases: Iterable[LabelledCase], folder: Path, *, classes: Classes, side: int, what: str) -> LabelledSet:
-    """Write cases to a folder, square at ``side``, or take those that lie there of the same origin.
+    """Write cases to a folder, square at ``side``, or open existing ones of the same origin.
 
     Args:
-        cases: What to keep; read only where nothing lies there.
-        folder: Where.
+        cases: Cases to write; read only if the folder does not hold them.
+        folder: The folder.
         classes: The classes.
-        side: Side in pixels; the middle square of an image is resized to it.
-        what: What the cases follow from (source, seed, number), to know them again.
+        side: Side in pixels; the central square of an image is resized to it.
+        what: Origin of the cases (source, seed, number), to recognise them.
 
     Raises:
         MedtestError: There are no cases, or one has a label that is no class.
@@ -128,7 +128,7 @@ def _write(cases: Iterable[LabelledCase], folder: Path, facts: dict[str, Any]) -
 
 
 def opened(folder: Path) -> LabelledSet:
-    """Map the cases that :func:`keep` wrote."""
+    """Map the cases written by :func:`keep`."""
     facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
     count, side = int(facts["count"]), int(facts["side"])
     return LabelledSet(
@@ -143,7 +143,7 @@ def opened(folder: Path) -> LabelledSet:
 
 
 def squared(image: Image, side: int) -> Pixels:
-    """Return the middle square of an image at ``side``, averaging areas where it shrinks."""
+    """Return the central square of an image at ``side``, averaging areas when shrinking."""
     square = _middle(image)
     if square.shape[0] == side:
         return np.ascontiguousarray(square)
@@ -152,7 +152,7 @@ def squared(image: Image, side: int) -> Pixels:
 
 
 def squared_mask(mask: Mask, side: int) -> Pixels:
-    """Return the middle square of a mask at ``side``, 0 or 255, nearest."""
+    """Return the central square of a mask at ``side``, 0 or 255, nearest."""
     square = np.ascontiguousarray(_middle(mask), dtype=np.uint8)
     resized = np.asarray(cv2.resize(square, (side, side), interpolation=cv2.INTER_NEAREST_EXACT), np.uint8)
     return resized * np.uint8(255)
@@ -166,7 +166,7 @@ def _middle(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def phantom_cases(what: str, count: int, *, seed: int, size: int) -> Iterator[LabelledCase]:
-    """Make phantoms one by one; each is a cluster of its own."""
+    """Generate phantoms one by one; each is its own cluster."""
     make = maker(what)
     for index in range(count):
         made = make(index, seed, size=size)
@@ -174,7 +174,7 @@ def phantom_cases(what: str, count: int, *, seed: int, size: int) -> Iterator[La
 
 
 def maker(what: str) -> Callable[..., Any]:
-    """Return the function that makes phantoms of a kind: ``make(index, suite_seed, *, size)``."""
+    """Return the function that generates phantoms of a kind: ``make(index, suite_seed, *, size)``."""
     from importlib import import_module
 
     made: Callable[..., Any] = import_module(f"medtest.phantoms.{PHANTOM_ROOMS[what]}").make
@@ -182,7 +182,7 @@ def maker(what: str) -> Callable[..., Any]:
 
 
 def seed_cases(seeds: Iterable[PreparedSeed]) -> Iterator[LabelledCase]:
-    """Turn the labelled ones of prepared seeds into cases."""
+    """Convert labelled prepared seeds to cases."""
     for seed in seeds:
         if seed.labels is not None:
             yield LabelledCase(
@@ -194,12 +194,12 @@ def seed_cases(seeds: Iterable[PreparedSeed]) -> Iterator[LabelledCase]:
 
 
 def held_out(cases: LabelledSet, *, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split cases into training and held-out ones, whole clusters on one side.
+    """Split cases into training and held-out ones, without splitting clusters.
 
     Args:
         cases: All cases.
         share: Share held out, at least one cluster.
-        seed: Decides which.
+        seed: Determines the split.
 
     Returns:
         Ascending indices of the training cases, and of the others.
@@ -213,7 +213,7 @@ def held_out(cases: LabelledSet, *, share: float, seed: int) -> tuple[NDArray[np
 
 
 def held_out_names(clusters: Sequence[str], *, share: float, seed: int) -> set[str]:
-    """Return the clusters that are held out: ``share`` of them, at least one and not all.
+    """Return the held-out clusters: ``share`` of them, at least one and not all.
 
     Raises:
         MedtestError: There are fewer than two clusters.

@@ -1,7 +1,7 @@
-"""Random changes of a training image of a classifier, with its mask: one warp, one map of colours, blur and noise.
+"""Random changes of a classifier's training image and its mask: one warp, one colour map, blur and noise.
 
-They are generic and mild, and not drawn from medtest's own relations and corruptions, so that a suite still measures
-what a network was not trained on.
+They are generic and mild, and not taken from medtest's own relations and corruptions, so that a suite still measures
+changes on which a network was not trained.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ def changed(rng: np.random.Generator, image: Pixels, mask: Pixels, side: int, ho
     """Return a changed copy of an image and its mask.
 
     Args:
-        rng: Where the random numbers come from.
+        rng: Random number generator.
         image: uint8 S×S×3 RGB.
         mask: uint8 S×S, 0 or 255.
-        side: Side of what comes out.
-        how: Which changes.
+        side: Side of the result.
+        how: The changes.
 
     Returns:
         uint8 side×side×3 and uint8 side×side, 0 or 255.
@@ -44,7 +44,7 @@ def changed(rng: np.random.Generator, image: Pixels, mask: Pixels, side: int, ho
 
 
 def centred(image: Pixels, mask: Pixels, share: float, side: int) -> tuple[Pixels, Pixels]:
-    """Return the middle of an image and its mask at ``side``, as validation and suites show it."""
+    """Return the centre of an image and its mask at ``side``, as in validation and suites."""
     matrix = _matrix(image.shape[0], side, share)
     shown = image if _same(image, side, share) else cv2.warpAffine(image, matrix, (side, side), flags=cv2.INTER_LINEAR)
     small = mask if _same(image, side, share) else cv2.warpAffine(mask, matrix, (side, side), flags=cv2.INTER_NEAREST)
@@ -63,14 +63,14 @@ def _matrix(
     turn: NDArray[np.float64] | None = None,
     shift: tuple[float, float] = (0.0, 0.0),
 ) -> NDArray[np.float64]:
-    """Return the map from stored to shown pixels: about the middle, shifted by pixels of the stored image."""
+    """Return the affine map from stored to output pixels: about the centre, shifted by pixels of the stored image."""
     linear = (np.eye(2) if turn is None else turn) * (side / (was * share))
     middle = np.array([(was - 1) / 2 + shift[0], (was - 1) / 2 + shift[1]])
     return np.column_stack([linear, (side - 1) / 2 - linear @ middle])
 
 
 def _warp(rng: np.random.Generator, was: int, side: int, how: Changes) -> NDArray[np.float64]:
-    """Draw flips, quarter turns, rotation, shear, zoom and the place of the crop as one affine map."""
+    """Draw flips, quarter turns, rotation, shear, zoom and the position of the crop as one affine map."""
     angle = np.deg2rad(rng.uniform(-how.angle, how.angle)) if how.angle else 0.0
     if how.quarter_turns and rng.random() < how.quarter_turns:
         angle += np.pi / 2 * int(rng.integers(1, 4))
@@ -90,7 +90,7 @@ def _warp(rng: np.random.Generator, was: int, side: int, how: Changes) -> NDArra
 
 
 def _coloured(rng: np.random.Generator, image: Pixels, how: Changes) -> Pixels:
-    """Draw contrast, brightness and a shift of each channel, and apply them through a table of levels."""
+    """Draw contrast, brightness and a shift of each channel, and apply them by a lookup table."""
     if not (how.brightness or how.contrast or how.colour):
         return image
     gain = 1 + rng.uniform(-how.contrast, how.contrast)

@@ -1,4 +1,4 @@
-"""How a classifier does on unseen phantoms: accuracy or area under the ROC curve, and each class's."""
+"""Evaluation of a classifier on unseen phantoms: accuracy or area under the ROC curve, overall and per class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from medtest.training.classification.families import ClassifierFamily, kind_of
 from medtest.training.classification.scores import areas
 
 SEED = 6_021
-"""Suite seed of the phantoms of the card; no training draws from it."""
+"""Suite seed of the phantoms for the card, not used by any training."""
 REPLICATES = 2_000
 BATCH = 8
 _MULTI = "mean AUROC"
@@ -24,11 +24,11 @@ _MULTI = "mean AUROC"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PhantomScores:
-    """What a classifier scores on phantoms.
+    """Scores of a classifier on phantoms.
 
     Attributes:
-        count: How many.
-        name: ``accuracy``, or ``mean AUROC`` where several classes may hold.
+        count: Number of phantoms.
+        name: ``accuracy``, or ``mean AUROC`` if several classes may apply.
         score: That score.
         low: Lower end of its 95 % bootstrap interval over phantoms.
         high: Upper end.
@@ -47,7 +47,7 @@ class PhantomScores:
 
 
 def evaluate_phantoms(system: System, count: int, *, seed: int = SEED) -> PhantomScores:
-    """Ask an opened classifier about unseen phantoms, as a suite shows them.
+    """Run an opened classifier on unseen phantoms, prepared as in a suite.
 
     Raises:
         MedtestError: It has no answer for one.
@@ -70,7 +70,7 @@ def evaluate_phantoms(system: System, count: int, *, seed: int = SEED) -> Phanto
 
 
 def _shown(image: Any, kind: ClassifierFamily) -> NDArray[np.uint8]:
-    """Return the middle of a phantom at the side the network takes."""
+    """Return the centre of a phantom at the network's input side."""
     cut = (kind.stored - kind.side) // 2
     return squared(image[cut : cut + kind.side, cut : cut + kind.side] if cut else image, kind.side)
 

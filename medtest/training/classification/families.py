@@ -1,4 +1,4 @@
-"""What training needs to know of each family of classifiers: its classes, its phantoms, its side, its step's loss."""
+"""Training facts of each family of classifiers: classes, phantoms, side, and loss of a step."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ if TYPE_CHECKING:
     from medtest.training.classification.recipe import Losses
 
 StepLoss: TypeAlias = "Callable[[Any, Tensor, Tensor | None, Tensor | None], Tensor]"
-"""Maps outputs, truth (int64 [B], or float [B, C] where several classes may hold), masks (float [B, 1, S, S] or None)
-and which masks are known (bool [B] or None) to a loss."""
+"""Maps outputs, truth (int64 [B], or float [B, C] if several classes may apply), masks (float [B, 1, S, S] or None)
+and known masks (bool [B] or None) to a loss.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassifierFamily:
-    """A family of classifiers as training sees it.
+    """Family of classifiers, for training.
 
     Attributes:
-        name: The family's.
-        classes: What its published networks tell apart.
-        phantoms: Which phantoms show these classes.
+        name: The family's name.
+        classes: Classes of its published networks.
+        phantoms: Kind of phantoms with these classes.
         suite: A suite on such phantoms.
-        stored: Side at which training images are kept.
-        side: Side that the network takes: the middle (in training anywhere) of the stored image.
-        masks: Whether it learns from lesions' masks.
-        own_start: Whether it starts from the weights it is made with (AGDN's taps must not move at first, and heads of
-            few maps must start small), and not from those that suit plain convolutions.
+        stored: Side of the stored training images.
+        side: Input side of the network: the centre (in training any part) of the stored image.
+        masks: Whether it learns from lesion masks.
+        own_start: Whether it starts from its own initial weights (AGDN's taps must not move at first, and heads with
+        few
+            maps must start small), instead of those suited to plain convolutions.
     """
 
     name: str
@@ -84,14 +86,14 @@ KINDS: Mapping[str, ClassifierFamily] = {
         ),
     )
 }
-"""By family."""
+"""Families by name."""
 
 
 def kind_of(name: str) -> ClassifierFamily:
     """Return a family.
 
     Raises:
-        UserMistakes: There is none of this name.
+        UserMistakes: Unknown name.
     """
     if name not in KINDS:
         allowed = ", ".join(KINDS)
@@ -101,7 +103,7 @@ def kind_of(name: str) -> ClassifierFamily:
 
 
 def arguments(family: str, batch: Tensor) -> tuple[Tensor, ...]:
-    """Return what the network takes, given its images (float [B, 3, S, S], normalised)."""
+    """Return the network's arguments for its images (float [B, 3, S, S], normalised)."""
     if family == "agdn":
         from medtest.systems.classification.networks.agdn import inputs_of
 
@@ -110,7 +112,7 @@ def arguments(family: str, batch: Tensor) -> tuple[Tensor, ...]:
 
 
 def logits_of(family: str, network: nn.Module, batch: Tensor) -> tuple[Any, Tensor]:
-    """Return a network's outputs as its loss takes them, and the logits [B, C] of its answer."""
+    """Return a network's outputs in the format of its loss, and the logits [B, C] of its answer."""
     if family == "chexnet":
         logits: Tensor = network.logits(batch)  # type: ignore[operator]
         return logits, logits
@@ -119,7 +121,7 @@ def logits_of(family: str, network: nn.Module, batch: Tensor) -> tuple[Any, Tens
 
 
 def answer_logits(family: str, outputs: Any) -> Tensor:
-    """Return the logits, or their logarithmic probabilities, [B, C], of which outputs are the answer."""
+    """Return the answer's logits, or their log probabilities, [B, C], from a network's outputs."""
     if family == "attnmel":
         logits: Tensor = outputs[0]
     elif family == "dsinet":
@@ -138,8 +140,8 @@ def loss_of(family: str, how: Losses, network: nn.Module, *, shares: Tensor | No
 
     Args:
         family: Its name.
-        how: The recipe's.
-        network: Whose parameters the L1 norm is taken of.
+        how: The recipe's losses.
+        network: Network for the L1 norm of its parameters.
         shares: Share of training cases with each class, [C], for weighted findings.
     """
     step = _loss(family, how, shares)
@@ -150,7 +152,7 @@ def loss_of(family: str, how: Losses, network: nn.Module, *, shares: Tensor | No
 
 
 def norm_of(how: Losses, network: nn.Module) -> Callable[[], Tensor] | None:
-    """Return what gives the weighted L1 norm of a network's parameters; None where the recipe has none."""
+    """Return a function for the weighted L1 norm of a network's parameters; None if the recipe has none."""
     if how.l1 <= 0:
         return None
     from medtest.training.classification.losses.inception import l1_norm
@@ -165,7 +167,7 @@ def _loss(family: str, how: Losses, shares: Tensor | None) -> StepLoss:
         from medtest.training.classification.losses.attnmel import attnmel_loss
 
         def attnmel(outputs: Any, truth: Tensor, masks: Tensor | None, known: Tensor | None) -> Tensor:
-            # The attention is compared with masks only where every case of the batch has one.
+            # The attention is compared with masks only if every case of the batch has one.
             guided = masks if how.attention and known is not None and bool(known.all()) else None
             return attnmel_loss(outputs, truth, guided, gamma=how.gamma)
 

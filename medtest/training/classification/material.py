@@ -1,8 +1,8 @@
-"""The cases of a classifier's further training: originals, and a share of them perturbed by each relation.
+"""Cases of a classifier's further training: originals, and a share of them perturbed by each relation.
 
-As in the slides of MedTest: every relation perturbs one image in eight (``perturbed`` of the recipe), drawn at random,
-and what is held out (0.15 of the patients or videos) is held out with its perturbed images. Training images have a data
-set's name of their own, so that none of their follow-ups has an address that the suite tests.
+As in the slides of MedTest, every relation perturbs one image in eight (``perturbed`` of the recipe), drawn at random,
+and held-out patients or videos (0.15 of them) are held out with their perturbed images. Training images have their own
+data set name, so that none of their follow-ups has an address of the tested suite.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from medtest.training.crafted import check_crafted
 
 DATASET = "training"
 FIRST_PHANTOM = 5_000_000
-"""Number of the first phantom that is trained on: far from any that a suite tests on."""
+"""Number of the first training phantom, far from any in a tested suite."""
 _CHOICE = 21
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelledMaterial:
-    """What a further training reads.
+    """Data of a further training.
 
     Attributes:
         cases: Originals first, then the perturbed ones.
-        trained: Indices that are trained on.
-        watched: Indices that are held out.
-        perturbed: bool N, which cases are perturbed.
-        counts: How many of each there are.
-        seed: Drew images, severities and what is held out.
+        trained: Indices of the training cases.
+        watched: Indices of the held-out cases.
+        perturbed: bool N, whether a case is perturbed.
+        counts: Number of cases by kind.
+        seed: Seed of images, severities and the split.
     """
 
     cases: LabelledSet
@@ -63,11 +63,11 @@ def training_suite(suite: Suite, *, phantoms: int) -> Suite:
     """Return the suite with training seeds in place of its own.
 
     Args:
-        suite: The suite that tests before and after; its first seeds say where labelled images come from.
-        phantoms: Number of phantoms to train on, of the kind that the suite tests on; 0 for the folder of ``data=``.
+        suite: The suite that tests before and after; its first seeds define the source of labelled images.
+        phantoms: Number of training phantoms, of the kind in the suite; 0 for the folder of ``data=``.
 
     Raises:
-        MedtestError: The suite tests on phantoms and no number was given, or the other way round.
+        MedtestError: The suite tests on phantoms and no number was given, or vice versa.
     """
     plan = suite.seeds[0]
     made = bool(getattr(plan.info.load(), "phantom", False))
@@ -84,15 +84,15 @@ def training_suite(suite: Suite, *, phantoms: int) -> Suite:
 def prepare_material(
     parts: Parts, *, share: float, held_out: float, side: int, seed: int, folder: Path
 ) -> LabelledMaterial:
-    """Make the cases, or take them from the folder where they lie there.
+    """Create the cases, or open them if the folder holds them.
 
     Args:
-        parts: Of :func:`training_suite`.
+        parts: Parts of :func:`training_suite`.
         share: Share of the images that each relation perturbs.
         held_out: Share of the patients or videos that is held out.
-        side: Side at which images are kept.
-        seed: Draws images, severities and what is held out.
-        folder: Where the arrays lie.
+        side: Side of the stored images.
+        seed: Seed of images, severities and the split.
+        folder: Folder of the arrays.
 
     Raises:
         MedtestError: There is no labelled image.
@@ -134,17 +134,17 @@ def prepare_material(
 
 
 _PERTURBED = "\x00perturbed"
-"""Ends the cluster's name of a perturbed image; no name of a file holds such a character."""
+"""Suffix of the cluster name of a perturbed image; no file name contains such a character."""
 
 
 def drawn(parts: Parts, refs: list[SeedRef], *, share: float, seed: int) -> list[tuple[Address, ...]]:
-    """Return the follow-ups that are made of each image: each relation takes ``share`` of the images, at random."""
+    """Return the follow-ups of each image: each relation perturbs a random ``share`` of the images."""
     found: list[list[Address]] = [[] for _ in refs]
     for number, (relation_id, relation) in enumerate(parts.relations.items()):
         if relation_id == "unchanged" or share <= 0:
             continue
         if relation.needs is not Need.NOTHING and parts.crafted is None:
-            continue  # a defence crafts it in its steps; else it is read from a run, and drawn here
+            continue  # a defence crafts it in its steps; otherwise it is read from a run, and drawn here
         rng = np.random.Generator(np.random.PCG64([seed, _CHOICE, number]))
         count = max(1, round(share * len(refs)))
         severities = relation.severities()
@@ -159,7 +159,7 @@ def drawn(parts: Parts, refs: list[SeedRef], *, share: float, seed: int) -> list
 
 
 def _cases(parts: Parts, refs: list[tuple[int, SeedRef]], chosen: list[tuple[Address, ...]]) -> Iterator[LabelledCase]:
-    """Prepare every image once and yield it and what its relations make of it; memory holds one image."""
+    """Prepare every image once and yield it and its follow-ups, with one image in memory at a time."""
     for (number, ref), addresses in zip(refs, chosen, strict=True):
         seed = parts.prepared(number, ref)
         if seed.labels is None:

@@ -1,4 +1,4 @@
-"""What a training of a classifier may be told: each option once, for programs and for the command line alike."""
+"""Options of a classifier's training, defined once for programs and the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medtest.training.settings.recipe_files import typed_changes
 
 
 class ClassificationOptions(TrainingOptions):
-    """What a training of a classifier may be told."""
+    """Options of a classifier's training."""
 
     reported = "held out: "
     scored = "score"
@@ -40,7 +40,7 @@ class ClassificationOptions(TrainingOptions):
     )
 
     def changes(self) -> dict[str, Any]:
-        """Return the keys of the recipe that were typed.
+        """Return the recipe keys set by the user.
 
         Raises:
             UserMistakes: A change is no ``KEY=VALUE``.

@@ -1,4 +1,4 @@
-"""Recipes of classifiers, as data: how a network is trained. The published ones and ``compact`` lie in ``recipes/``."""
+"""Training recipes of classifiers, as data. The published ones and ``compact`` are in ``recipes/``."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Changes(RecipeTable):
     """Random changes of a training image; probabilities and widths of 0 switch a change off.
 
     Attributes:
-        flip: Probability of a mirror image left to right.
-        flip_vertical: Probability of a mirror image top to bottom.
+        flip: Probability of a horizontal flip.
+        flip_vertical: Probability of a vertical flip.
         quarter_turns: Probability of one to three quarter turns.
-        angle: Largest rotation in degrees, uniform to both sides.
-        shear: Largest shear in degrees, likewise.
+        angle: Largest rotation in degrees, uniform in both directions.
+        shear: Largest shear in degrees, uniform in both directions.
         zoom: Smallest and largest scale; below 1 the image shrinks and a reflection fills its rim.
-        crop: Side of a random crop, as a share of the image's; the crop is what the network sees.
+        crop: Side of a random crop, relative to the image's; the crop is the network's input.
         brightness: Largest shift of all channels, in grey levels.
         contrast: Largest relative change of the spread around the mean.
-        colour: Largest shift of each channel by itself, in grey levels.
+        colour: Largest independent shift of each channel, in grey levels.
         blur: Largest σ of a Gaussian blur in pixels.
         noise: Largest standard deviation of white noise in grey levels.
     """
@@ -54,17 +54,17 @@ class Changes(RecipeTable):
 
 
 class Losses(RecipeTable):
-    """What answers are compared by; a family takes of it what it has.
+    """Loss terms; each family uses those that apply to it.
 
     Attributes:
         gamma: AttnMel: exponent of the focal loss; null is cross-entropy.
         smoothing: Label smoothing of the cross-entropy.
         l1: Weight of the L1 norm of all parameters.
-        weighted: CheXNet: the two states of a finding are weighted by the other's share (its paper, eq. 1).
-        attention: AttnMel: the attention is guided by the lesions' masks where there are any.
+        weighted: CheXNet: whether the two states of a finding are weighted by the other's share (its paper, eq. 1).
+        attention: AttnMel: whether lesion masks, if any, guide the attention.
         deformation: AGDN: weight of the two losses that compare the branches' attention (DAC).
         interaction: DSI-Net: weight of the divergence between its two answers.
-        segmentation: DSI-Net: weight of the Dice of its two maps; images without a known mask have none.
+        segmentation: DSI-Net: weight of the Dice of its two maps, for images with a known mask.
     """
 
     gamma: float | None = Field(default=None, ge=0)
@@ -78,11 +78,11 @@ class Losses(RecipeTable):
 
 
 class Watching(Validation):
-    """How training is watched, on training cases that are held out.
+    """Validation on held-out training cases.
 
     Attributes:
         held_out: Share of the cases (whole patients or videos) held out of training.
-        score: What is compared: ``accuracy``, or ``auroc`` (mean area under the ROC curve, one class against the rest).
+        score: ``accuracy``, or ``auroc`` (mean area under the ROC curve, one class against the rest).
     """
 
     held_out: float = Field(default=0.15, gt=0, lt=1)
@@ -90,20 +90,20 @@ class Watching(Validation):
 
 
 class ClassifierRecipe(Recipe):
-    """One way of training a classifier.
+    """Training recipe of a classifier.
 
     Attributes:
-        size: Side in pixels that the network takes after a further training; its own where null.
-        passes: How often an "epoch" of the schedule passes over the cases.
-        balanced: Classes are drawn alike often (single-label alone).
-        small: Share of the steps, at the beginning, whose images are shown at ``small_side`` times their side.
-        small_side: See there; sides are rounded to multiples of 32.
+        size: Input side in pixels after a further training; null for the network's own.
+        passes: Number of passes over the cases per "epoch" of the schedule.
+        balanced: Whether all classes are drawn equally often (single-label only).
+        small: Initial share of the steps with images at ``small_side`` times their side.
+        small_side: Relative side in these steps; sides are rounded to multiples of 32.
         changes: Random changes.
-        loss: What is compared.
-        perturbed: In further training, the share of the images that each relation perturbs; none with a defence, unless
-            it is said.
-        defence: Attacks batches before they are trained on; null for none.
-        watching: How it is watched.
+        loss: Loss terms.
+        perturbed: In further training, the share of the images that each relation perturbs; by default none with a
+            defence.
+        defence: Attack on batches before they are used; null for none.
+        watching: Validation.
     """
 
     size: int | None = Field(default=None, ge=64, le=640, multiple_of=32)
@@ -125,7 +125,7 @@ class ClassifierRecipe(Recipe):
         return given
 
     def identity(self) -> dict[str, Any]:
-        """Return what of it a resumed training must share; without size and defence, what it was before they came."""
+        """Return what a resumed training must share; without size and defence, equal to that before they existed."""
         facts = self.model_dump(mode="json")
         if self.size is None:
             facts.pop("size")
@@ -137,7 +137,7 @@ class ClassifierRecipe(Recipe):
 
 
 def recipe_names() -> tuple[str, ...]:
-    """Return the names of the recipes that ship with medtest."""
+    """Return the names of the bundled recipes."""
     return names_in(FOLDER)
 
 

@@ -1,4 +1,4 @@
-"""How well a classifier does on cases that are held out: accuracy and the area under the ROC curve."""
+"""Scores of a classifier on held-out cases: accuracy and area under the ROC curve."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ Floats = NDArray[np.float32]
 
 
 def accuracy(logits: Floats, truth: Floats, *, multi: bool) -> float:
-    """Return the share of right answers: of cases, or of single decisions where several classes may hold.
+    """Return the share of right answers: of cases, or of single decisions if several classes may apply.
 
     Args:
         logits: float B×C.
-        truth: float B×C, 1 where a class holds.
-        multi: Several classes may hold; each is decided at probability 0.5.
+        truth: float B×C, 1 for classes that apply.
+        multi: Whether several classes may apply; each is decided at probability 0.5.
     """
     if multi:
         return float(((logits > 0) == (truth > 0.5)).mean())
@@ -22,7 +22,7 @@ def accuracy(logits: Floats, truth: Floats, *, multi: bool) -> float:
 
 
 def areas(scores: Floats, truth: Floats) -> NDArray[np.float64]:
-    """Return the area under the ROC curve of each class against the rest; NaN where all cases are of one kind.
+    """Return the area under the ROC curve of each class against the rest; NaN if all cases are of one kind.
 
     By ranks (Mann–Whitney), ties count one half.
 
@@ -43,7 +43,7 @@ def areas(scores: Floats, truth: Floats) -> NDArray[np.float64]:
 
 
 def mean_area(logits: Floats, truth: Floats, *, multi: bool) -> float:
-    """Return the mean area over classes that have both kinds of cases; of two classes that of the second."""
+    """Return the mean area over classes with both kinds of cases; for two classes that of the second."""
     if multi:
         each = areas(logits, truth)
         return float(np.nanmean(each)) if np.isfinite(each).any() else 0.0

@@ -1,4 +1,4 @@
-"""What a classifier's training gives to the trainer: batches, the family's loss, and an evaluation of its answers."""
+"""Classifier training for the trainer: batches, the family's loss, and evaluation."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from torch import nn
 
 MOST_WATCHED = 600
-"""Held-out cases that an evaluation looks at; of more, some drawn by chance."""
+"""Maximum number of held-out cases in an evaluation; of more, a random subset is used."""
 BATCH = 16
-"""Cases of a batch of an evaluation."""
+"""Batch size of an evaluation."""
 
 
 def some_of(watched: NDArray[np.int64], *, seed: int, most: int = MOST_WATCHED) -> NDArray[np.int64]:
-    """Return the cases that an evaluation looks at, at most so many."""
+    """Return a random subset of at most ``most`` cases for evaluation."""
     order = np.random.Generator(np.random.PCG64([seed, 12])).permutation(len(watched))
     return np.sort(watched[order[: min(most, MOST_WATCHED)]])
 
@@ -53,23 +53,23 @@ def classifier_training(
     perturbed: NDArray[np.bool_] | None = None,
     from_start: bool = False,
 ) -> Training:
-    """Return what is trained, for the trainer.
+    """Return the training of a classifier, for the trainer.
 
     Args:
         family: The network's family.
-        network: The network that is moved, on the CPU.
+        network: The network to train, on the CPU.
         cases: All cases.
-        trained: Indices of those that are trained on.
-        watched: Indices of those that are held out, of :func:`some_of`.
-        recipe: How.
-        side: Side that the network takes, in pixels.
-        shown: That side as a share of the stored side.
-        seed: Decides order, changes and dropout.
+        trained: Indices of the training cases.
+        watched: Indices of the held-out cases, from :func:`some_of`.
+        recipe: The recipe.
+        side: Input side of the network in pixels.
+        shown: That side relative to the stored side.
+        seed: Determines order, changes and dropout.
         device: "cpu" or "cuda:N".
-        identity: What a resumed training must share beside cases and recipe; JSON values.
-        write: Writes the weights that are kept.
-        perturbed: bool N, the perturbed ones among the cases, whose accuracy is told apart; None where there are none.
-        from_start: Whether the network is evaluated before the first step, so that the start may be what is kept.
+        identity: What a resumed training must share besides cases and recipe; JSON values.
+        write: Writes the selected weights.
+        perturbed: bool N, whether a case is perturbed, for separate accuracies; None if none are.
+        from_start: Whether to evaluate the network before the first step, so that the start may be selected.
     """
     check_labels(recipe.defence, multi=cases.classes.multi, family=family)
     steps_per_epoch = max(1, len(trained) // recipe.batch) * recipe.passes
@@ -96,7 +96,7 @@ def classifier_training(
 
 
 def _any(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
-    """Say that weights may be kept, whatever was found of them."""
+    """Allow any weights to be selected."""
     return True
 
 
@@ -108,7 +108,7 @@ def _loss(
     recipe: ClassifierRecipe,
     device: str,
 ) -> Loss:
-    """Return the loss of a batch: the family's, of what the network answers."""
+    """Return the loss of a batch: the family's, for the network's answer."""
     shares = positive_shares(torch.from_numpy(cases.truth[trained])).to(device)
     compare = loss_of(family, recipe.loss, network, shares=shares)
     kind, multi = INPUTS[family], cases.classes.multi
@@ -143,9 +143,9 @@ def _evaluation(
     device: str,
     apart: NDArray[np.bool_] | None,
 ) -> Callable[[nn.Module], Evaluation]:
-    """Return what evaluates a network: accuracy, area under the ROC curve and cross-entropy on the cases watched.
+    """Return the evaluation: accuracy, area under the ROC curve and cross-entropy on the held-out cases.
 
-    Under a defence the same of the cases attacked, which then choose the weights and the schedule of a plateau.
+    With a defence, also on the attacked cases, which then determine the selected weights and a plateau schedule.
     """
     images, truth = shown_cases(cases, watched, side=side, shown=shown)
     multi = cases.classes.multi
@@ -177,7 +177,7 @@ def _evaluation(
 
 
 def answers(family: str, network: nn.Module, images: NDArray[np.uint8], *, device: str = "cpu") -> NDArray[np.float32]:
-    """Return a network's logits, float32 B×C, of images as it takes them (uint8 B×S×S×3)."""
+    """Return a network's logits, float32 B×C, for images in its input size (uint8 B×S×S×3)."""
     found: list[NDArray[np.float32]] = []
     with torch.inference_mode():
         for start in range(0, len(images), BATCH):

@@ -1,4 +1,4 @@
-"""Training of a classifier from options: cases, network, steps, weights that suites can test."""
+"""Training of a classifier from options: cases, network, steps, weights for suites."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def train_classification(
     progress: Progress | None = None,
     stop: Callable[[int], bool] | None = None,
 ) -> Trained:
-    """Train a classifier, or go on with a training that was interrupted.
+    """Train a classifier, or continue an interrupted training.
 
-    The folder then holds ``<network>.safetensors``, ``state.pt`` (from which it resumes to the step),
+    The folder then holds ``<network>.safetensors``, ``state.pt`` (from which it resumes at the exact step),
     ``history.json`` and ``cases/`` (the training cases as arrays).
 
     Args:
-        options: What to train and how.
+        options: The user's options.
         out: Folder of this training.
-        resume: Go on from ``state.pt`` where it is there; else begin anew.
+        resume: Whether to continue from ``state.pt`` if it exists; otherwise start again.
         progress: Called after every step.
         stop: Called with the number of steps done; True writes the state and ends early.
 
@@ -99,10 +99,10 @@ def train_classification(
 
 
 def training_cases(options: ClassificationOptions, kind: ClassifierFamily, folder: Path) -> LabelledSet:
-    """Make or load the training cases.
+    """Create or load the training cases.
 
     Raises:
-        UserMistakes: Nothing to train on was named, or the suite cannot be used.
+        UserMistakes: No training data was specified, or the suite cannot be used.
     """
     if bool(options.phantoms) == bool(options.suite):
         fix = "add --phantoms 2000, or --suite NAME --data FOLDER"
@@ -121,7 +121,7 @@ def training_cases(options: ClassificationOptions, kind: ClassifierFamily, folde
 
 
 def _from_suite(options: ClassificationOptions, kind: ClassifierFamily, folder: Path) -> LabelledSet:
-    """Keep the labelled seeds of a suite, prepared at the side at which training images are kept."""
+    """Store the labelled seeds of a suite, prepared at the side of stored training images."""
     from medtest.preparation.prepare import prepare
     from medtest.suite.compose import load
 
@@ -150,7 +150,7 @@ def _from_suite(options: ClassificationOptions, kind: ClassifierFamily, folder: 
 
 
 def config_for(family: str, classes: int) -> Any:
-    """Return the description of a family's compact network with so many classes."""
+    """Return the description of a family's compact network with this number of classes."""
     from medtest.systems.pytorch import networks
 
     compact = networks.COMPACT[family]

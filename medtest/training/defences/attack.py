@@ -1,4 +1,4 @@
-"""The attack of a defended training step: on pixels, through a network that is put back as it was."""
+"""Attack of a defended training step: on pixels, through a network that is restored afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEVELS = 255.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDraw:
-    """What a step drew for its batch.
+    """Random parameters of a step's attack.
 
     Attributes:
         attacked: Whether the batch is attacked.
@@ -55,7 +55,7 @@ def draw(how: Defence) -> StepDraw:
 
 
 def start_noise(how: Defence, shape: torch.Size, epsilon: float) -> Tensor:
-    """Return the offset from which an attack starts, in [-ε, ε] of images in [0, 1], from torch's own generator."""
+    """Return the initial offset of an attack, in [-ε, ε] of images in [0, 1], from torch's own generator."""
     reach = epsilon / LEVELS
     if how.start == "uniform":
         return (torch.rand(shape) * 2.0 - 1.0) * reach
@@ -63,16 +63,16 @@ def start_noise(how: Defence, shape: torch.Size, epsilon: float) -> Tensor:
 
 
 def network_inputs(family: str, pixels: Tensor) -> Tensor:
-    """Return pixels, float32 B×3×S×S in [0, 1], as a family's networks take them; differentiable."""
+    """Convert pixels, float32 B×3×S×S in [0, 1], to a family's network input; differentiable."""
     return INPUTS[family].normalised(pixels).contiguous(memory_format=torch.channels_last)
 
 
 def truth_loss(truth: Tensor, *, multi: bool) -> Raised:
-    """Return the loss that an attack raises: cross-entropy with the true class, or the mean over labels of the binary.
+    """Return the loss that an attack maximises: cross-entropy with the true class, or the mean over binary labels.
 
     Args:
-        truth: int64 B, or float B×C where several classes may hold.
-        multi: Several classes may hold.
+        truth: int64 B, or float B×C if several classes may apply.
+        multi: Whether several classes may apply.
     """
     if multi:
         return lambda logits: functional.binary_cross_entropy_with_logits(logits, truth, reduction="none").mean(dim=1)
@@ -81,9 +81,9 @@ def truth_loss(truth: Tensor, *, multi: bool) -> Raised:
 
 @contextmanager
 def as_tested(network: nn.Module) -> Iterator[None]:
-    """Hold a network in evaluation mode without gradients of its parameters, and put back what each module had.
+    """Hold a network in evaluation mode without gradients of its parameters, and restore each module afterwards.
 
-    An attack so moves no statistics of batch norms, draws no dropout and leaves nothing in a parameter's gradient.
+    An attack thus changes no batch norm statistics, draws no dropout and leaves no parameter gradients.
     """
     modes = [(module, module.training) for module in network.modules()]
     moved = [parameter for parameter in network.parameters() if parameter.requires_grad]
@@ -110,17 +110,17 @@ def attacked(
     step: float,
     start: Tensor,
 ) -> Tensor:
-    """Return images attacked by PGD (L∞, last iterate), as the network answers in tests; not rounded.
+    """Return images attacked by PGD (L∞, last iterate), with the network in test mode; not rounded.
 
     Args:
         family: The network's family.
-        network: The network; it is left as it was.
+        network: The network; it is not changed.
         pixels: float32 B×3×S×S in [0, 1].
-        raised: What is raised.
+        raised: The loss to maximise.
         epsilon: ε in levels of 255.
         steps: Steps.
         step: α in levels of 255.
-        start: Offset to start from.
+        start: Initial offset.
     """
 
     def logits(images: Tensor) -> Tensor:

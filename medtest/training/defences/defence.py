@@ -1,4 +1,4 @@
-"""Defences as data: what a step attacks its batch with, and what it compares. Presets lie in ``presets/``."""
+"""Defences as data: attack of a training step and its loss. Presets are in ``presets/``."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from medtest.training.settings.recipe import RecipeTable
 FOLDER = Path(__file__).parent / "presets"
 METHODS = ("standard", "mpadvt", "maadvt")
 NAMES: Mapping[str, str] = {"standard": "Standard", "mpadvt": "MPAdvT", "maadvt": "MAAdvT"}
-"""How the paper's table 5 calls them."""
+"""Names in the paper's table 5."""
 Levels = Annotated[float, Field(ge=0, le=255)]
 
 
 class Watch(RecipeTable):
-    """The attack under which held-out cases choose the weights that are kept: PGD, L∞, one start noise for all times.
+    """Attack on held-out cases that selects the weights: PGD, L∞, with one start noise for all evaluations.
 
     Attributes:
         epsilon: ε in levels of 255.
         steps: Steps.
         step: Step size α in levels.
-        cases: Held-out cases that are attacked, at most.
-        clean_floor: Largest fall of accuracy on clean held-out cases, against the start, at which weights may be kept;
-            null for no floor.
+        cases: Maximum number of attacked held-out cases.
+        clean_floor: Largest drop of accuracy on clean held-out cases, relative to the start, at which weights may be
+            selected; null for no limit.
     """
 
     epsilon: Levels = 4.0
@@ -40,7 +40,7 @@ class Watch(RecipeTable):
 
 
 class Defence(RecipeTable):
-    """One defence. What is not given comes from the preset of its name and variant.
+    """Defence. Missing values come from the preset of its name and variant.
 
     Attributes:
         name: ``standard`` (eq. 6), ``mpadvt`` (algorithm 1) or ``maadvt`` (eq. 7 to 10, algorithm 2).
@@ -50,12 +50,12 @@ class Defence(RecipeTable):
         steps: Smallest and largest number of steps, both included, drawn uniformly for each batch.
         step: Step size α in levels.
         start: ``uniform`` in the whole ε, or ``normal``, noise of standard deviation ``spread``.
-        spread: In levels; of ``normal``.
+        spread: Standard deviation for ``normal``, in levels.
         loss: ``family`` (the network's own, of the recipe), ``cross_entropy`` or ``boosted`` (MART's: cross-entropy
             and the margin to the most likely wrong class), of the attacked images.
         regularisation: λ, weight of KL(clean‖attacked)·(1 - C_y(x)) (eq. 8); 0 for none.
         watch: The attack on held-out cases.
-        whose: Where its numbers come from, by key.
+        whose: Source of its numbers, by key.
     """
 
     name: Literal["standard", "mpadvt", "maadvt"]
@@ -98,7 +98,7 @@ class Defence(RecipeTable):
 
     @property
     def single_label(self) -> bool:
-        """Whether it needs one true class of an image: eq. 7 and 8 are of a softmax."""
+        """Whether it needs a single true class per image, because eq. 7 and 8 use a softmax."""
         return self.loss == "boosted" or self.regularisation > 0 or self.name == "maadvt"
 
 

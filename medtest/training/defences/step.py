@@ -1,4 +1,4 @@
-"""The loss of a defended training step, and what chooses the weights: held-out cases under attack.
+"""Loss of a defended training step, and selection of weights on held-out cases under attack.
 
 Xu et al., "Towards evaluating the robustness of deep diagnostic models by adversarial attack", Medical Image Analysis
 2021, section 4.5: standard adversarial training (eq. 6, after Madry et al. 2018), MPAdvT (algorithm 1) and MAAdvT
@@ -35,10 +35,10 @@ BATCH = 16
 
 
 def check_labels(how: Defence | None, *, multi: bool, family: str) -> None:
-    """Refuse a defence that needs one true class where several may hold.
+    """Reject a defence that needs a single true class if several may apply.
 
     Raises:
-        UserMistakes: It does.
+        UserMistakes: The defence is rejected.
     """
     if how is not None and multi and how.single_label:
         raise Mistake(
@@ -51,15 +51,15 @@ def check_labels(how: Defence | None, *, multi: bool, family: str) -> None:
 
 
 class DefendedLoss:
-    """The loss of a batch that is attacked first.
+    """Loss of a batch that is attacked first.
 
     Args:
         family: The network's family.
         how: The defence.
         compare: The family's own loss.
-        extra: What is added to a loss of the defence's own (an L1 norm of the parameters), or None.
-        multi: Several classes may hold.
-        precision: The recipe's, of the loss; attacks are in float32.
+        extra: Added to the defence's own loss (an L1 norm of the parameters), or None.
+        multi: Whether several classes may apply.
+        precision: The recipe's precision of the loss; attacks are in float32.
         device: "cpu" or "cuda:N".
     """
 
@@ -83,7 +83,7 @@ class DefendedLoss:
         self._device = device
 
     def __call__(self, network: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """Return the loss of a batch, and its ε and steps (0 where it is not attacked) as parts."""
+        """Return the loss of a batch, with its ε and steps (0 if not attacked) as parts."""
         pixels = torch.from_numpy(np.ascontiguousarray(batch.images.transpose(0, 3, 1, 2)))
         pixels = pixels.to(self._device).float().div(255.0)
         truth = torch.from_numpy(batch.truth if self._multi else batch.truth.argmax(axis=1)).to(self._device)
@@ -131,12 +131,12 @@ class DefendedLoss:
 
 
 def single_loss(logits: Tensor, truth: Tensor, *, boosted: bool = False) -> Tensor:
-    """Return the cross-entropy of attacked images, and MART's margin to the most likely wrong class where boosted.
+    """Return the cross-entropy of attacked images, plus MART's margin to the most likely wrong class if boosted.
 
     Args:
         logits: B×C of attacked images.
         truth: int64 B.
-        boosted: Add -log(1.0001 - p of the most likely wrong class) (Wang et al. 2020, eq. 7).
+        boosted: Whether to add -log(1.0001 - p of the most likely wrong class) (Wang et al. 2020, eq. 7).
     """
     loss = functional.cross_entropy(logits, truth)
     if not boosted:
@@ -171,16 +171,16 @@ def attacked_images(
     seed: int,
     device: str,
 ) -> NDArray[np.uint8]:
-    """Return images under the attack that watches a training, rounded to 8 bits as whoever shows them saves them.
+    """Return images under the validation attack, rounded to 8 bits as if they were saved.
 
     Args:
         family: The network's family.
-        network: The network, left as it was.
+        network: The network, which is not changed.
         images: uint8 N×S×S×3.
         truth: float32 N×C.
         how: The defence.
-        multi: Several classes may hold.
-        seed: Decides the start noise, the same at every evaluation.
+        multi: Whether several classes may apply.
+        seed: Determines the start noise, the same at every evaluation.
         device: "cpu" or "cuda:N".
     """
     watch, found = how.watch, np.empty_like(images)
@@ -206,7 +206,7 @@ def attacked_images(
 
 
 def floor_of(how: Defence) -> Callable[[Mapping[str, float], Mapping[str, float]], bool]:
-    """Return whether weights may be kept: clean accuracy fell no further than the watch's floor."""
+    """Return the check that weights may be selected: clean accuracy dropped no further than the limit."""
 
     def may_keep(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
         floor = how.watch.clean_floor

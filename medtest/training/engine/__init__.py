@@ -1,1 +1,1 @@
-"""The training loop and its parts."""
+"""Training loop and its parts."""

@@ -1,4 +1,4 @@
-"""Averaged weights, which are validated and kept in place of the last ones."""
+"""Averaged weights, which are validated and stored in place of the last ones."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 
 class AveragedWeights:
-    """A copy of a network whose weights and buffers follow the network's.
+    """Copy of a network whose weights and buffers follow the network's.
 
-    Torch's ``AveragedModel`` looks every tensor up anew at each update, which takes longer than averaging them; here
-    they are looked up once, so that nobody may put others in their place.
+    Torch's ``AveragedModel`` looks up every tensor again at each update, which takes longer than averaging them; here
+    they
+    are looked up once, so they must not be replaced.
 
     Args:
-        network: What is followed; the copy begins with its weights and buffers.
-        decay: Of what the copy has, per update.
-        ramp: The decay rises to that value over the first updates: k / (9 + k) in the k-th.
+        network: The followed network; the copy starts with its weights and buffers.
+        decay: Weight of the copy's previous values per update.
+        ramp: Whether the decay rises to that value over the first updates: k / (9 + k) in the k-th.
 
     Attributes:
         module: The copy.
-        updates: How often it has followed.
+        updates: Number of updates.
     """
 
     def __init__(self, network: nn.Module, decay: float, *, ramp: bool) -> None:
@@ -36,12 +37,12 @@ class AveragedWeights:
             if old.is_floating_point():
                 self._means[0].append(old.detach())
                 self._means[1].append(new.detach())
-            else:  # a count of batches is no mean
+            else:  # a batch counter is not averaged
                 self._counts.append((old, new))
 
     @torch.no_grad()
     def follow(self) -> None:
-        """Move towards the network's weights of now."""
+        """Move towards the network's current weights."""
         self.updates += 1
         decay = min(self._decay, self.updates / (9 + self.updates)) if self._ramp else self._decay
         get_ema_multi_avg_fn(decay)(*self._means, self.updates)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Fresh weights of a network that is trained from nothing."""
+"""Initial weights for training from scratch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import nn
 
 
 def initialise(network: nn.Module, seed: int) -> None:
-    """Draw fresh weights: He for convolutions, truncated normal for linear layers, zero for blocks' last norms."""
+    """Draw initial weights: He for convolutions, truncated normal for linear layers, zero for blocks' last norms."""
     torch.manual_seed(seed)
     for name, module in network.named_modules():
         if isinstance(module, nn.Conv2d):
@@ -23,5 +23,5 @@ def initialise(network: nn.Module, seed: int) -> None:
             nn.init.zeros_(module.weight)
     words = dict(network.named_buffers()).get("words")
     if words is not None:
-        # TGANet needs five constant vectors that differ; drawn apart, they do not depend on the order above.
+        # TGANet needs five distinct constant vectors; drawn separately, they do not depend on the order above.
         words.copy_(torch.randn(words.shape, generator=torch.Generator().manual_seed(seed)).half().float())

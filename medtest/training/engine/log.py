@@ -1,4 +1,4 @@
-"""A training in MLflow: its options, its curves, its weights."""
+"""MLflow tracking of a training: options, curves, weights."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ FILE = "mlflow.json"
 
 
 class TrainingLog:
-    """A run of a training, in the same store as the suites' runs.
+    """MLflow run of a training, in the same store as the suites' runs.
 
-    A resumed training goes on in its run; where the store lacks it, a new one is made.
+    A resumed training continues in its run; if the store lacks it, a new one is created.
 
     Args:
-        folder: The training's folder, which remembers the run.
-        name: What is trained, for the run's name.
-        home: Folder that holds ``mlruns/``; None for the usual one.
-        uri: The store; None for the usual one.
-        experiment: Where the run belongs.
+        folder: The training's folder, which stores the run's id.
+        name: Name of the training, for the run's name.
+        home: Folder that holds ``mlruns/``; None for the default.
+        uri: The store; None for the default.
+        experiment: Experiment of the run.
         tags: Its tags.
-        resume: Whether to go on in the run that the folder remembers.
+        resume: Whether to continue in the run stored in the folder.
 
     Attributes:
         run_id: The training's run.
-        parents: The run above it, which is itself where there is none.
+        parents: The run above it, or itself if there is none.
 
     Raises:
-        NotTracked: The store cannot be made or reached.
+        NotTracked: The store cannot be created or reached.
     """
 
     def __init__(
@@ -66,19 +66,19 @@ class TrainingLog:
         self.parents: Parents = Parents(uri=self._tracker.uri, runs={experiment: self.parent_id})
 
     def _create(self, name: str, tags: dict[str, str]) -> tuple[str, str]:
-        """Make the runs, and return the id of the parent and that of the training's run."""
+        """Create the runs, and return the ids of the parent and the training's run."""
         made = self._tracker.parent(self._experiment, name, {**tags, "medtest.kind": "training"})
         return made.runs[self._experiment], made.runs[self._experiment]
 
     def _reopen(self, run_id: str) -> bool:
         try:
             self._tracker.client.update_run(run_id, status="RUNNING")
-        except Exception:  # noqa: BLE001 - stores raise classes of their own for a run that is not there
+        except Exception:  # noqa: BLE001 - stores raise their own classes for a missing run
             return False
         return True
 
     def params(self, values: Mapping[str, Any]) -> None:
-        """Log options once; those already there stay.
+        """Log options once; existing ones stay.
 
         Raises:
             NotTracked: The store failed.
@@ -93,7 +93,7 @@ class TrainingLog:
         """Log one point of each curve.
 
         Raises:
-            NotTracked: The store failed; what is trained so far is kept in the training's folder.
+            NotTracked: The store failed; the progress so far is in the training's folder.
         """
         with problems("this training could not be tracked any more (the same command goes on)"):
             for key, value in values.items():
@@ -108,7 +108,7 @@ class TrainingLog:
         self._tracker.attach(self.parent_id if parent else self.run_id, [(path, "") for path in files])
 
     def end_training(self, *, failed: bool = False) -> None:
-        """Mark the training's run.
+        """Mark the training's run as ended.
 
         Raises:
             NotTracked: The store failed.
@@ -117,7 +117,7 @@ class TrainingLog:
             self._tracker.client.set_terminated(self.run_id, status="FAILED" if failed else "FINISHED")
 
     def close(self, *, failed: bool = False) -> None:
-        """Mark the parent.
+        """Mark the parent as ended.
 
         Raises:
             NotTracked: The store failed.
@@ -127,10 +127,10 @@ class TrainingLog:
 
 @contextmanager
 def problems(what: str) -> Iterator[None]:
-    """Put whatever the store raises in words.
+    """Convert any error of the store to a message.
 
     Raises:
-        NotTracked: It raised something.
+        NotTracked: The store failed.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""The optimizer of a recipe and how its learning rate changes, both torch's."""
+"""Optimizer of a recipe and its learning rate schedule, both torch's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.optim import lr_scheduler
 from medtest.training.settings.recipe import ConstantRate, Cosine, Milestones, Optimizer, Plateau, Poly, Schedule
 
 ENCODERS = ("resnet.", "bkbone.", "backbone.", "layer0.", "layer1.", "layer2.", "layer3.")
-"""How the names of the encoders' parameters begin."""
+"""Prefixes of the encoders' parameter names."""
 Scheduler: TypeAlias = "lr_scheduler.LRScheduler | lr_scheduler.ReduceLROnPlateau"
 
 
@@ -20,8 +20,8 @@ def make_optimizer(network: nn.Module, how: Optimizer) -> optim.Optimizer:
     """Return the optimizer of a recipe.
 
     Args:
-        network: Whose parameters it moves.
-        how: The recipe's.
+        network: Network with the parameters to optimise.
+        how: The recipe's optimizer.
     """
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
@@ -39,16 +39,16 @@ def make_optimizer(network: nn.Module, how: Optimizer) -> optim.Optimizer:
 
 
 def make_scheduler(optimizer: optim.Optimizer, how: Schedule, *, steps: int, steps_per_epoch: int) -> Scheduler:
-    """Return what changes the rates of an optimizer: a plateau's after each validation, all others after each step.
+    """Return an optimizer's scheduler: a plateau's steps after each validation, all others after each step.
 
     Args:
-        optimizer: Its rates are the highest ones now.
+        optimizer: Optimizer with its highest rates.
         how: The recipe's schedule.
-        steps: Optimizer steps in all.
+        steps: Total number of optimizer steps.
         steps_per_epoch: Optimizer steps of one epoch.
     """
     if isinstance(how, Plateau):
-        # Without eps=0 torch leaves rates below 1e-8 as they are.
+        # Without eps=0 torch leaves rates below 1e-8 unchanged.
         return lr_scheduler.ReduceLROnPlateau(
             optimizer, factor=how.factor, patience=how.patience, threshold=how.threshold, eps=0.0
         )
@@ -63,7 +63,7 @@ def make_scheduler(optimizer: optim.Optimizer, how: Schedule, *, steps: int, ste
 
 
 def _cosine(optimizer: optim.Optimizer, how: Cosine, steps: int) -> Scheduler:
-    """Return a warm-up and half a cosine; torch's own cosine ends at one rate for encoder and head alike."""
+    """Return a warm-up and half a cosine; torch's own cosine ends at one rate for encoder and head."""
     warm = how.warmup_steps
 
     def factor(step: int) -> float:

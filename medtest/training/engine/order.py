@@ -1,4 +1,4 @@
-"""Which case stands where in a training: a set passes wholly before it is shuffled again."""
+"""Order of the cases in a training: each pass over a set is completed before it is reshuffled."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def case_at(position: int, length: int, *, seed: int, group: int = 0) -> int:
     Args:
         position: From 0 on, over all passes.
         length: Number of cases of the set.
-        seed: Shuffles.
-        group: Number of the set, where batches are drawn from several.
+        seed: Seed of the shuffles.
+        group: Number of the set, if batches are drawn from several.
     """
     return int(_shuffled(seed, group, position // length, length)[position % length])
 

@@ -1,4 +1,4 @@
-"""In which number format the forward pass of a training runs."""
+"""Number format of a training's forward pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def precision_of(wanted: str, device: str) -> str:
         device: "cpu" or "cuda:N".
 
     Raises:
-        MedtestError: The recipe wants float16 on a CPU.
+        MedtestError: The recipe requires float16 on a CPU.
     """
     on_cuda = device.startswith("cuda")
     if wanted == "auto":
@@ -30,14 +30,14 @@ def precision_of(wanted: str, device: str) -> str:
 
 
 def autocast(wanted: str, device: str) -> AbstractContextManager[None]:
-    """Return the context of a forward pass under a recipe's precision."""
+    """Return the context of a forward pass with a recipe's precision."""
     precision = precision_of(wanted, device)
     kind = torch.float16 if precision == "amp" else torch.bfloat16
     return torch.autocast(device.partition(":")[0], kind, enabled=precision != "fp32")
 
 
 def in_float32(outputs: Any) -> Any:
-    """Return a network's outputs, nested as they are, in float32, in which losses are computed."""
+    """Convert a network's outputs, keeping their nesting, to float32, in which losses are computed."""
     if isinstance(outputs, Tensor):
         return outputs.float()
     if isinstance(outputs, tuple) and hasattr(outputs, "_fields"):

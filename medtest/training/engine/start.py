@@ -1,4 +1,4 @@
-"""Weights to start a training from: all of another training's, or another network's backbone."""
+"""Initial weights from another training or from another network's backbone."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ BACKBONES: dict[str, dict[str, str]] = {
         "layer3.": "layer3.",
     },
 }
-"""How each family with a Res2Net names its parts: prefix there, prefix in the Res2Net."""
+"""Prefixes of each family's Res2Net parts, and their prefixes in the Res2Net."""
 
 
 def weights_file(path: Path) -> Path:
-    """Return the one weights file of a training's folder, or the file itself.
+    """Return the only weights file of a training's folder, or the file itself.
 
     Raises:
         MedtestError: The folder holds none or several.
@@ -41,7 +41,7 @@ def weights_file(path: Path) -> Path:
 
 
 def start_from(network: nn.Module, path: Path) -> None:
-    """Fill a network with the weights of another training, all of them or none.
+    """Load all weights of another training into a network.
 
     Raises:
         MedtestError: They are of another network, or cannot be read.
@@ -57,22 +57,22 @@ def start_from(network: nn.Module, path: Path) -> None:
 
 
 def backbone_from(network: nn.Module, family: str, path: Path) -> int:
-    """Fill a network's backbone with that of another family's weights, where the modules are the same.
+    """Load another family's backbone into a network's, if their modules are the same.
 
-    What the stem was trained on is taken into account: where the new network wants its pixels in another order or on
-    another scale, the first convolution and the batch norm behind it are changed so that they answer the same, apart
-    from the outermost pixels, where zeros stand for another colour.
+    The stem's input format is taken into account: if the new network uses another channel order or scale, the first
+    convolution and its batch norm are adapted so that they give the same output, except for the outermost pixels, where
+    zero padding stands for another colour.
 
     Args:
         network: The network, changed in place.
         family: Its family.
-        path: Weights of ours (``.safetensors``), or a training's folder.
+        path: A weights file of medtest (``.safetensors``), or a training's folder.
 
     Returns:
-        How many entries were taken over.
+        Number of loaded entries.
 
     Raises:
-        MedtestError: One of the two has no Res2Net, or theirs have other widths.
+        MedtestError: One of the two has no Res2Net, or their widths differ.
     """
     from medtest.systems.checkpoints.weights import load_network, read_info
 
@@ -95,7 +95,7 @@ def backbone_from(network: nn.Module, family: str, path: Path) -> int:
 
 
 def _names(state: dict[str, Any], family: str) -> dict[str, str]:
-    """Return name → name in the Res2Net of the entries that belong to the backbone; an ImageNet head is left out."""
+    """Return name → name in the Res2Net of the backbone's entries, without an ImageNet head."""
     found: dict[str, str] = {}
     for name in state:
         prefix = next((p for p in BACKBONES[family] if name.startswith(p)), None)
@@ -111,7 +111,7 @@ def _backbone(state: dict[str, Tensor], family: str) -> dict[str, Tensor]:
 
 
 def _change_input(state: dict[str, Tensor], was: InputKind, becomes: InputKind) -> None:
-    """Let a stem that takes one kind of input take another: x' = (x·s + m - m') / s', channels reordered."""
+    """Adapt a stem to another kind of input: x' = (x·s + m - m') / s', channels reordered."""
     import torch
 
     if was == becomes:

@@ -1,4 +1,4 @@
-"""The state of a training on disk: what it resumes from, whole or absent, read without running anything of it."""
+"""State of a training on disk for resuming: complete or absent, read without running code."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from medtest.core.files import json_sha256
 from medtest.core.files.tensors import replacing
 
 FORMAT = 2
-"""Form of a state; raised where what lies in it changes."""
+"""Format of a state; increased when its content changes."""
 
 
 def write_state(state: Mapping[str, Any], path: Path) -> None:
-    """Write a state: beside its file, flushed, then renamed into place.
+    """Write a state to a temporary file, flush it, and rename it into place.
 
     Args:
-        state: Tensors and plain values, as ``weights_only`` loading takes them.
+        state: Tensors and plain values that ``weights_only`` loading accepts.
         path: The state's file.
 
     Raises:
@@ -31,13 +31,13 @@ def write_state(state: Mapping[str, Any], path: Path) -> None:
 
 
 def load_state(path: Path, *, device: str, identity: Mapping[str, Any], mapped: bool = False) -> dict[str, Any]:
-    """Return what :func:`write_state` wrote.
+    """Return the state written by :func:`write_state`.
 
     Args:
         path: The state's file.
-        device: Where its tensors go.
+        device: Device of its tensors.
         identity: What must be the same; JSON values.
-        mapped: Leave the tensors on disk.
+        mapped: Whether to leave the tensors on disk.
 
     Raises:
         MedtestError: It cannot be read, is of another version, or belongs to a training with other options, weights or

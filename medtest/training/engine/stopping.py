@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during a training."""
+"""Handling of Ctrl-C and SIGTERM during a training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def stopping() -> Iterator[threading.Event]:
-    """Turn Ctrl-C and SIGTERM into a flag that is looked at between steps; only in the main thread."""
+    """Convert Ctrl-C and SIGTERM to a flag that is checked between steps; only in the main thread."""
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked

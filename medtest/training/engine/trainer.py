@@ -1,8 +1,8 @@
-"""The one engine of training: optimizer steps, schedule, averaged weights, evaluations, and a state to go on from.
+"""Training engine: optimizer steps, schedule, averaged weights, evaluations, and a resumable state.
 
-It knows nothing of what is trained. Batches, loss, evaluation and the form in which weights are written come with a
-:class:`Training`. Nothing random lives between steps: batches and dropout follow from the seed and the step's number,
-so that a training that was killed gives the same weights on a CPU as one that was not.
+It is independent of the task. Batches, loss, evaluation and the format of weights come with a :class:`Training`. No
+random state persists between steps: batches and dropout depend on the seed and the step's number, so that an
+interrupted training gives the same weights on a CPU as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -31,39 +31,39 @@ from medtest.training.settings.recipe import Recipe, Validation
 
 STATE, HISTORY = "state.pt", "history.json"
 SAVE_EVERY = 25
-"""Optimizer steps between states, unless the disk is so slow that they would take more time than :data:`SAVING`."""
+"""Optimizer steps between states, unless a slow disk would take more time than :data:`SAVING`."""
 SAVING = 0.03
-"""Largest share of a training's time that goes into states between evaluations."""
+"""Maximum share of a training's time spent on states between evaluations."""
 LOG_EVERY = 20
 
 Loss: TypeAlias = "Callable[[nn.Module, Any], tuple[Tensor, Mapping[str, Tensor]]]"
-"""Maps the network and a batch to the loss and to its parts by name, which are logged beside it."""
+"""Maps the network and a batch to the loss and its parts by name, which are logged too."""
 Writer: TypeAlias = "Callable[[Mapping[str, Tensor], str], None]"
-"""Writes weights that are kept, with a note."""
+"""Writes selected weights, with a note."""
 
 
 class Batches(Protocol):
-    """Where batches come from."""
+    """Source of batches."""
 
     def batch(self, step: int) -> Any:
-        """Return the batch of an optimizer step, from 0; it follows from the step alone."""
+        """Return the batch of an optimizer step, from 0; it depends on the step only."""
 
 
 class MetricLog(Protocol):
-    """Something that takes the numbers of a training."""
+    """Receiver of a training's numbers."""
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Take one point of each curve."""
+        """Log one point of each curve."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What a network was found to do on the cases held out.
+    """Result of a network on held-out cases.
 
     Attributes:
-        score: Higher is better; decides which weights are kept.
+        score: Higher is better; selects the weights.
         loss: Lower is better; a plateau schedule follows it.
-        facts: What history and log hold of it.
+        facts: Numbers for history and log.
     """
 
     score: float
@@ -73,28 +73,27 @@ class Evaluation:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Training:
-    """What is trained, and all that differs between trainings.
+    """Training task, with everything that differs between trainings.
 
     Attributes:
         network: Its weights are changed in place.
-        recipe: How they are moved.
-        validation: How it is watched.
+        recipe: The recipe.
+        validation: Validation settings.
         batches: The batches.
-        loss: The loss of one.
-        evaluate: What the weights that count do on cases held out, given the network that holds them, in evaluation
-            mode.
-        write: Writes the weights that are kept.
-        steps: Optimizer steps in all.
-        steps_per_epoch: Optimizer steps of an epoch of the schedule, and between evaluations where the recipe says no
-            other number.
-        seed: Decides dropout.
+        loss: The loss of a batch.
+        evaluate: Evaluates a network with the weights that count, in evaluation mode, on held-out cases.
+        write: Writes the selected weights.
+        steps: Total number of optimizer steps.
+        steps_per_epoch: Optimizer steps of an epoch of the schedule, and between evaluations unless the recipe sets
+            another number.
+        seed: Determines dropout.
         device: "cpu" or "cuda:N".
         identity: What must be the same for a state to be resumed; JSON values.
-        may_keep: Whether weights may be the best, given what was found of them and what the first evaluation found.
-        from_start: The weights that training starts from are evaluated too, and may be what is kept.
-        ramp: The averaged weights follow faster over the first steps.
-        curves: Which of ``loss``, ``rate`` and ``factor`` (the rate over the highest one) are told of a step.
-        prefix: Begins the names under which evaluations are logged.
+        may_keep: Whether weights may be selected, given their evaluation and the first one.
+        from_start: Whether the initial weights are evaluated too, and may be selected.
+        ramp: Whether the averaged weights follow faster over the first steps.
+        curves: Reported numbers of a step: ``loss``, ``rate`` and ``factor`` (the rate over the highest one).
+        prefix: Prefix of the names of logged evaluations.
     """
 
     network: nn.Module
@@ -118,13 +117,13 @@ class Training:
 
 @dataclass(kw_only=True)
 class Reached:
-    """What a training has reached.
+    """Progress of a training.
 
     Attributes:
         step: Optimizer steps done.
         best_step: Step of the best evaluation; 0 is the start.
         best_score: Its score, -1 before the first.
-        kept_step: Step of the weights that are kept.
+        kept_step: Step of the selected weights.
         waited: Evaluations since the best.
         stopped: Whether early stopping has ended it.
         history: One entry for each evaluation.
@@ -141,13 +140,13 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
-    """Where a training stands; told after every step.
+    """Progress of a training, reported after every step.
 
     Attributes:
         step: Optimizer steps done.
-        steps: Optimizer steps in all.
+        steps: Total number of optimizer steps.
         numbers: Loss and rate of the last step; empty before the first.
-        facts: What an evaluation found, else empty.
+        facts: Result of an evaluation, otherwise empty.
         best_step: Step of the best evaluation.
         best_score: Its score, -1 before the first.
     """
@@ -164,15 +163,15 @@ Progress: TypeAlias = "Callable[[TrainingStep], None]"
 
 
 class Trainer:
-    """Moves a network's weights.
+    """Trains a network.
 
     Args:
-        training: What is trained and how.
-        folder: Where its state and history lie.
+        training: The training task.
+        folder: Folder of its state and history.
         save_every: Optimizer steps between states.
 
     Raises:
-        MedtestError: The recipe wants float16 on a CPU.
+        MedtestError: The recipe requires float16 on a CPU.
     """
 
     def __init__(self, training: Training, folder: Path, *, save_every: int = SAVE_EVERY) -> None:
@@ -195,7 +194,7 @@ class Trainer:
 
     @property
     def counted(self) -> nn.Module:
-        """The network whose weights count: the averaged one where the recipe averages."""
+        """The network whose weights count: the averaged one if the recipe averages."""
         return self.network if self._average is None else self._average.module
 
     def fit(
@@ -205,16 +204,16 @@ class Trainer:
         progress: Progress | None = None,
         stop: Callable[[int], bool] | None = None,
     ) -> Reached:
-        """Do the steps that are left.
+        """Run the remaining steps.
 
         Args:
-            log: Where numbers go, if anywhere.
+            log: Receiver of numbers, if any.
             progress: Called after every step.
             stop: Called with the number of steps done; True writes the state and ends early.
 
         Raises:
             Interrupted: Ctrl-C or SIGTERM; the state is written.
-            MedtestError: The loss is no number any more.
+            MedtestError: The loss is not finite.
         """
         self._log, self._progress = log, progress
         training, reached = self.training, self.reached
@@ -223,7 +222,7 @@ class Trainer:
             self._tell({}, self.evaluate({}))
             self.save()
         with stopping() as asked, warnings.catch_warnings():
-            # A scaler that passes over a step is no mistake of the schedule's.
+            # A step skipped by the scaler is no error of the schedule.
             warnings.filterwarnings("ignore", r"Detected call of `lr_scheduler\.step\(\)` before")
             while reached.step < training.steps and not reached.stopped:
                 numbers = self.advance()
@@ -244,10 +243,10 @@ class Trainer:
         return reached
 
     def advance(self) -> dict[str, float]:
-        """Do one optimizer step and return its numbers.
+        """Run one optimizer step and return its numbers.
 
         Raises:
-            MedtestError: The loss is no number any more.
+            MedtestError: The loss is not finite.
         """
         training, recipe, step = self.training, self.training.recipe, self.reached.step
         if recipe.fresh_every_epoch and step and step % training.steps_per_epoch == 0:
@@ -289,7 +288,7 @@ class Trainer:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), recipe.clip_norm)
 
     def evaluate(self, numbers: Mapping[str, float]) -> Mapping[str, float]:
-        """Evaluate the weights that count, write them where they are to be kept, and return what was found."""
+        """Evaluate the weights that count, write them if selected, and return the result."""
         training, reached = self.training, self.reached
         counted = self.counted.eval()
         found = training.evaluate(counted)
@@ -302,9 +301,9 @@ class Trainer:
         return found.facts
 
     def judge(self, found: Evaluation, numbers: Mapping[str, float]) -> bool:
-        """Note an evaluation and say whether its weights are the ones to keep.
+        """Record an evaluation and return True if its weights are selected.
 
-        The start is kept until something beats it, unless the recipe keeps the last.
+        The start stays selected until something beats it, unless the recipe keeps the last.
         """
         reached, how = self.reached, self.training.validation
         if reached.step and isinstance(self._scheduler, ReduceLROnPlateau):
@@ -333,7 +332,7 @@ class Trainer:
             )
 
     def save(self) -> None:
-        """Write the state: beside its file, flushed, then renamed into place."""
+        """Write the state to a temporary file, flush it, and rename it into place."""
         began = time.monotonic()
         state = {
             "identity": json_sha256(self.training.identity),
@@ -349,7 +348,7 @@ class Trainer:
         self._next_save = ended + (ended - began) / SAVING
 
     def resume(self) -> bool:
-        """Go on from the state in the folder, if there is one; say whether there is.
+        """Resume from the state in the folder, and return True if there was one.
 
         Raises:
             MedtestError: It belongs to another training or another version, or cannot be read.

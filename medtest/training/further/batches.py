@@ -1,4 +1,4 @@
-"""Batches of a recipe: which pairs, changed how, at which side. Each follows from the seed and its number alone."""
+"""Batches of a recipe: selection of pairs, random changes and side, depending only on the seed and batch number."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _CHANGES, _SCALE = 1, 5
 
 @dataclass(frozen=True, kw_only=True)
 class RawBatch:
-    """One batch before it is normalised.
+    """One batch before normalisation.
 
     Attributes:
         images: uint8 B×S×S×3 RGB.
-        masks: uint8 B×S×S; 0 or 255, or between where the recipe's masks are soft.
-        side: Side at which the network is to see it.
+        masks: uint8 B×S×S; 0 or 255, or between if the recipe's masks are soft.
+        side: Input side of the network for this batch.
     """
 
     images: Pixels
@@ -41,9 +41,9 @@ class RecipeBatches:
 
     Args:
         originals: The original pairs.
-        perturbed: As many perturbed ones, or whatever the recipe asks for; may be empty.
+        perturbed: The perturbed pairs, usually as many; may be empty.
         recipe: The recipe.
-        size: Side that the network takes.
+        size: Input side of the network.
     """
 
     def __init__(self, originals: Pairs, perturbed: Pairs, recipe: SegmentationRecipe, *, size: int) -> None:
@@ -61,7 +61,7 @@ class RecipeBatches:
 
     @property
     def steps_per_batch(self) -> int:
-        """Optimizer steps that one batch gives."""
+        """Optimizer steps per batch."""
         scales = self._recipe.scales
         return len(scales.factors) if scales.kind == "each" else 1
 
@@ -110,7 +110,7 @@ class RecipeBatches:
 
 
 def _pick(parts: Sequence[Pairs], index: int) -> tuple[Pixels, Pixels]:
-    """Return one pair of several sets laid end to end; the sets may lie on disk, so the pair is copied."""
+    """Return a copy of one pair from several concatenated sets, which may be on disk."""
     for part in parts:
         if index < len(part):
             return np.array(part.images[index]), np.array(part.masks[index])

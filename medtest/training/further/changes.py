@@ -1,4 +1,4 @@
-"""Random changes that the published trainings make to a pair: mirroring, turns, crops, holes, tone, mask borders."""
+"""Random changes of a pair in the published trainings: flips, turns, crops, holes, tone, mask borders."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def change(rng: np.random.Generator, image: Pixels, mask: Pixels, how: Augment) 
     """Return a changed copy of a pair, of the same side.
 
     Args:
-        rng: Where the random numbers come from.
+        rng: Random number generator.
         image: uint8 S×S×3 RGB.
         mask: uint8 S×S, 0 or 255.
-        how: Which changes, how often.
+        how: The changes and their probabilities.
     """
     if rng.random() < how.flip:
         image, mask = image[:, ::-1], mask[:, ::-1]
@@ -42,7 +42,7 @@ def change(rng: np.random.Generator, image: Pixels, mask: Pixels, how: Augment) 
 
 
 def _warp(rng: np.random.Generator, image: Pixels, mask: Pixels, angle: float, zoom: float) -> tuple[Pixels, Pixels]:
-    """Turn about the middle and show ``zoom`` times the side, moved at random as far as the crop allows."""
+    """Rotate about the centre and show ``zoom`` times the side, shifted at random as far as the crop allows."""
     side = image.shape[0]
     middle = (side - 1) / 2
     matrix = cv2.getRotationMatrix2D((middle, middle), angle, 1.0 / zoom)
@@ -63,7 +63,7 @@ def _with_holes(rng: np.random.Generator, image: Pixels, holes: int, largest: in
 
 
 def _tone(rng: np.random.Generator, image: Pixels, how: Augment) -> Pixels:
-    """Raise contrast, sharpness and brightness, each with its probability, by a factor drawn from 1 to the largest."""
+    """Raise contrast, sharpness and brightness, each with its probability, by a factor drawn from 1 to the maximum."""
     for kind in ("contrast", "sharpness", "brightness"):
         if rng.random() >= how.tone:
             continue

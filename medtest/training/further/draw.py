@@ -1,4 +1,4 @@
-"""Which training images are held out, and which follow-ups are drawn: pure functions of seeds, sizes and names."""
+"""Selection of held-out training images and follow-ups: pure functions of seeds, sizes and names."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SPLIT, _DRAW, _HELD = 3, 7, 8
 
 @dataclass(frozen=True, kw_only=True)
 class PerturbationSlot:
-    """A place for one perturbed image.
+    """Slot for one perturbed image.
 
     Attributes:
-        index: Which of the images it is made from.
-        candidates: Cases of that image in the order they are tried; later ones where a relation has no room.
+        index: Index of its source image.
+        candidates: Cases of that image in the order of trials; later ones if a relation has no room.
     """
 
     index: int
@@ -31,16 +31,16 @@ class PerturbationSlot:
 def split(
     refs: Sequence[SeedRef], prints: Sequence[str], *, held_out: float, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the indices that are trained on, and those held out for validation.
+    """Return the indices for training, and those held out for validation.
 
-    Images of one patient or video (their cluster), and equal pictures, stay on one side. Where each image stands
-    alone, the held-out ones are those that ``medtest train segmentation`` with the same seed holds out.
+    Images of one patient or video (their cluster), and equal pictures, stay on one side. If all images are independent,
+    the held-out ones are those that ``medtest train segmentation`` with the same seed holds out.
 
     Args:
         refs: All images.
-        prints: What each picture is known by.
-        held_out: How many are held out, or a share of them all below 1; never more than a quarter, never none.
-        seed: Shuffles.
+        prints: Fingerprint of each picture.
+        held_out: Number of held-out images, or a share below 1; at least one and at most a quarter.
+        seed: Seed of the shuffle.
 
     Raises:
         MedtestError: There are too few images or groups of images to hold any out.
@@ -68,7 +68,7 @@ def split(
 
 
 def _groups(refs: Sequence[SeedRef], prints: Sequence[str]) -> list[list[int]]:
-    """Return for each image all images that share its cluster or its picture, directly or through others."""
+    """Return for each image all images that share its cluster or its picture, directly or transitively."""
     parent = list(range(len(refs)))
 
     def root(index: int) -> int:
@@ -100,13 +100,13 @@ def draw_slots(
     """Draw the perturbed images.
 
     Args:
-        refs: The images they are made from, by index.
-        shape: Every follow-up of an image, as a plan lists them.
-        count: How many.
-        how: ``random``: every follow-up of every image alike, none twice while there are others. ``balanced``: every
-            image and every relation alike often, severities at random.
-        seed: Draws them.
-        held: Whether these are the validation's, which are drawn apart.
+        refs: The source images, by index.
+        shape: Every follow-up of an image, as listed in a plan.
+        count: Number of perturbed images.
+        how: ``random``: all follow-ups of all images with equal probability, without repetition until all are used.
+            ``balanced``: every image and every relation equally often, with random severities.
+        seed: Seed of the draw.
+        held: Whether these are for validation, which has separate draws.
     """
     if not refs or not shape or count <= 0:
         return []

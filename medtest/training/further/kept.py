@@ -1,4 +1,4 @@
-"""Follow-ups of training images in the store of follow-ups: taken from there where they are, kept there once made."""
+"""Follow-ups of training images, loaded from the follow-up store or generated and stored there."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from medtest.training.crafted import check_crafted
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Perturbed:
-    """A perturbed training image.
+    """Perturbed training image.
 
     Attributes:
         image: uint8 H×W×3 RGB at the prepared size.
         mask: bool H×W, its expected mask.
-        params: What the relation drew.
-        sha256: Of the image.
+        params: Parameters drawn by the relation.
+        sha256: SHA-256 of the image.
     """
 
     image: Image
@@ -35,15 +35,15 @@ class Perturbed:
 
 
 class Kept:
-    """Makes follow-ups of training images, through a store where there is one.
+    """Generates follow-ups of training images, with an optional store.
 
     Args:
         parts: The training suite's parts.
-        folder: The store's folder, made where it is missing; None makes every follow-up anew and keeps none.
+        folder: The store's folder, created if missing; None generates every follow-up and stores none.
 
     Attributes:
-        made: Follow-ups that were made.
-        reused: Follow-ups that were in the store.
+        made: Number of generated follow-ups.
+        reused: Number of follow-ups from the store.
     """
 
     def __init__(self, parts: Parts, folder: Path | None) -> None:
@@ -59,11 +59,11 @@ class Kept:
         self.reused = 0
 
     def begin(self, seed: PreparedSeed, original: Image) -> None:
-        """Turn to the next training image.
+        """Start with the next training image.
 
         Args:
-            seed: It, prepared.
-            original: It, as its file holds it.
+            seed: The prepared image.
+            original: The image as in its file.
         """
         self.flush()
         self._seed = seed
@@ -72,7 +72,7 @@ class Kept:
             self._original = image_sha256(original)
 
     def take(self, address: Address) -> Perturbed | None:
-        """Return a follow-up of the image; None where the relation has no room or broke.
+        """Return a follow-up of the image; None if the relation has no room or failed.
 
         Args:
             address: Its case.
@@ -81,7 +81,7 @@ class Kept:
         if seed is None or seed.mask is None:
             return None
         crafted = self._parts.relations[address.relation].needs is not Need.NOTHING
-        store = None if crafted else self._store  # a run keeps what is crafted
+        store = None if crafted else self._store  # crafted follow-ups are stored by a run
         key = self._recipe.followup_key(self._key, address) if store is not None else ""
         known = None if store is None else self._stored(key)
         if known is not None:
@@ -106,7 +106,7 @@ class Kept:
             image = self._store.image(entry.followup_sha256)
             mask = self._store.mask(entry.mask_sha256)
         except DamagedFile:
-            return None  # it is made again, and written over
+            return None  # it is generated again and overwritten
         return Perturbed(image=image, mask=mask, params=entry.params, sha256=entry.followup_sha256)
 
     def _entry(
@@ -139,13 +139,13 @@ class Kept:
         )
 
     def flush(self) -> None:
-        """Note in the index what was made of the last image."""
+        """Add the follow-ups of the last image to the index."""
         if self._store is not None and self._fresh:
             self._store.put(self._key, self._fresh)
         self._fresh = []
 
     def close(self) -> None:
-        """Note the last image's follow-ups and close the store."""
+        """Add the last image's follow-ups to the index and close the store."""
         self.flush()
         if self._store is not None:
             self._store.close()

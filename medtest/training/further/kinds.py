@@ -1,4 +1,4 @@
-"""What differs between further trainings of segmentation networks and of classifiers."""
+"""Differences between further trainings of segmentation networks and of classifiers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class MaskKind:
-    """Segmentation networks.
+    """Further training of segmentation networks.
 
     Attributes:
-        counted: Begins the names of the numbers of cases in MLflow.
-        reported: What is said of an evaluation: the words before its figures, and how the names of those begin.
+        counted: Prefix of the numbers of cases in MLflow.
+        reported: Report of an evaluation: the words before its figures, and the prefix of their names.
     """
 
     counted = "pairs_"
@@ -39,7 +39,7 @@ class MaskKind:
         """Return the suite with a folder of pairs in place of its seeds.
 
         Raises:
-            UserMistakes: Phantoms were asked for.
+            UserMistakes: Phantoms were requested.
         """
         from medtest.training.further.material import training_suite
 
@@ -58,16 +58,16 @@ class MaskKind:
         store: Path | None,
         progress: Callable[[int, int], None] | None = None,
     ) -> TrainingMaterial:
-        """Draw the perturbed images, or take them from where they lie.
+        """Draw the perturbed images, or load existing ones.
 
         Args:
-            parts: Of the training suite.
-            prints: What each training picture is known by.
+            parts: Parts of the training suite.
+            prints: Fingerprint of each training picture.
             recipe: The recipe.
-            start: The network that training starts from.
+            start: Initial network.
             folder: Folder of the training.
-            store: Folder of the store of follow-ups, or None.
-            progress: Called with images done and images in all.
+            store: Folder of the follow-up store, or None.
+            progress: Called with images done and images in total.
         """
         import cv2
 
@@ -78,14 +78,14 @@ class MaskKind:
         return prepare_material(parts, prints, recipe, size=size, folder=folder, store=store, progress=progress)
 
     def training(self, start: StartingPoint, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
-        """Return what is trained."""
+        """Return the training task."""
         from medtest.training.further.task import further_training
 
         return further_training(start, material, recipe, device=device, write=write)
 
 
 class LabelKind:
-    """Classifiers; attributes as of :class:`MaskKind`."""
+    """Further training of classifiers; attributes as in :class:`MaskKind`."""
 
     counted = "cases_"
     reported = ("held out: ", "")
@@ -113,7 +113,7 @@ class LabelKind:
         store: Path | None,
         progress: Callable[[int, int], None] | None = None,
     ) -> TrainingMaterial:
-        """Make originals and perturbed images."""
+        """Create originals and perturbed images."""
         from medtest.training.classification.families import kind_of
         from medtest.training.classification.material import prepare_material
 
@@ -127,7 +127,7 @@ class LabelKind:
         )
 
     def training(self, start: StartingPoint, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
-        """Return what is trained."""
+        """Return the training task."""
         from medtest.training.classification.families import kind_of
         from medtest.training.classification.task import MOST_WATCHED, classifier_training, some_of
 
@@ -158,14 +158,14 @@ def _watching(key: str) -> str:
 
 
 FurtherKind: TypeAlias = "MaskKind | LabelKind"
-"""One kind of network that can be trained further."""
+"""Kind of network that supports further training."""
 
 
 def kind_of_model(model: str) -> FurtherKind:
-    """Return how a network is trained further, by its family's name.
+    """Return the kind of further training of a network, by its family's name.
 
     Raises:
-        UserMistakes: There is no such network.
+        UserMistakes: Unknown network.
     """
     from medtest.training.classification.families import KINDS
     from medtest.training.further.networks import check_family

@@ -1,9 +1,9 @@
-"""Training images must not be among the images that the network is tested on: compared by their pixels, not by name.
+"""Check that no training image is among the tested images, comparing pixels instead of names.
 
-Two pictures are the same when they decode to the same pixels, whatever their format and name, or when they are the same
-once prepared as the suite prepares them, or when one is what the suite makes of the other (a copy stored at 512×512 is
-still that picture, and so is the crop that a suite with ``prepare.resize`` cuts out of it). Other crops and sizes,
-other compression and other frames of a video are not seen: those who split the data keep patients apart.
+Two pictures are the same if they decode to the same pixels, whatever their format and name, if they are the same after
+the suite's preparation, or if one is the suite's preparation of the other (a copy stored at 512×512 is still that
+picture, and so is the crop of a suite with ``prepare.resize``). Other crops and sizes, other compression and other
+frames of a video are not detected: whoever splits the data must keep patients apart.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from medtest.preparation.prepare import prepared_image
 from medtest.seeds.base import SeedSource
 
 SHOWN = 200
-"""At most this many shared images are named on the terminal."""
+"""Maximum number of shared images listed on the terminal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Print:
-    """What a picture is known by.
+    """Fingerprint of a picture.
 
     Attributes:
-        native: SHA-256 of its pixels as its file holds them.
-        prepared: SHA-256 of its pixels as the suite prepares it.
+        native: SHA-256 of its pixels in the file.
+        prepared: SHA-256 of its pixels after the suite's preparation.
     """
 
     native: str
@@ -34,12 +34,12 @@ class Print:
 
 
 def print_of(image: Image, size: int | None, resize: int | None = None) -> Print:
-    """Return what a picture is known by.
+    """Return the fingerprint of a picture.
 
     Args:
         image: uint8 H×W×3 RGB.
-        size: Side at which the suite prepares images; None for their own.
-        resize: Its ``prepare.resize``: where it cuts the middle out of a larger picture.
+        size: Side to which the suite resizes images; None for their own.
+        resize: Its ``prepare.resize``, the size before the centre crop.
     """
     prepared = prepared_image(image, size=size, resize=resize)
     return Print(native=image_sha256(image), prepared=image_sha256(prepared))
@@ -48,7 +48,7 @@ def print_of(image: Image, size: int | None, resize: int | None = None) -> Print
 def prints_of(
     sources: Iterable[SeedSource], *, size: int | None, resize: int | None = None
 ) -> Iterator[tuple[SeedRef, Print]]:
-    """Yield every seed of some sources with what its picture is known by, one picture in memory at a time."""
+    """Yield every seed of some sources with its picture's fingerprint, with one picture in memory at a time."""
     for source in sources:
         for ref in source.refs():
             yield ref, print_of(source.load(ref).image, size, resize)
@@ -71,7 +71,7 @@ def shared_images(training: Mapping[str, Print], tested: Iterable[tuple[SeedRef,
 
 
 def refuse_shared(found: Sequence[tuple[str, str]]) -> None:
-    """Refuse training images that are test seeds.
+    """Raise an error if training images are test seeds.
 
     Raises:
         UserMistakes: There are some; every one is named (the first 200 of very many).

@@ -1,4 +1,4 @@
-"""A further training in MLflow: a child of the test suite's parent run, with options, curves and weights."""
+"""MLflow tracking of a further training: a child of the test suite's parent run, with options, curves and weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KIND = "further-training"
 
 
 class FurtherLog(TrainingLog):
-    """Two runs in the suite's experiment: the invocation's parent, and under it the training.
+    """Two runs in the suite's experiment: the invocation's parent, and the training below it.
 
     The runs of the suite before and after training become children of the same parent.
     """
@@ -34,7 +34,7 @@ class FurtherLog(TrainingLog):
         return parent, str(run.info.run_id)
 
     def table(self, name: str, columns: Mapping[str, Sequence[Any]], metrics: Mapping[str, float]) -> None:
-        """Log a table and numbers with the parent run; a table of that name is replaced.
+        """Log a table and numbers with the parent run; an existing table of that name is replaced.
 
         Args:
             name: Artifact name, e.g. ``tables/before_after.json``.

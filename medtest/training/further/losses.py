@@ -1,4 +1,4 @@
-"""Losses of the recipes: what a network gives, what it is compared with, and the published code's quirks."""
+"""Losses of the recipes, including quirks of the published code."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from medtest.training.segmentation.steps import judgement_losses
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NetworkOutputs:
-    """A network's outputs, sorted.
+    """Network outputs by kind.
 
     Attributes:
         maps: Logits of the mask, B×1×h×w each; the answer is the last, the others are side maps.
-        judgements: Logits of number B×2 and size B×3, for networks that judge them.
+        judgements: Logits of number B×2 and size B×3, for networks that predict them.
     """
 
     maps: tuple[Tensor, ...]
@@ -28,11 +28,11 @@ class NetworkOutputs:
 
 
 def answers_of(family: str, outputs: Outputs) -> NetworkOutputs:
-    """Sort a network's outputs, in float32.
+    """Group a network's outputs by kind, in float32.
 
     Args:
         family: ``pranet``, ``sanet``, ``tganet`` or ``ssformer``.
-        outputs: What its ``forward`` gave.
+        outputs: Output of its ``forward``.
     """
     given = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     whole = tuple(one.float() for one in given)
@@ -44,8 +44,8 @@ def answers_of(family: str, outputs: Outputs) -> NetworkOutputs:
 def border_weights(masks: Tensor) -> Tensor:
     """Return per-pixel weights 1 + 5·|mean(m) - m|, high near a mask's border, for masks of values in [0, 1].
 
-    Wei et al., "F3Net", AAAI 2020, eq. 8, adopted by PraNet: means over 31×31 pixels, zeros beyond the border counted.
-    One axis after the other, which is the same mean and thirty times cheaper.
+    Wei et al., "F3Net", AAAI 2020, eq. 8, adopted by PraNet: means over 31×31 pixels, including zero padding. Computed
+    axis by axis, which gives the same mean thirty times faster.
 
     Args:
         masks: float [B, 1, H, W].
@@ -59,10 +59,10 @@ def recipe_loss(answers: NetworkOutputs, truth: Tensor, loss: Loss, quirks: Quir
     """Return the loss of one step.
 
     Args:
-        answers: What the network gave.
+        answers: The network's outputs.
         truth: float [B, 1, H, W], 0 or 1, or between under ``soft_masks``.
-        loss: What is compared.
-        quirks: Oddities of the published code that are repeated.
+        loss: The loss terms.
+        quirks: Oddities of the published code to reproduce.
         family: SANet's maps are resized with corners aligned.
     """
     size = (int(truth.shape[2]), int(truth.shape[3]))
@@ -103,7 +103,7 @@ def structure_loss(logits: Tensor, truth: Tensor, weights: Tensor, *, mean_cross
         logits: [B, 1, H, W].
         truth: In [0, 1], same shape.
         weights: From :func:`border_weights`.
-        mean_cross_entropy: The cross-entropy is the batch's plain mean, as PraNet's published code has it.
+        mean_cross_entropy: Whether the cross-entropy is the batch's plain mean, as in PraNet's published code.
     """
     entropy = functional.binary_cross_entropy_with_logits(logits, truth, reduction="none")
     if mean_cross_entropy:
@@ -117,6 +117,6 @@ def structure_loss(logits: Tensor, truth: Tensor, weights: Tensor, *, mean_cross
 
 
 def pixel_dice_loss(logits: Tensor, truth: Tensor) -> Tensor:
-    """Return the mean over pixels of 1 - (2pm + 1)/(p + m + 1), as SSFormer's training has it."""
+    """Return the mean over pixels of 1 - (2pm + 1)/(p + m + 1), as in SSFormer's training."""
     probability = torch.sigmoid(logits)
     return (1.0 - (2.0 * probability * truth + 1.0) / (probability + truth + 1.0)).mean()
