@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+PAGES = [ROOT / "README.md", *(ROOT / name for name in BESIDE), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def _links(page: Path) -> list[tuple[Path, str]]:

@@ -1,4 +1,4 @@
-"""MLflow access: runs, metrics, tables and pictures. No other package imports mlflow."""
+"""MLflow access: runs, metrics, tables and pictures. Only the adapter of registered models imports mlflow beside it."""
 
 from __future__ import annotations
 
