@@ -1,1 +1,1 @@
-"""Where source cases come from: one class in one file, its defaults in ``conf/seeds/<name>.yaml``."""
+"""Seed sources: one class per file, its defaults in ``conf/seeds/<name>.yaml``."""

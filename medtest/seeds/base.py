@@ -1,4 +1,4 @@
-"""What a source of seeds is."""
+"""Base class of seed sources, and the problems they report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SeedKey: TypeAlias = tuple[str, str]
 """Data set and seed id."""
 
 MOST_REPORTED = 1000
-"""More files that cannot be used are counted and not named."""
+"""Most unusable files that a report names; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +25,10 @@ class SeedProblem:
 
     Attributes:
         file: Path relative to the source's root.
-        reason: What is wrong with it, in one phrase.
+        reason: The problem, in one phrase.
         line: Line of a table; None for a whole file.
-        key: Setting or column that it is about, or "".
-        allowed: What may stand there.
+        key: Setting or column concerned, or "".
+        allowed: Allowed values.
         skipped: Whether ``on_bad_seed: skip`` leaves it out.
     """
 
@@ -41,21 +41,21 @@ class SeedProblem:
 
     @property
     def where(self) -> str:
-        """The file, with the line of a table."""
+        """File name, with the line number for a row of a table."""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
     def as_mistake(self) -> Mistake:
-        """Return it as one of a report."""
+        """Return the problem as an entry of an error report."""
         return Mistake(where=self.file, line=self.line, key=self.key, found=self.reason, allowed=self.allowed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What cannot be used, by the seeds whose places it keeps.
+    """Unusable files and rows, by the seeds that they affect.
 
     Attributes:
         of_seeds: Problems by data set and seed id of each seed that cannot be used.
-        others: Problems of no seed: a mask without image, a folder that cannot be read.
+        others: Problems that belong to no seed: a mask without image, an unreadable folder.
     """
 
     of_seeds: Mapping[SeedKey, tuple[SeedProblem, ...]] = field(default_factory=dict)
@@ -69,12 +69,12 @@ class Faults:
 
 @dataclass(slots=True, kw_only=True)
 class Remarks:
-    """What a look at files has to say beside what was looked for.
+    """Problems and notices collected while files are inspected.
 
     Attributes:
         problems: Files and rows that cannot be used.
-        notices: What else is to know.
-        ignored: Leftovers of operating systems and thumbnails that were passed over.
+        notices: Further remarks for the user.
+        ignored: Leftovers of operating systems and thumbnails that were skipped.
     """
 
     problems: list[SeedProblem] = field(default_factory=list)
@@ -82,25 +82,25 @@ class Remarks:
     ignored: int = 0
 
     def take(self, other: Remarks) -> None:
-        """Add the remarks of a look at some of the files."""
+        """Add the remarks of another inspection."""
         self.problems += other.problems
         self.notices += other.notices
         self.ignored += other.ignored
 
 
 class SeedSource(Part, ABC):
-    """Where source cases come from. Listing is cheap, loading is one case at a time.
+    """Base class of seed sources. Listing is cheap; cases are loaded one at a time.
 
     Args:
-        dataset: Id of the seeds entry in the suite; a source with several data sets derives theirs from folders.
+        dataset: Id of the seeds entry in the suite; a source with several data sets derives their ids from folders.
         settings: An instance of the class's ``Settings``.
         root: The user's folder (``data=PATH``), for sources with ``needs_root``.
-        suite_seed: The suite's ``seed``, for sources that make their images.
+        suite_seed: The suite's ``seed``, for sources that generate their images.
 
     Attributes:
         task: Name of the task that the seeds are for ("mask", "image", "region", "label", "answer", …).
         needs_root: Whether the source reads the user's folder.
-        phantom: Whether the images are made and not real; tables say so.
+        phantom: Whether the images are synthetic; tables say so.
     """
 
     Settings: ClassVar[type[PartSettings]] = PartSettings
@@ -116,29 +116,29 @@ class SeedSource(Part, ABC):
 
     @abstractmethod
     def refs(self) -> Sequence[SeedRef]:
-        """Return every seed in a fixed order (data set, then natural name order), checked and not loaded.
+        """Return every seed in a fixed order (data set, then natural name order), checked but not loaded.
 
         Raises:
-            UserMistakes: Files cannot be used and ``on_bad_seed`` is ``stop``; one report names every file.
+            UserMistakes: Files cannot be used and ``on_bad_seed`` is ``stop``; one report lists every file.
         """
 
     def places(self) -> Sequence[SeedRef]:
-        """Return every seed in its place, those that cannot be used among them.
+        """Return every seed in its place, including those that cannot be used.
 
-        ``limit`` counts places, and :meth:`faults` says which of them cannot be loaded. By default :meth:`refs`.
+        ``limit`` counts places; :meth:`faults` names the seeds that cannot be loaded. Defaults to :meth:`refs`.
         """
         return self.refs()
 
     def faults(self) -> Faults:
-        """Return what stops a call that needs it; known after :meth:`places`."""
+        """Return the problems that stop a call using the affected seed; available after :meth:`places`."""
         return Faults()
 
     def unread(self) -> frozenset[SeedKey]:
-        """Return the seeds of whose files headers alone were read, in a command that has little time."""
+        """Return the seeds of which only file headers were read, in a command with a time limit."""
         return frozenset()
 
     def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
-        """Return the one report on files that cannot be used."""
+        """Return a single error report on all unusable files."""
         return stop_at(problems)
 
     @abstractmethod
@@ -150,26 +150,26 @@ class SeedSource(Part, ABC):
         """Return a SHA-256 over everything that determines the seeds (file contents, or generator and settings)."""
 
     def classes(self) -> Classes | None:
-        """Return the classes of seeds of kind ``label`` where :meth:`refs` finds them; None where it does not."""
+        """Return the classes found by :meth:`refs` for seeds of kind ``label``; None for other sources."""
         return None
 
     def problems(self) -> Sequence[SeedProblem]:
-        """Return the files left out under ``on_bad_seed: skip``; known after :meth:`refs`."""
+        """Return the files left out under ``on_bad_seed: skip``; available after :meth:`refs`."""
         return ()
 
     def notices(self) -> Sequence[str]:
-        """Return what the user should know of the seeds beyond the files left out; known after :meth:`refs`."""
+        """Return remarks about the seeds for the user; available after :meth:`refs`."""
         return ()
 
 
 def stop_at(problems: Sequence[SeedProblem]) -> UserMistakes:
-    """Return the one report on files that cannot be used."""
+    """Return a single error report on all unusable files."""
     count = len({problem.where for problem in problems})
     files = "1 file" if count == 1 else f"{count:,} files"
-    how = " (on_bad_seed: skip leaves them out)" if any(problem.skipped for problem in problems) else ""
+    hint = " (on_bad_seed: skip leaves them out)" if any(problem.skipped for problem in problems) else ""
     if len(problems) > MOST_REPORTED:
-        how += f", the first {MOST_REPORTED:,} problems shown"
+        hint += f", the first {MOST_REPORTED:,} problems shown"
     return UserMistakes(
         [problem.as_mistake() for problem in problems[:MOST_REPORTED]],
-        heading=f"{files} of the data cannot be used{how}",
+        heading=f"{files} of the data cannot be used{hint}",
     )

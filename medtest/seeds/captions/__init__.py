@@ -1,1 +1,1 @@
-"""Seeds that are prompts: captions, GenEval's prompts, and what is made of drawn pools."""
+"""Seeds that are prompts: captions, GenEval's prompts and prompts generated from drawn pools."""

@@ -1,4 +1,4 @@
-"""What sources of prompts share: pools on one side, words on the other, and which of a population are drawn."""
+"""Base class of prompt sources: listing candidates, wording them and drawing a sample."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from medtest.seeds.base import Faults, Remarks, SeedProblem, SeedSource
 DENSITY = "density"
 """Stratum of every prompt: its level, 1 to 5."""
 WEIGHT = "weight"
-"""Stratum of prompts drawn by density: for how much of the population each stands, 1 on average."""
+"""Stratum of prompts drawn by density: weight of the prompt in the population, 1 on average."""
 UNUSABLE = "unusable"
-"""Key in the locator of a row that only keeps its place."""
+"""Locator key of an unusable row that only keeps its place."""
 OTHER_SCRIPT = "words in another script; prompts are read as English"
 
 
 class PromptSeedSettings(PartSettings):
-    """What a suite may set of any source of prompts.
+    """Settings shared by all sources of prompts.
 
     Attributes:
-        words: ``template``: sources are asked in the words of templates, as their follow-ups are, so that the operator
-            alone is between them; ``own``: in their own words.
-        min_triples: Prompts with fewer relations are left out; 2 leaves ER_R none out.
-        sample: How many are drawn of them; None for all.
-        sampling: How: ``uniform``, or ``density`` (equation 2 of ACTesting: a level by its share, then one of it).
+        words: ``template``: source prompts are worded by templates like their follow-ups, so that only the operator
+            differs; ``own``: prompts keep their own words.
+        min_triples: Minimum number of relations; 2 keeps every prompt that ER_R can use.
+        sample: Sample size; None for all.
+        sampling: ``uniform``, or ``density`` (equation 2 of ACTesting: draw a level by its share, then a prompt of it).
         shares: Share of each level, 1 to 5, in the sample by density.
     """
 
@@ -60,15 +60,15 @@ class PromptSeedSettings(PartSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A prompt that may become a seed.
+    """Prompt that may become a seed.
 
     Attributes:
         seed_id: Its id.
-        text: Its own words; "" where it has none but those of templates.
-        pool: What they say.
-        cluster: What intervals resample; the id where "".
+        text: Its own words; "" if templates word it.
+        pool: Entities and relations of the text.
+        cluster: Resampling unit of intervals; the id if "".
         strata: Columns that stratify tables.
-        wrong: Why its row cannot be used and only keeps its place; None for a good one.
+        wrong: Problem of an unusable row, which only keeps its place; None for a usable one.
     """
 
     seed_id: str
@@ -81,11 +81,11 @@ class Candidate:
 
 @dataclass(slots=True, kw_only=True)
 class Prompts(Remarks):
-    """What one look at a source found.
+    """Candidates and problems listed from a source.
 
     Attributes:
         candidates: Prompts in order.
-        loose: Rows that cannot be used and have no place.
+        loose: Problems of rows that have no place.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
@@ -93,9 +93,9 @@ class Prompts(Remarks):
 
 
 class PromptSource(SeedSource):
-    """A source of prompts: it lists candidates, and this draws seeds of them.
+    """Base class of prompt sources: subclasses list candidates, this class draws seeds from them.
 
-    Loading needs a reference alone: words and pool stand in its locator.
+    Loading needs only the reference: words and pool are stored in its locator.
     """
 
     Settings: ClassVar[type[PartSettings]] = PromptSeedSettings
@@ -111,10 +111,10 @@ class PromptSource(SeedSource):
     # ------------------------------------------------------------------------------------------------- interface
 
     def refs(self) -> Sequence[SeedRef]:
-        """Return the seeds that were drawn, in the source's order.
+        """Return the seeds drawn, in the source's order.
 
         Raises:
-            UserMistakes: The source cannot be read, or has no prompt that can be used, or a row that cannot.
+            UserMistakes: The source cannot be read, has no usable prompt, or has an unusable row.
         """
         problems = self.faults().all()
         if problems:
@@ -122,32 +122,36 @@ class PromptSource(SeedSource):
         return self.places()
 
     def places(self) -> Sequence[SeedRef]:
-        """Return the seeds that were drawn in their places, rows that cannot be used among them.
+        """Return the seeds drawn in their places, including unusable rows.
 
         Raises:
-            UserMistakes: The source cannot be read, or has no prompt that can be used.
+            UserMistakes: The source cannot be read or has no usable prompt.
         """
         return self._listed()[0]
 
     def faults(self) -> Faults:
-        """Return the rows that cannot be used and were not left out."""
-        refs, found = self._listed()
-        there = {ref.seed_id for ref in refs}
-        wrong = [one for one in found.candidates if one.wrong is not None]
-        of_seeds = {(self.dataset, one.seed_id): (one.wrong,) for one in wrong if one.seed_id in there and one.wrong}
-        others = [one.wrong for one in wrong if one.seed_id not in there and one.wrong]
-        return Faults(of_seeds=of_seeds, others=(*others, *found.loose))
+        """Return the unusable rows that were not left out."""
+        refs, prompts = self._listed()
+        seed_ids = {ref.seed_id for ref in refs}
+        wrong = [candidate for candidate in prompts.candidates if candidate.wrong is not None]
+        of_seeds = {
+            (self.dataset, candidate.seed_id): (candidate.wrong,)
+            for candidate in wrong
+            if candidate.seed_id in seed_ids and candidate.wrong
+        }
+        others = [candidate.wrong for candidate in wrong if candidate.seed_id not in seed_ids and candidate.wrong]
+        return Faults(of_seeds=of_seeds, others=(*others, *prompts.loose))
 
     def load(self, ref: SeedRef) -> Seed:
         """Return a seed's prompt.
 
         Raises:
-            UserMistakes: Its row cannot be used and only keeps its place.
+            UserMistakes: The row is unusable and only keeps its place.
         """
-        given = json.loads(ref.locator)
-        if UNUSABLE in given:
-            raise Mistake(where=ref.seed_id, found=given[UNUSABLE]).as_error()
-        prompt = Prompt(text=given["text"], pool=Pool.of_json(given["pool"]))
+        content = json.loads(ref.locator)
+        if UNUSABLE in content:
+            raise Mistake(where=ref.seed_id, found=content[UNUSABLE]).as_error()
+        prompt = Prompt(text=content["text"], pool=Pool.of_json(content["pool"]))
         return Seed(ref=ref, kind=self.task, prompt=prompt)
 
     def digest(self) -> str:
@@ -164,65 +168,67 @@ class PromptSource(SeedSource):
         return tuple(self._listed()[1].problems)
 
     def notices(self) -> Sequence[str]:
-        """Return how many prompts were left out and why, and how seeds were drawn."""
+        """Return how many prompts were left out and why, and how the seeds were drawn."""
         return tuple(self._listed()[1].notices)
 
-    # -------------------------------------------------------------------------------------- what a source says
+    # ---------------------------------------------------------------------------------------- implemented by subclasses
 
     @abstractmethod
     def _look(self, found: Prompts) -> None:
-        """Write down every prompt, and what is wrong with others."""
+        """Add every candidate and every problem to ``found``."""
 
     # --------------------------------------------------------------------------------------------------- listing
 
     def _listed(self) -> tuple[tuple[SeedRef, ...], Prompts]:
         if self._found is None:
-            found = Prompts()
-            self._look(found)
-            self._found = (self._drawn(found), found)
+            prompts = Prompts()
+            self._look(prompts)
+            self._found = (self._drawn(prompts), prompts)
             self._said.clear()
         return self._found
 
-    def _drawn(self, found: Prompts) -> tuple[SeedRef, ...]:
+    def _drawn(self, prompts: Prompts) -> tuple[SeedRef, ...]:
         settings = self.settings
         left_out: Counter[str] = Counter()
-        kept: list[tuple[Candidate, str]] = []
-        for one in found.candidates:
-            if one.wrong is not None:
-                # Of a sample nobody knows whether the row would be in it: then it has no place.
+        candidates: list[tuple[Candidate, str]] = []
+        for candidate in prompts.candidates:
+            if candidate.wrong is not None:
+                # A sample cannot tell whether it would contain an unusable row, so such a row keeps no place.
                 if settings.sample is None:
-                    kept.append((one, ""))
-            elif not one.pool.entities:
-                left_out[OTHER_SCRIPT if in_other_script(one.text) else "nothing named"] += 1
-            elif len(one.pool.triples) < settings.min_triples:
+                    candidates.append((candidate, ""))
+            elif not candidate.pool.entities:
+                left_out[OTHER_SCRIPT if in_other_script(candidate.text) else "nothing named"] += 1
+            elif len(candidate.pool.triples) < settings.min_triples:
                 left_out[f"fewer relations than min_triples, {settings.min_triples}"] += 1
-            elif (text := self._words(one)) is None:
+            elif (text := self._words(candidate)) is None:
                 left_out["a pool that no template says"] += 1
             else:
-                kept.append((one, text))
-        found.notices += [
-            f"{count:,} of {len(found.candidates):,} prompts are left out: {why}." for why, count in left_out.items()
+                candidates.append((candidate, text))
+        prompts.notices += [
+            f"{count:,} of {len(prompts.candidates):,} prompts are left out: {why}." for why, count in left_out.items()
         ]
-        if not any(one.wrong is None for one, _ in kept):
-            wrong = [one.wrong for one in found.candidates if one.wrong is not None]
-            raise self.refusal([*wrong, *found.loose]) if wrong or found.loose else self._nothing(left_out)
-        levels = [0 if one.wrong is not None else level(one.pool) for one, _ in kept]
-        drawn = self._draw([one.seed_id for one, _ in kept], levels)
+        if not any(candidate.wrong is None for candidate, _ in candidates):
+            wrong = [candidate.wrong for candidate in prompts.candidates if candidate.wrong is not None]
+            raise self.refusal([*wrong, *prompts.loose]) if wrong or prompts.loose else self._nothing(left_out)
+        levels = [0 if candidate.wrong is not None else level(candidate.pool) for candidate, _ in candidates]
+        drawn = self._draw([candidate.seed_id for candidate, _ in candidates], levels)
         if settings.sample is not None:
-            found.notices.append(f"{len(drawn.chosen):,} of {len(kept):,} prompts are drawn ({settings.sampling}).")
+            prompts.notices.append(
+                f"{len(drawn.chosen):,} of {len(candidates):,} prompts are drawn ({settings.sampling})."
+            )
         weighed = settings.sampling == "density"
         return tuple(
-            self._ref(*kept[at], levels[at], weight if weighed else None)
+            self._ref(*candidates[at], levels[at], weight if weighed else None)
             for at, weight in zip(drawn.chosen, drawn.weights, strict=True)
         )
 
-    def _words(self, one: Candidate) -> str | None:
-        """Return what a prompt is asked with; None where no template says its pool, as follow-ups have to."""
-        said = self._by_templates(one.pool)
-        return one.text if said and self.settings.words == "own" and one.text else said
+    def _words(self, candidate: Candidate) -> str | None:
+        """Return the prompt's wording; None if no template can word its pool, which follow-ups need."""
+        wording = self._by_templates(candidate.pool)
+        return candidate.text if wording and self.settings.words == "own" and candidate.text else wording
 
     def _by_templates(self, pool: Pool) -> str | None:
-        """Return the words of a pool, which takes a while; None where no template says it."""
+        """Return the template wording of a pool (cached, because rendering is slow); None if no template fits."""
         if pool not in self._said:
             try:
                 self._said[pool] = render(pool)
@@ -237,28 +243,28 @@ class PromptSource(SeedSource):
             return draw_uniform(names, count, seed)
         drawn = draw_by_density(names, levels, count, seed, dict(zip(LEVELS, settings.shares, strict=True)))
         if not drawn.chosen:
-            there = ", ".join(str(one) for one in sorted(set(levels)))
+            present = ", ".join(str(value) for value in sorted(set(levels)))
             raise Mistake(
                 where="suite",
                 key=f"seeds.{self.dataset}.shares",
                 found=str(settings.shares),
-                allowed=f"a share above 0 of a level that is there: {there}",
+                allowed=f"a share above 0 of a level that is there: {present}",
             ).as_error()
         return drawn
 
-    def _ref(self, one: Candidate, text: str, density: int, weight: float | None) -> SeedRef:
-        if one.wrong is not None:
-            locator = json.dumps({UNUSABLE: f"{one.wrong.where}: {one.wrong.reason}"}, ensure_ascii=False)
-            return SeedRef(dataset=self.dataset, seed_id=one.seed_id, cluster=one.cluster, locator=locator)
-        strata = (*one.strata, (DENSITY, str(density)))
+    def _ref(self, candidate: Candidate, text: str, density: int, weight: float | None) -> SeedRef:
+        if candidate.wrong is not None:
+            locator = json.dumps({UNUSABLE: f"{candidate.wrong.where}: {candidate.wrong.reason}"}, ensure_ascii=False)
+            return SeedRef(dataset=self.dataset, seed_id=candidate.seed_id, cluster=candidate.cluster, locator=locator)
+        strata = (*candidate.strata, (DENSITY, str(density)))
         if weight is not None:
             strata = (*strata, (WEIGHT, repr(round(weight, 12))))
         return SeedRef(
             dataset=self.dataset,
-            seed_id=one.seed_id,
-            cluster=one.cluster,
+            seed_id=candidate.seed_id,
+            cluster=candidate.cluster,
             strata=strata,
-            locator=json.dumps({"text": text, "pool": one.pool.as_json()}, ensure_ascii=False),
+            locator=json.dumps({"text": text, "pool": candidate.pool.as_json()}, ensure_ascii=False),
         )
 
     def _nothing(self, left_out: Counter[str]) -> Exception:
@@ -283,7 +289,7 @@ def _mended(left_out: Counter[str]) -> str:
 
 
 def in_other_script(text: str) -> bool:
-    """Say whether a text has letters, and fewer than half of them are Latin."""
+    """Return True if fewer than half of a text's letters are Latin."""
     letters = [sign for sign in text if sign.isalpha()]
     latin = sum(unicodedata.name(sign, "").startswith(("LATIN", "FULLWIDTH LATIN")) for sign in letters)
     return bool(letters) and 2 * latin < len(letters)

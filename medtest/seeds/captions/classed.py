@@ -1,4 +1,4 @@
-"""Pools of what captions say, in classes: a word's class takes its place, and what has none may be left out."""
+"""Caption pools in terms of classes: words are replaced by their class, words without one may be dropped."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ Allowed: TypeAlias = Literal["any", "known", "vg150"]
 
 
 def in_classes(pool: Pool, allowed: Allowed, known: Vocabulary) -> Pool:
-    """Return a pool whose entities are classes where their words name one ("lady": ``woman``).
+    """Return a pool whose entities are replaced by their classes where one is known ("lady": ``woman``).
 
     Args:
-        pool: As a parser read it, in the caption's words.
-        allowed: Which entities stay: ``any``, ``known`` (of which there is a class), ``vg150`` (of Visual Genome's).
+        pool: The parsed pool, in the caption's words.
+        allowed: Entities to keep: ``any``, ``known`` (with a class), ``vg150`` (with a class of Visual Genome's).
         known: The vocabulary.
 
     Returns:
-        The pool; triples of entities that do not stay are gone with them, and so is "and", which relates nothing.
+        The pool, without triples of dropped entities and without "and", which states no relation.
     """
     own = known.own_classes if allowed == "vg150" else frozenset()
     names = [known.class_of(entity.name) for entity in pool.entities]
-    kept = [at for at, name in enumerate(names) if allowed == "any" or (name in own if allowed == "vg150" else name)]
-    place = {old: new for new, old in enumerate(kept)}
+    indices = [at for at, name in enumerate(names) if allowed == "any" or (name in own if allowed == "vg150" else name)]
+    place = {old: new for new, old in enumerate(indices)}
     entities = []
-    for at in kept:
+    for at in indices:
         one = pool.entities[at]
         entities.append(Entity(name=names[at] or one.name, count=one.count, attributes=one.attributes))
     triples = tuple(
         Triple(
-            subject=place[one.subject],
-            predicate=known.merged_predicates.get(one.predicate, one.predicate),
-            object=place[one.object],
+            subject=place[triple.subject],
+            predicate=known.merged_predicates.get(triple.predicate, triple.predicate),
+            object=place[triple.object],
         )
-        for one in pool.triples
-        if one.subject in place and one.object in place and one.predicate != "and"
+        for triple in pool.triples
+        if triple.subject in place and triple.object in place and triple.predicate != "and"
     )
     return Pool(entities=tuple(entities), triples=triples)

@@ -1,12 +1,12 @@
 """Files of captions: COCO's JSON in both layouts, lists, CSV, plain text.
 
-- ``captions_val2017.json`` as COCO gives it: ``{"images": [{"id", …}], "annotations": [{"image_id", "caption"}]}``;
+- ``captions_val2017.json`` in COCO's format: ``{"images": [{"id", …}], "annotations": [{"image_id", "caption"}]}``;
 - ``dataset_coco.json`` of Karpathy's splits: ``{"images": [{"cocoid", "sentences": [{"raw"}]}]}``;
 - by image: ``{"139": ["A woman stands …", …]}``;
 - a list of texts or of objects with a caption, an image if any; also one object a line (``.jsonl``);
 - CSV with a column ``caption`` and, if there is one, ``image``; plain text, one caption a line.
 
-They come from strangers: sizes are bounded before anything is parsed, and what is wrong with them is one report.
+The files are untrusted: sizes are bounded before parsing, and all problems go into one report.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ LAYOUTS = (
 )
 
 Found: TypeAlias = "tuple[Any, Any, str]"
-"""Image (None where none is named), caption, and the place in the file, all as they lie there."""
+"""Image (None if not named), caption and place in the file, unchecked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionRow:
-    """A caption as its file has it.
+    """Caption as read from its file.
 
     Attributes:
-        image: What it is a caption of; "" where that is not said.
+        image: Name of the captioned image, or "".
         text: The caption.
-        number: Which row of the file it is, from 1.
+        number: Row number in the file, from 1.
     """
 
     image: str
@@ -56,13 +56,13 @@ class CaptionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRow:
-    """A row that is no caption.
+    """Row that holds no valid caption.
 
     Attributes:
-        place: Where it stands ("annotation 12", "line 3").
-        reason: What is wrong with it.
-        image: What it is a caption of; "" where that is not said.
-        number: Which row of the file it is, from 1.
+        place: Position in the file ("annotation 12", "line 3").
+        reason: The problem.
+        image: Name of the captioned image, or "".
+        number: Row number in the file, from 1.
     """
 
     place: str
@@ -72,34 +72,34 @@ class BadRow:
 
 
 def read(path: Path, where: str) -> tuple[list[CaptionRow], list[BadRow]]:
-    """Read a file of captions, whichever layout it has.
+    """Read a file of captions in any supported layout.
 
     Args:
         path: The file.
-        where: The file as people know it.
+        where: Name of the file for messages.
 
     Returns:
-        The captions in the file's order, and the rows that are none.
+        The captions in the file's order, and the invalid rows.
 
     Raises:
-        UserMistakes: It cannot be read at all, is too large, or has another layout.
+        UserMistakes: The file cannot be read, is too large, or has an unknown layout.
     """
     text = text_of(path, where)
     head = text.lstrip()[:1]
     if head in ("{", "[") and path.suffix.lower() not in (".txt", ".csv", ".tsv"):
-        found = _of_json(json_of(text, where), where)
+        rows = _of_json(json_of(text, where), where)
     elif path.suffix.lower() in (".csv", ".tsv"):
-        found = _of_csv(text, where)
+        rows = _of_csv(text, where)
     else:
-        found = ((None, line, f"line {number}") for number, line in enumerate(text.splitlines(), 1) if line.strip())
-    return _checked(found, where)
+        rows = ((None, line, f"line {number}") for number, line in enumerate(text.splitlines(), 1) if line.strip())
+    return _checked(rows, where)
 
 
 def text_of(path: Path, where: str) -> str:
-    """Return a file's text, its size bounded before it is read.
+    """Return the text of a file, whose size is checked before reading.
 
     Raises:
-        UserMistakes: It cannot be read, is too large, or is no text.
+        UserMistakes: The file cannot be read, is too large, or is not text.
     """
     try:
         return decoded(read_bytes(path, max_pixels=MOST_PIXELS_WORTH).content)
@@ -110,10 +110,10 @@ def text_of(path: Path, where: str) -> str:
 
 
 def json_of(text: str, where: str) -> Any:
-    """Return a file's JSON, of one value or one a line.
+    """Return the content of a JSON file or of a file of JSON lines.
 
     Raises:
-        UserMistakes: It is none.
+        UserMistakes: The text is not JSON.
     """
     try:
         return json.loads(text)
@@ -127,7 +127,7 @@ def json_of(text: str, where: str) -> Any:
 
 
 def stop(where: str, found: str, allowed: str = "", fix: str = "", line: int | None = None) -> UserMistakes:
-    """Return the report on a file that cannot be used."""
+    """Return the error report on an unusable file."""
     return Mistake(where=where, line=line, key="file", found=found, allowed=allowed, fix=fix).as_error()
 
 
@@ -140,7 +140,11 @@ def _of_json(content: Any, where: str) -> Iterator[Found]:
     if isinstance(notes, list):
         return _annotated(notes, content.get("images"))
     images = content.get("images")
-    if isinstance(images, list) and images and all(isinstance(one, Mapping) and "sentences" in one for one in images):
+    if (
+        isinstance(images, list)
+        and images
+        and all(isinstance(image, Mapping) and "sentences" in image for image in images)
+    ):
         return _split(images)
     if all(isinstance(value, list | str) for value in content.values()):
         return _by_image(content)
@@ -148,26 +152,26 @@ def _of_json(content: Any, where: str) -> Iterator[Found]:
 
 
 def _annotated(notes: list[Any], images: Any) -> Iterator[Found]:
-    """Yield COCO's annotations; where its images are listed, one of no image is a mistake."""
+    """Yield COCO's annotations; an annotation of an unlisted image is a mistake if images are listed."""
     listed = images if isinstance(images, list) else []
-    there = {str(one.get("id")) for one in listed if isinstance(one, Mapping)}
+    image_ids = {str(image.get("id")) for image in listed if isinstance(image, Mapping)}
     for number, note in enumerate(notes, 1):
         place = f"annotation {number}"
         if not isinstance(note, Mapping):
             yield None, note, place
             continue
         image = note.get("image_id")
-        if there and str(image) not in there:
+        if image_ids and str(image) not in image_ids:
             yield None, None, f"{place}, image_id {short(image)}, which is none of the images"
         else:
             yield image, note.get("caption"), place
 
 
 def _split(images: list[Mapping[str, Any]]) -> Iterator[Found]:
-    """Yield the sentences of Karpathy's images."""
-    for number, one in enumerate(images, 1):
-        image = next((one[key] for key in ("cocoid", "imgid", "filename") if key in one), None)
-        sentences = one["sentences"]
+    """Yield the sentences of images in Karpathy's layout."""
+    for number, entry in enumerate(images, 1):
+        image = next((entry[key] for key in ("cocoid", "imgid", "filename") if key in entry), None)
+        sentences = entry["sentences"]
         for at, sentence in enumerate(sentences if isinstance(sentences, list) else [sentences], 1):
             caption = sentence.get("raw") if isinstance(sentence, Mapping) else sentence
             yield image, caption, f"image {number}, sentence {at}"
@@ -188,8 +192,8 @@ def _listed(content: list[Any]) -> Iterator[Found]:
         even = {str(key).lower().replace(" ", "_"): value for key, value in entry.items()}
         image = next((even[key] for key in IMAGE_KEYS if key in even), None)
         caption = next((even[key] for key in CAPTION_KEYS if key in even), None)
-        for one in caption if isinstance(caption, list) else [caption]:
-            yield image, one, place
+        for text in caption if isinstance(caption, list) else [caption]:
+            yield image, text, place
 
 
 def _of_csv(text: str, where: str) -> Iterator[Found]:
@@ -212,10 +216,10 @@ def _of_csv(text: str, where: str) -> Iterator[Found]:
         yield cells.get("image"), cells["caption"], f"line {line}"
 
 
-def _checked(found: Iterable[Found], where: str) -> tuple[list[CaptionRow], list[BadRow]]:
+def _checked(captions: Iterable[Found], where: str) -> tuple[list[CaptionRow], list[BadRow]]:
     rows: list[CaptionRow] = []
     bad: list[BadRow] = []
-    for image, caption, place in found:
+    for image, caption, place in captions:
         if len(rows) + len(bad) >= MOST_CAPTIONS:
             raise stop(where, f"more than {MOST_CAPTIONS:,} captions", f"at most {MOST_CAPTIONS:,}")
         reason = _wrong(image, caption)
@@ -230,7 +234,7 @@ def _checked(found: Iterable[Found], where: str) -> tuple[list[CaptionRow], list
 
 
 def _name(image: Any) -> str:
-    """Return an image's name; "" where a row names none, or one that is none."""
+    """Return an image's name; "" if the row names none or an invalid one."""
     if image is None or isinstance(image, bool) or not isinstance(image, str | int):
         return ""
     return str(image).strip() if len(str(image)) <= LONGEST_NAME else ""

@@ -1,7 +1,7 @@
 """GenEval's prompts: its ``evaluation_metadata.jsonl``, whose metadata are the pool (D. Ghosh et al., NeurIPS 2023).
 
 One object a line: ``{"tag", "include": [{"class", "count", "color"?, "position"?: [relation, index]}], "exclude"?,
-"prompt"}``. ``exclude`` says from how many on there are too many, as exact counts do; it adds nothing to a pool.
+"prompt"}``. ``exclude`` gives the count that is too many, which exact counts imply, so the pool ignores it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ALLOWED = "GenEval's evaluation_metadata.jsonl: one object a line with tag, inc
 
 
 class GenEvalSettings(FiledSettings):
-    """What a suite may set; its prompts' own words are asked by default, for GenEval's figures are of them.
+    """Settings of GenEval; prompts keep their own words by default, as GenEval's published figures do.
 
     Attributes:
         words: ``own`` or ``template``.
@@ -37,7 +37,7 @@ class GenEvalSettings(FiledSettings):
 
 
 class GenEval(FiledPrompts):
-    """GenEval's prompts with their metadata; the tag is a stratum, and each prompt a cluster of its own."""
+    """GenEval's prompts with their metadata; the tag is a stratum, each prompt its own cluster."""
 
     Settings: ClassVar[type[PartSettings]] = GenEvalSettings
     holds: ClassVar[str] = "GenEval's evaluation_metadata.jsonl"
@@ -82,38 +82,40 @@ def pool_of_metadata(include: list[Any]) -> Pool:
     """Return the pool of a prompt's metadata.
 
     Args:
-        include: Its ``include``; ``position`` is a relation to the entry of an index before it.
+        include: The metadata's ``include``; ``position`` is a relation to an entry given by its index.
 
     Returns:
-        Classes as medtest names them, ``below`` as ``under``; of two that are related, the first named is the subject.
+        The pool with medtest's class names, ``below`` as ``under``; the first of two related classes is the subject.
 
     Raises:
-        ValueError: An entry is none; the message says what is wrong.
+        ValueError: An entry is invalid; the message gives the reason.
     """
-    known = vg150()
-    entities = [_entity(entry, known) for entry in include]
+    vocabulary = vg150()
+    entities = [_entity(entry, vocabulary) for entry in include]
     triples: list[tuple[int, str, int]] = []
     for at, entry in enumerate(include):
         position = entry.get("position")
         if position is None:
             continue
-        said, other = _position(position, known)
-        if said is None or other not in range(len(include)) or other == at:
+        predicate, other = _position(position, vocabulary)
+        if predicate is None or other not in range(len(include)) or other == at:
             raise ValueError(f"position is {short(position)}; [relation, index of another class] is expected")
-        triples.append((at, said, other))
-    order = list(dict.fromkeys([end for one in triples for end in (one[0], one[2])] + list(range(len(entities)))))
+        triples.append((at, predicate, other))
+    order = list(
+        dict.fromkeys([end for triple in triples for end in (triple[0], triple[2])] + list(range(len(entities))))
+    )
     place = {old: new for new, old in enumerate(order)}
-    return pool_of([entities[at] for at in order], [(place[a], said, place[b]) for a, said, b in triples])
+    return pool_of([entities[at] for at in order], [(place[a], predicate, place[b]) for a, predicate, b in triples])
 
 
-def _position(position: Any, known: Vocabulary) -> tuple[str | None, int]:
-    """Return relation and index of a position; None and -1 for what is none."""
-    said, other = position if isinstance(position, list) and len(position) == 2 else (None, None)
+def _position(position: Any, vocabulary: Vocabulary) -> tuple[str | None, int]:
+    """Return the relation and index of a position; None and -1 if it is invalid."""
+    relation, other = position if isinstance(position, list) and len(position) == 2 else (None, None)
     index = other if isinstance(other, int) and not isinstance(other, bool) else -1
-    return known.predicate_of(said) if isinstance(said, str) else None, index
+    return vocabulary.predicate_of(relation) if isinstance(relation, str) else None, index
 
 
-def _entity(entry: Any, known: Vocabulary) -> Entity:
+def _entity(entry: Any, vocabulary: Vocabulary) -> Entity:
     if not isinstance(entry, Mapping):
         raise ValueError(f"include holds {short(entry)} where an object is expected")
     name, count, colour = entry.get("class"), entry.get("count"), entry.get("color")
@@ -125,7 +127,7 @@ def _entity(entry: Any, known: Vocabulary) -> Entity:
         raise ValueError(f"color of {name!r} is {short(colour)}")
     plain = " ".join(name.lower().split())
     return Entity(
-        name=known.class_of(plain) or plain,
+        name=vocabulary.class_of(plain) or plain,
         count=count,
         attributes=() if colour is None else (colour.strip().lower(),),
     )

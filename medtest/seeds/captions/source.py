@@ -1,4 +1,4 @@
-"""Captions that a user has, one for each image, parsed into pools before a run."""
+"""Captions from the user's file, parsed into pools before a run."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from medtest.seeds.folders.settings import inside
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt")
 ASKED = "language_model"
-"""The parser that asks over an API."""
+"""Name of the parser that calls a language model over an API."""
 Parsed: TypeAlias = tuple[CaptionRow, Pool]
 MOST_SHOWN = 10
-"""Rows of one file that a report names."""
+"""Most rows of one file that a report names."""
 
 
 class FiledSettings(PromptSeedSettings):
-    """What a suite may set of prompts from a file.
+    """Settings shared by sources that read prompts from a file.
 
     Attributes:
-        file: The file below ``data=``; "" finds the only one there is.
+        file: The file below ``data=``; "" takes the only one there.
         on_bad_seed: ``stop`` with one report, or ``skip`` bad rows and count them.
     """
 
@@ -45,15 +45,15 @@ class FiledSettings(PromptSeedSettings):
 
 
 class CaptionSettings(FiledSettings):
-    """What a suite may set.
+    """Settings of :class:`Captions`.
 
     Attributes:
         parser: Name of the parser that reads pools: ``controlled``, ``spacy``, ``stanza``, ``language_model``.
-        parser_options: Its own settings (a pipeline's name or folder, a server's address); not a suite's to say.
-        caption: Which of an image's captions: ``first`` with as many relations as ``min_triples`` asks and a pool that
-            templates say, ``longest``, ``relations`` (that with most), or ``all``.
-        classes: Which entities pools keep: ``any``; ``known``: those of which medtest knows a class; ``vg150``: those
-            of Visual Genome's 150. Relations of others go with them.
+        parser_options: Its settings (a pipeline's name or folder, a server's address); trusted suites only.
+        caption: Captions taken of each image: ``first`` with at least ``min_triples`` relations and a pool that
+            templates can word, ``longest``, ``relations`` (the one with most), or ``all``.
+        classes: Entities that pools keep: ``any``; ``known``: those with a class in medtest; ``vg150``: those
+            of Visual Genome's 150. Relations of dropped entities are dropped.
     """
 
     parser: str = "controlled"
@@ -64,11 +64,11 @@ class CaptionSettings(FiledSettings):
 
 
 class FiledPrompts(PromptSource):
-    """A source whose prompts lie in one file below the user's folder.
+    """Base class of sources whose prompts are in one file below the user's folder.
 
     Attributes:
-        holds: What the folder holds, in words.
-        suffixes: How files are called among which the only one is found.
+        holds: Description of the folder's content, for messages.
+        suffixes: Suffixes of files that may hold the prompts.
     """
 
     needs_root: ClassVar[bool] = True
@@ -78,28 +78,28 @@ class FiledPrompts(PromptSource):
     settings: FiledSettings
 
     def _file(self) -> Path:
-        """Return the file that the suite names, or the only one there is.
+        """Return the file that the suite names, or the only candidate below the root.
 
         Raises:
-            UserMistakes: It is not there, or there are none or several.
+            UserMistakes: The file is missing, or there are no or several candidates.
         """
         root, key = data_root(self.root, self.holds), f"seeds.{self.dataset}.file"
         if self.settings.file:
             return table_below(root, self.settings.file, key)
-        found = sorted(path.name for path in root.iterdir() if path.suffix.lower() in self.suffixes and path.is_file())
-        if len(found) == 1:
-            return table_below(root, found[0], key)
-        some = ", ".join(shown(PurePosixPath(name)) for name in found[:6]) + (" and others" if len(found) > 6 else "")
+        names = sorted(path.name for path in root.iterdir() if path.suffix.lower() in self.suffixes and path.is_file())
+        if len(names) == 1:
+            return table_below(root, names[0], key)
+        some = ", ".join(shown(PurePosixPath(name)) for name in names[:6]) + (" and others" if len(names) > 6 else "")
         raise Mistake(
             where=shown(root.name or "."),
             key=key,
-            found=f"{len(found)} files that may be it: {some}" if found else "no file of prompts",
+            found=f"{len(names)} files that may be it: {some}" if names else "no file of prompts",
             allowed=f"the name of one of them ({', '.join(self.suffixes)})",
-            fix=f"seeds.{self.dataset}.file={found[0] if found else 'NAME'}",
+            fix=f"seeds.{self.dataset}.file={names[0] if names else 'NAME'}",
         ).as_error()
 
     def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
-        """Return the one report on rows that cannot be used."""
+        """Return a single error report on unusable rows."""
         where = problems[0].file
         more = f", the first {MOST_SHOWN} shown" if len(problems) > MOST_SHOWN else ""
         heading = f"{len(problems):,} rows of {where} cannot be used{more} (on_bad_seed: skip leaves them out)"
@@ -108,7 +108,7 @@ class FiledPrompts(PromptSource):
         return UserMistakes([problem.as_mistake() for problem in problems[:MOST_SHOWN]], heading=heading)
 
     def _keep_place(self, seed_id: str, row: BadRow, where: str, found: Prompts) -> None:
-        """Write down a row that cannot be used: in its place, or among those left out."""
+        """Record an unusable row: in its place, or among those left out."""
         if self.settings.on_bad_seed == "skip":
             found.problems.append(SeedProblem(file=f"{where}, {row.place}", reason=row.reason))
             return
@@ -142,7 +142,7 @@ class Captions(FiledPrompts):
         for broken in (*bad, *unread) if skip else ():
             self._keep_place("", broken, where, found)
         for image in images:
-            if image in wrong and not skip:  # which of its captions is asked may hang on the broken one
+            if image in wrong and not skip:  # the broken caption may be the one to choose
                 first, *others = wrong[image]
                 self._keep_place(ids[image], first, where, found)
                 found.loose += [SeedProblem(file=where, key=row.place, reason=row.reason) for row in others]
@@ -169,9 +169,9 @@ class Captions(FiledPrompts):
             raise Mistake(where="suite", key=key, found=settings.parser, fix=str(error)).as_error() from error
 
     def _chosen(self, by_image: Mapping[str, Sequence[CaptionRow]], unread: list[BadRow]) -> dict[str, list[Parsed]]:
-        """Return the captions of each image that may be asked; as few are parsed as it takes, and what broke is noted.
+        """Return the candidate captions of each image, parsing as few as possible and recording failures.
 
-        They are parsed in rounds of one caption an image, for some parsers take many at once.
+        Each round parses one caption per image, because some parsers work in batches.
         """
         settings, parser = self.settings, self._parser()
         waiting = {image: list(rows) for image, rows in by_image.items()}
@@ -196,8 +196,8 @@ class Captions(FiledPrompts):
         return len(pool.triples) >= self.settings.min_triples and self._by_templates(pool) is not None
 
     def _parsed(self, rows: Sequence[CaptionRow], parser: CaptionParser, unread: list[BadRow]) -> Iterator[Pool | None]:
-        """Yield the pools of captions in classes; None where the parser broke."""
-        known, allowed = vg150(), self.settings.classes
+        """Yield the pools of captions in terms of classes; None if the parser failed."""
+        vocabulary, allowed = vg150(), self.settings.classes
         try:
             pools: list[Pool | None] = [*parser.parse_all(row.text for row in rows)]
         except MedtestError:
@@ -205,7 +205,7 @@ class Captions(FiledPrompts):
         except Exception:  # noqa: BLE001 - a parser of others may break on a stranger's words; then which?
             pools = [self._parsed_alone(row, parser, unread) for row in rows]
         for pool in pools:
-            yield None if pool is None else in_classes(pool, allowed, known)
+            yield None if pool is None else in_classes(pool, allowed, vocabulary)
 
     def _parsed_alone(self, row: CaptionRow, parser: CaptionParser, unread: list[BadRow]) -> Pool | None:
         try:
@@ -219,9 +219,9 @@ class Captions(FiledPrompts):
 
 
 def _image_of(row: CaptionRow | BadRow) -> str:
-    """Return what a row is a caption of; its own place in the file where that is not said."""
+    """Return the image of a row; its position in the file if it names none."""
     return row.image or f"line-{row.number:06d}"
 
 
-def _relations(one: Parsed) -> int:
-    return len(one[1].triples)
+def _relations(pair: Parsed) -> int:
+    return len(pair[1].triples)

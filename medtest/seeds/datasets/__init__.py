@@ -1,1 +1,1 @@
-"""Public data sets as people download them: facts in ``facts.yaml``, one recogniser for each way they are packed."""
+"""Public data sets: facts in ``facts.yaml`` and one recogniser for each way they are packed."""

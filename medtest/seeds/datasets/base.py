@@ -1,6 +1,6 @@
-"""What a recogniser is and what it finds. A recogniser is one class in one file of ``recognisers/``.
+"""Base class of recognisers and their results. A recogniser is one class in one file of ``recognisers/``.
 
-Other packages bring theirs by entry points in the group ``medtest.recognisers``.
+Other packages add recognisers by entry points in the group ``medtest.recognisers``.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ Holds: TypeAlias = Literal["masks", "images", "labels", "questions", "maps"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A data set, or a part of one, that a recogniser found.
+    """Data set, or part of one, found by a recogniser.
 
     Attributes:
-        layout: How it is packed, in words.
+        layout: Description of the packing.
         where: The folder that holds it, relative to the root.
         images: Folder of its images.
-        masks: Folder of its masks; None where it has none.
-        count: How many image files it has.
-        mask_count: How many mask files.
+        masks: Folder of its masks; None without masks.
+        count: Number of image files.
+        mask_count: Number of mask files.
         dataset: Id of a known data set, or "".
-        part: Which part or edition of it this is; "" for the whole.
-        title: What it is where no known data set is meant; "" for the name of its folder.
-        image_names: Pattern of its images' names where other files lie beside them.
-        mask_names: Pattern of its masks' names.
-        holds: What kind of expected answer it has.
-        rank: Which of several copies is preferred; the smaller.
-        claims: Further folders that it explains, so that no other recogniser is asked about them.
-        reader: Of labelled images: the layout that reads it.
+        part: Part or edition; "" for the whole.
+        title: Title if it is no known data set; "" for the name of its folder.
+        image_names: Pattern of image names, if the folder holds other files.
+        mask_names: Pattern of mask names.
+        holds: Kind of expected answer.
+        rank: Preference among copies; smaller is better.
+        claims: Further folders that belong to it, which other recognisers then skip.
+        reader: Layout that reads labelled images.
         tables: Files that hold its labels and splits, or its questions.
     """
 
@@ -64,16 +64,16 @@ class Found:
 
     @property
     def facts(self) -> Facts | None:
-        """What was published of it."""
+        """Published facts of the data set; None if it is unknown."""
         return known().get(self.dataset)
 
 
 class Recogniser(ABC):
-    """Finds data sets that are packed in one way.
+    """Base class of recognisers: each finds data sets that are packed in one way.
 
     Attributes:
-        name: What it looks for, in a word.
-        order: Recognisers of a smaller number look first; folders that one has explained are not asked about again.
+        name: Short name of what it finds.
+        order: Position in the sequence of recognisers; folders claimed by earlier ones are skipped.
     """
 
     name: ClassVar[str]
@@ -81,7 +81,7 @@ class Recogniser(ABC):
 
     @abstractmethod
     def find(self, tree: Tree) -> Sequence[Found]:
-        """Return every data set of this kind below a root, from names alone."""
+        """Return every data set of this kind below a root, judged by names alone."""
 
 
 GROUP = "medtest.recognisers"
@@ -89,10 +89,10 @@ GROUP = "medtest.recognisers"
 
 @cache
 def recognisers() -> tuple[Recogniser, ...]:
-    """Return every recogniser, in the order they look.
+    """Return every recogniser in order of application.
 
     Raises:
-        MedtestError: Another package's cannot be loaded.
+        MedtestError: A recogniser of another package cannot be loaded.
     """
     from medtest.seeds.datasets import recognisers as ours
 
@@ -113,32 +113,32 @@ def _all_below(base: type[Recogniser]) -> list[type[Recogniser]]:
 
 
 def recognise(tree: Tree) -> list[Found]:
-    """Return every data set below a root; a folder is explained once."""
-    found: list[Found] = []
+    """Return every data set below a root; each folder is claimed once."""
+    results: list[Found] = []
     explained: set[tuple[PurePosixPath, str]] = set()
     labelled: set[PurePosixPath] = set()
     for recogniser in recognisers():
         new = [f for f in recogniser.find(tree) if not _explained(f, explained, labelled)]
-        # Images with a table of labels or questions may have masks as well, and are a data set of either kind.
+        # Images with a table of labels or questions may have masks as well, and are then a data set of both kinds.
         labelled |= {f.images for f in new if f.holds in ("labels", "questions")}
         others = [f for f in new if f.holds not in ("labels", "questions")]
         explained |= {(f.images, f.image_names) for f in others} | {(f.images, "") for f in others}
         explained |= {(f.masks, "") for f in others if f.masks is not None}
         explained |= {(folder, "") for f in new for folder in f.claims}
-        found += new
+        results += new
     return [
         replace(f, part=_edition(f), title=f.title or f.where.name or tree.name)
-        for f in sorted(found, key=lambda f: (f.where, f.rank, f.dataset))
+        for f in sorted(results, key=lambda f: (f.where, f.rank, f.dataset))
     ]
 
 
-def _explained(found: Found, explained: set[tuple[PurePosixPath, str]], labelled: set[PurePosixPath]) -> bool:
-    if found.holds in ("labels", "questions"):
-        return any((folder, "") in explained for folder in found.claims)
-    return (found.images, "") in explained or (found.holds == "images" and found.images in labelled)
+def _explained(candidate: Found, explained: set[tuple[PurePosixPath, str]], labelled: set[PurePosixPath]) -> bool:
+    if candidate.holds in ("labels", "questions"):
+        return any((folder, "") in explained for folder in candidate.claims)
+    return (candidate.images, "") in explained or (candidate.holds == "images" and candidate.images in labelled)
 
 
-def _edition(found: Found) -> str:
-    if found.part or found.facts is None or found.count == found.facts.images:
-        return found.part
-    return found.facts.copy_named(found.count)
+def _edition(dataset: Found) -> str:
+    if dataset.part or dataset.facts is None or dataset.count == dataset.facts.images:
+        return dataset.part
+    return dataset.facts.copy_named(dataset.count)

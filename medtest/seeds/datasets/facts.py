@@ -15,31 +15,31 @@ FILE = Path(__file__).parent / "facts.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What was published of a data set.
+    """Published facts of a data set.
 
     Attributes:
         key: Its id in tables and suites.
         title: Its name.
-        images: How many images it has.
-        sizes: Their sizes, ``width x height`` in pixels; empty where they vary.
-        other_sizes: Sizes of copies that go round.
-        size_note: What is to know of those.
+        images: Number of images.
+        sizes: Their sizes, ``width x height`` in pixels; empty if they vary.
+        other_sizes: Sizes of copies in circulation.
+        size_note: Note on those copies.
         smallest: Smallest size, where sizes vary.
         largest: Largest size, where sizes vary.
         aliases: Names of folders and archives that hold it.
-        signs: Names of files that lie beside its folders and beside no other's.
+        signs: Names of files found only beside this data set's folders.
         copies: Counts of known parts and other editions, with their names.
-        part_of: The data set it is a part of, or "".
-        stands_for: The data set whose images it has, or "".
-        source: Where it is to be had.
+        part_of: Id of the data set that contains it, or "".
+        stands_for: Id of the data set whose images it has, or "".
+        source: Where to download it.
         paper: Its paper.
-        licence: Its terms, in a word.
-        holds: What kind of expected answer it has.
-        classes: Names of its classes in order, where its files do not say them.
-        class_counts: How many images of each class it has, by the name that its files write.
-        mapping: Class of our own suites by the name that its files write, "" for none; empty where it needs none.
-        pairs: How many pairs of question and answer it has; 0 where it has none or the number is not published.
-        unconfirmed: Which of these facts were not seen at a second source.
+        licence: Short name of its licence.
+        holds: Kind of expected answer.
+        classes: Names of its classes in order, if its files do not give them.
+        class_counts: Number of images per class, by the name used in its files.
+        mapping: Class of the shipped suites by the name used in its files, "" for none; empty if names agree.
+        pairs: Number of question-answer pairs; 0 if it has none or the number is not published.
+        unconfirmed: Facts not confirmed by a second source.
     """
 
     key: str
@@ -66,17 +66,17 @@ class Facts:
     unconfirmed: str = ""
 
     def copy_named(self, count: int) -> str:
-        """Return the name of the part or edition that has so many images, or ""."""
+        """Return the name of the part or edition with this number of images, or ""."""
         return dict(self.copies).get(count, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Which files of a mixed folder belong to a data set.
+    """Files of a mixed folder that belong to one data set.
 
     Attributes:
         dataset: Its id.
-        part: Which part of it they are.
+        part: Part of the data set.
         names: Pattern of their names, lower case and without suffix.
     """
 
@@ -87,13 +87,13 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixture:
-    """A folder that holds several sets.
+    """Folder that holds several data sets.
 
     Attributes:
         folder: Its name.
-        title: What it is.
-        images: How many images it has.
-        splits: What belongs to which set.
+        title: Its title.
+        images: Number of images.
+        splits: Files of each data set.
     """
 
     folder: str
@@ -110,21 +110,21 @@ def _content() -> dict[str, Any]:
 
 @cache
 def known() -> dict[str, Facts]:
-    """Return every data set by id."""
-    found = {}
+    """Return the facts of every known data set by id."""
+    datasets = {}
     for key, values in _content()["datasets"].items():
-        given: dict[str, Any] = {
+        fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
         }
-        given["copies"] = tuple((int(copy["images"]), str(copy["name"])) for copy in values.get("copies", ()))
-        given["class_counts"] = tuple((str(n), int(c)) for n, c in values.get("class_counts", {}).items())
-        found[key] = Facts(key=key, **given)
-    return found
+        fields["copies"] = tuple((int(copy["images"]), str(copy["name"])) for copy in values.get("copies", ()))
+        fields["class_counts"] = tuple((str(n), int(c)) for n, c in values.get("class_counts", {}).items())
+        datasets[key] = Facts(key=key, **fields)
+    return datasets
 
 
 @cache
 def mixtures() -> tuple[Mixture, ...]:
-    """Return the folders that hold several sets."""
+    """Return the known folders that hold several sets."""
     return tuple(
         Mixture(
             folder=entry["folder"],
@@ -138,17 +138,17 @@ def mixtures() -> tuple[Mixture, ...]:
 
 @cache
 def suites() -> dict[str, tuple[str, ...]]:
-    """Return the data sets that a suite's tables need, by its name."""
+    """Return the data sets that each suite's tables need, by suite name."""
     return {name: tuple(sets) for name, sets in _content()["suites"].items()}
 
 
 def plain(name: str) -> str:
-    """Return a name without case and punctuation, so that ``CVC-ClinicDB`` and ``cvc_clinicdb`` meet."""
+    """Return a name without case and punctuation: ``CVC-ClinicDB`` and ``cvc_clinicdb`` become equal."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
 @cache
 def by_alias(holds: str = "masks") -> dict[str, str]:
-    """Return ids of the data sets that hold masks, labels or questions, by the plain form of their names."""
+    """Return the ids of data sets with masks, labels or questions, by the plain form of their names."""
     fitting = [facts for facts in known().values() if facts.holds == holds]
     return {plain(alias): facts.key for facts in fitting for alias in (*facts.aliases, facts.key)}

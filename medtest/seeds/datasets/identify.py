@@ -1,4 +1,4 @@
-"""Which known data set a folder holds, told by the names above it and by files beside it."""
+"""Identification of known data sets by the names of folders above and files beside."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from medtest.seeds.datasets.tree import Tree
 from medtest.seeds.folders.formats import has_no_suffix, kind_of_name, without_suffix
 
 _KVASIR_NAMES = re.compile(r"cju[a-z0-9]{15,}", re.I)
-"""Kvasir-SEG's files are named by keys of the tool they were drawn with."""
+"""Kvasir-SEG's files are named by keys of its annotation tool."""
 
 
 def identify(tree: Tree, where: PurePosixPath, names: Collection[str]) -> str:
-    """Return the id of the known data set that a folder holds, or "".
+    """Return the id of the known data set in a folder, or "".
 
     Args:
         tree: The files below the root.
@@ -26,20 +26,20 @@ def identify(tree: Tree, where: PurePosixPath, names: Collection[str]) -> str:
     for folder in (where, *where.parents):
         if {name.casefold() for name in tree.folders.get(folder, ())} & _signs():
             return next(f.key for f in known().values() if _sign_of(f.signs, tree.folders.get(folder, ())))
-        found = aliases.get(plain(folder.name)) if folder.name else None
-        if found:
-            return found
-    found = aliases.get(plain(tree.name)) or _within(plain(tree.name))
-    if found:
-        return found
+        dataset = aliases.get(plain(folder.name)) if folder.name else None
+        if dataset:
+            return dataset
+    dataset = aliases.get(plain(tree.name)) or _within(plain(tree.name))
+    if dataset:
+        return dataset
     if names and all(_KVASIR_NAMES.fullmatch(name) for name in names):
         return "kvasir"
     return ""
 
 
 def _within(name: str) -> str:
-    """Return the data set whose name a root's or archive's name begins with (Kvasir-SEG-v2, CVC-ClinicDB (1))."""
-    # Kvasir-Capsule and Kvasir-VQA begin like Kvasir-SEG and hold no masks.
+    """Return the data set whose name starts the name of a root or archive (Kvasir-SEG-v2, CVC-ClinicDB (1))."""
+    # Kvasir-Capsule and Kvasir-VQA share Kvasir-SEG's prefix and have no masks.
     every = (*by_alias(), *by_alias("labels"), *by_alias("questions"))
     fitting = [alias for alias in every if len(alias) >= 5 and name.startswith(alias)]
     return by_alias().get(max(fitting, key=len), "") if fitting else ""
@@ -59,7 +59,7 @@ def image_stems(tree: Tree, folder: PurePosixPath) -> list[str]:
 
 
 def stems_of(names: Iterable[str]) -> list[str]:
-    """Return those of a tree's names that are image files', without suffix, lower case."""
+    """Return the names of image files, without suffix, lower case."""
     return [
         without_suffix(PurePosixPath(name)).name.casefold()
         for name in names

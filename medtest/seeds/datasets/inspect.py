@@ -1,4 +1,4 @@
-"""What lies below a path: data sets, counts beside the published ones, sizes, problems, and how to run on them."""
+"""Inspection of a path: data sets, counts against the published ones, sizes, problems and how to run."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from medtest.seeds.folders.pairing import pair_images, pair_with_masks
 from medtest.seeds.volumes.frames import FrameReading
 
 PIXEL_SECONDS = 30.0
-"""How long pictures are decoded; what is left then is seen by its header."""
+"""Seconds spent decoding pictures; after that only headers are read."""
 MOST_ARCHIVES = 20
-"""More archives in one folder are listed by name alone."""
+"""Most archives of one folder that are inspected; further ones are listed by name."""
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """What lies below a path.
+    """Result of inspecting a path.
 
     Attributes:
         looked: Every data set found.
-        ignored: Leftovers of operating systems and thumbnails, by kind, that are passed over.
-        notes: What cannot be read or looked into.
-        archives: What archives hold, by their path below the root; ``"."`` where the path itself is one.
-        suites: Suites whose tables need several known sets, with what there is of them.
-        together: How one run takes several of the data sets, or None.
-        rest: Files that no data set takes and no run reads, in words.
+        ignored: Leftovers of operating systems and thumbnails, by kind, that are skipped.
+        notes: Files and folders that cannot be read.
+        archives: Contents of archives by path below the root; ``"."`` if the path itself is one.
+        suites: Suites whose tables need several known sets, with the images available of each.
+        together: Command line that runs on several of the data sets, or None.
+        rest: Description of files that belong to no data set.
     """
 
     looked: tuple[Looked, ...]
@@ -61,25 +61,25 @@ class Inspection:
 
     @property
     def empty(self) -> bool:
-        """Whether no image was found anywhere."""
+        """Whether the path holds no image."""
         return not self.looked and not any((self.archives or {}).values())
 
     @property
     def usable(self) -> bool:
-        """Whether a run would take every file."""
+        """Whether a run would accept every file."""
         return not any(looked.problems for looked in self.looked)
 
 
 def inspect_path(path: Path, *, progress: Progress | None = None, pixel_seconds: float = PIXEL_SECONDS) -> Inspection:
-    """Say what data sets lie below a folder, or in an archive, which is not unpacked.
+    """Inspect a folder, or an archive without unpacking it, for data sets.
 
     Args:
         path: A folder or an archive (.zip, .tar, .tar.gz …).
-        progress: Told how many of how many files' sizes were read.
-        pixel_seconds: How long files are read to their end; of what is left then headers alone are.
+        progress: Called with the number of files read and the total.
+        pixel_seconds: Time limit for reading whole files; after that only headers are read.
 
     Raises:
-        UserMistakes: There is nothing at the path, or it can be neither read nor looked into.
+        UserMistakes: The path does not exist or cannot be read.
     """
     try:
         if path.is_file():
@@ -90,9 +90,9 @@ def inspect_path(path: Path, *, progress: Progress | None = None, pixel_seconds:
             inspection = _inspect_folder(path, progress or (lambda _done, _total: None))
             return replace(inspection, notes=(*inspection.notes, *unread_notes(looks)))
     except (BadFileError, LayoutError, OSError) as error:
-        found = f"{shown(path)} {error.strerror if isinstance(error, OSError) else error}"
+        reason = f"{shown(path)} {error.strerror if isinstance(error, OSError) else error}"
         allowed = "a folder with images, or an archive (.zip, .tar, .tar.gz …)"
-        raise Mistake(where="command line", key="PATH", found=found, allowed=allowed).as_error() from error
+        raise Mistake(where="command line", key="PATH", found=reason, allowed=allowed).as_error() from error
 
 
 def _inspect_archive(path: Path) -> Inspection:
@@ -103,17 +103,17 @@ def _inspect_archive(path: Path) -> Inspection:
     if not is_archive(path.name):
         raise BadFileError("is a file, but no archive")
     tree = tree_of_archive(path)
-    inside = tuple(Looked(found=found, notes=count_notes(found)) for found in recognise(tree))
-    notes = (*_sums([one.found for one in inside]), *tree.unreadable)
+    inside = tuple(Looked(found=dataset, notes=count_notes(dataset)) for dataset in recognise(tree))
+    notes = (*_sums([part.found for part in inside]), *tree.unreadable)
     return Inspection(looked=(), ignored=tree.ignored, notes=notes, archives={".": inside})
 
 
-def _sums(found: Sequence[Found]) -> list[str]:
-    """Say how much there is of a set that lies there in parts of their own."""
+def _sums(parts: Sequence[Found]) -> list[str]:
+    """Describe how complete a data set is that is present as separate parts."""
     wholes: Counter[str] = Counter()
-    for one in found:
-        if one.facts is not None and one.facts.part_of:
-            wholes[one.facts.part_of] += one.count
+    for part in parts:
+        if part.facts is not None and part.facts.part_of:
+            wholes[part.facts.part_of] += part.count
     return [
         f"{known()[name].title} is here with {count:,} of {known()[name].images:,} published images, its parts together"
         for name, count in wholes.items()
@@ -122,33 +122,33 @@ def _sums(found: Sequence[Found]) -> list[str]:
 
 def _inspect_folder(root: Path, progress: Progress) -> Inspection:
     tree = tree_of_folder(root)
-    found = recognise(tree)
-    found = questions_by_content(root, tree, found)
-    total = sum(one.count for one in found)
+    datasets = recognise(tree)
+    datasets = questions_by_content(root, tree, datasets)
+    total = sum(dataset.count for dataset in datasets)
     looked, done = [], 0
-    for one in found:
-        maps = _look_maps(root, tree, one, found)
-        told = maps or _look(root, one, lambda number, before=done: progress(before + number, total))  # type: ignore[misc]
-        looked.append(_without_refused(told))
-        done += one.count
+    for dataset in datasets:
+        maps = _look_maps(root, tree, dataset, datasets)
+        inspected = maps or _look(root, dataset, lambda number, before=done: progress(before + number, total))  # type: ignore[misc]
+        looked.append(_without_refused(inspected))
+        done += dataset.count
     archives, notes = _archives_in(root, tree)
     return Inspection(
         looked=tuple(looked),
         ignored=tree.ignored,
         notes=(
-            *_sums(found),
+            *_sums(datasets),
             *(f"{shown(text)} is not looked into" for text in tree.unreadable),
             *notes,
         ),
         archives=archives,
         suites=_suites_for(looked),
         together=_together(root, looked),
-        rest=tuple(shown(text) for text in in_words(unexplained(tree, found))),
+        rest=tuple(shown(text) for text in in_words(unexplained(tree, datasets))),
     )
 
 
 def _without_refused(looked: Looked) -> Looked:
-    """Return a look whose line runs: bad files are left out, and where nothing would be left there is no line."""
+    """Return the result with bad files skipped in its command line; no line if no file would remain."""
     refused = len({problem.file for problem in looked.problems})
     if not refused or looked.line is None:
         return looked
@@ -159,28 +159,30 @@ def _without_refused(looked: Looked) -> Looked:
 
 
 def _together(root: Path, looked: Sequence[Looked]) -> SuiteLine | None:
-    settings, taken = together(root, [one.found for one in looked])
-    if not taken:
+    settings, datasets = together(root, [inspected.found for inspected in looked])
+    if not datasets:
         return None
-    places = {one.images for one in taken}
-    if any(one.problems for one in looked if one.found.images in places):
+    places = {dataset.images for dataset in datasets}
+    if any(inspected.problems for inspected in looked if inspected.found.images in places):
         settings = (*settings, "seeds.folder.on_bad_seed=skip")
-    return SuiteLine(suite="polyp_seg_folder", settings=settings, sets=tuple(one.name for one in taken))
+    return SuiteLine(suite="polyp_seg_folder", settings=settings, sets=tuple(dataset.name for dataset in datasets))
 
 
-def _look_maps(root: Path, tree: Tree, found: Found, others: Sequence[Found]) -> Looked | None:
-    """Return what is to know of a folder of prediction maps; None where it is none."""
-    if not (found.holds == "images" or (found.holds == "labels" and found.reader == "class_folders")):
+def _look_maps(root: Path, tree: Tree, candidate: Found, others: Sequence[Found]) -> Looked | None:
+    """Inspect a folder of prediction maps; return None if it is none."""
+    if not (candidate.holds == "images" or (candidate.holds == "labels" and candidate.reader == "class_folders")):
         return None
-    pictures = [found.images / path for path in tree.files(found.images)]
+    pictures = [candidate.images / path for path in tree.files(candidate.images)]
     if not look_like_maps(root, pictures):
         return None
-    maps = replace(found, holds="maps", layout="maps of probability, or masks without images", count=len(pictures))
-    own = set_of_maps(tree, found, others)
+    maps = replace(candidate, holds="maps", layout="maps of probability, or masks without images", count=len(pictures))
+    own = set_of_maps(tree, candidate, others)
     if own is None:
-        note = f"run on the images that they are of with model=predictions folder={shown(found.images)}"
+        note = f"run on the images that they are of with model=predictions folder={shown(candidate.images)}"
         return Looked(found=maps, pairs=len(pictures), notes=(note,))
-    line = SuiteLine(suite="polyp_seg_folder", data=own.where, maps=found.images, settings=("only=relation:unchanged",))
+    line = SuiteLine(
+        suite="polyp_seg_folder", data=own.where, maps=candidate.images, settings=("only=relation:unchanged",)
+    )
     return Looked(found=maps, pairs=len(pictures), line=line)
 
 
@@ -197,28 +199,30 @@ def _archives_in(root: Path, tree: Tree) -> tuple[dict[str, tuple[Looked, ...]],
             except (BadFileError, OSError):
                 notes.append(f"{shown(name)} is no archive that can be read, or is damaged")
                 continue
-            inside[str(name)] = tuple(Looked(found=one, notes=count_notes(one)) for one in packed)
+            inside[str(name)] = tuple(Looked(found=dataset, notes=count_notes(dataset)) for dataset in packed)
     return inside, notes
 
 
-# --------------------------------------------------------------------------------------------------------- one set
+# --------------------------------------------------------------------------------------------------------- one data set
 
 
-def _look_tables(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
-    """Look at a data set whose files say what its images hold: labels or questions."""
-    labels = found.holds == "labels"
+def _look_tables(root: Path, dataset: Found, progress: Callable[[int], None]) -> Looked:
+    """Inspect a data set with files of labels or questions."""
+    labels = dataset.holds == "labels"
     try:
-        looked = (look_at_labels if labels else look_at_questions)(root, found, progress)
+        looked = (look_at_labels if labels else look_at_questions)(root, dataset, progress)
     except (LayoutError, UserMistakes) as error:
         reason = f"{error.found}; {error.fix}" if isinstance(error, LayoutError) else _first_mistake(error)
-        meant = found.reader != "table" if labels else found.dataset or is_taken_for_questions(root, found)
-        if not meant:  # called like such a file and something else: nobody asked for it
-            return Looked(found=found, notes=(f"not taken for {found.holds}: {reason}",))
-        where = shown(found.tables[0] if found.tables else found.where)
-        return Looked(found=found, pairs=0, problems=(SeedProblem(file=where, reason=reason),))
-    found = replace(found, count=looked.pairs or 0)
-    unconfirmed = (f"not confirmed: {found.facts.unconfirmed}",) if found.facts and found.facts.unconfirmed else ()
-    return replace(looked, found=found, notes=(*count_notes(found), *looked.notes, *unconfirmed))
+        meant = dataset.reader != "table" if labels else dataset.dataset or is_taken_for_questions(root, dataset)
+        if not meant:  # only the name resembles a table; the user did not ask for it
+            return Looked(found=dataset, notes=(f"not taken for {dataset.holds}: {reason}",))
+        where = shown(dataset.tables[0] if dataset.tables else dataset.where)
+        return Looked(found=dataset, pairs=0, problems=(SeedProblem(file=where, reason=reason),))
+    dataset = replace(dataset, count=looked.pairs or 0)
+    unconfirmed = (
+        (f"not confirmed: {dataset.facts.unconfirmed}",) if dataset.facts and dataset.facts.unconfirmed else ()
+    )
+    return replace(looked, found=dataset, notes=(*count_notes(dataset), *looked.notes, *unconfirmed))
 
 
 def _first_mistake(error: UserMistakes) -> str:
@@ -261,22 +265,22 @@ def _look(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
     )
 
 
-def _line(found: Found) -> SuiteLine | None:
-    if found.holds == "images":
-        return SuiteLine(suite="polyp_seg_unlabelled", data=found.where)
-    if found.holds != "masks":
+def _line(dataset: Found) -> SuiteLine | None:
+    if dataset.holds == "images":
+        return SuiteLine(suite="polyp_seg_unlabelled", data=dataset.where)
+    if dataset.holds != "masks":
         return None
-    if found.image_names and found.image_names == found.mask_names:  # one of several sets in one folder
-        settings = ("seeds.folder.layout=known", f"seeds.folder.sets=[{found.dataset}]")
-        return SuiteLine(suite="polyp_seg_folder", data=found.where, settings=settings, sets=(found.dataset,))
-    return SuiteLine(suite="polyp_seg_folder", data=found.where)
+    if dataset.image_names and dataset.image_names == dataset.mask_names:  # one of several sets in one folder
+        settings = ("seeds.folder.layout=known", f"seeds.folder.sets=[{dataset.dataset}]")
+        return SuiteLine(suite="polyp_seg_folder", data=dataset.where, settings=settings, sets=(dataset.dataset,))
+    return SuiteLine(suite="polyp_seg_folder", data=dataset.where)
 
 
-def _also(found: Found) -> tuple[tuple[str, SuiteLine], ...]:
-    """Return how to ask the 18 questions of images alone."""
-    if found.holds != "images":
+def _also(dataset: Found) -> tuple[tuple[str, SuiteLine], ...]:
+    """Return the line that asks the 18 questions of MEDVQA-GI about unlabelled images."""
+    if dataset.holds != "images":
         return ()
-    line = SuiteLine(suite="medvqa_clef", data=found.images, settings=(MODEL,))
+    line = SuiteLine(suite="medvqa_clef", data=dataset.images, settings=(MODEL,))
     return (("to ask a model the 18 questions of MEDVQA-GI, endoscopy images only", line),)
 
 
@@ -284,12 +288,12 @@ def _also(found: Found) -> tuple[tuple[str, SuiteLine], ...]:
 
 
 def _suites_for(looked: Sequence[Looked]) -> tuple[tuple[SuiteLine, Mapping[str, int]], ...]:
-    """Return the suites that need several known sets, where at least one is there, with how much there is of each."""
-    found: list[tuple[SuiteLine, Mapping[str, int]]] = []
+    """Return the suites that need several known sets of which at least one is present, with image counts."""
+    lines: list[tuple[SuiteLine, Mapping[str, int]]] = []
     for suite, needed in suites().items():
-        taken = chosen([one.found for one in looked], needed)
-        counts = {name: sum(f.count for f in parts) for name, parts in taken.items()}
+        selected = chosen([inspected.found for inspected in looked], needed)
+        counts = {name: sum(f.count for f in parts) for name, parts in selected.items()}
         if any(counts.get(name) for name in needed):
             line = SuiteLine(suite=suite, sets=tuple(name for name in needed if counts.get(name)))
-            found.append((line, {name: counts.get(name, 0) for name in needed}))
-    return tuple(found)
+            lines.append((line, {name: counts.get(name, 0) for name in needed}))
+    return tuple(lines)

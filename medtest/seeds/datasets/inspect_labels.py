@@ -1,4 +1,4 @@
-"""A labelled data set as it lies there: images of each class beside the published counts, and the suite for it."""
+"""Inspection of labelled data sets: images per class against the published counts, and the matching suite."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from medtest.seeds.volumes.frames import FrameReading
 from medtest.seeds.volumes.npz_file import npz_members
 
 SUITES = {"wce_folder": CAPSULE, "skin_folder": DERMOSCOPY, "fundus_folder": FUNDUS, "chest_folder": CHEST}
-"""Suites for the user's labelled images, by the classes they ask for."""
+"""Suites for the user's labelled images, by their classes."""
 
 
 def look_at_labels(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
@@ -27,15 +27,17 @@ def look_at_labels(root: Path, found: Found, progress: Callable[[int], None]) ->
 
     Args:
         root: The inspected folder.
-        found: What a recogniser found there.
-        progress: Told how many images' sizes were read.
+        found: The recogniser's result.
+        progress: Called with the number of images read.
 
     Raises:
-        LayoutError: What was found is no labelled data set after all, or not whole enough to be read.
+        LayoutError: The files are not a labelled data set, or too incomplete to be read.
         UserMistakes: A table cannot be read.
     """
     laid = READERS[found.reader](root, found, LabelFolderSettings(split="all"))
-    files = [Pair(image=one.image, mask=one.mask) for one in laid.entries if one.index < 0 and one.wrong is None]
+    files = [
+        Pair(image=entry.image, mask=entry.mask) for entry in laid.entries if entry.index < 0 and entry.wrong is None
+    ]
     own = look_at(root, files, Rules(reading=FrameReading(), negatives=True), progress)
     sizes = _array_sizes(root, laid) + own.sizes
     wrong = [entry.wrong for entry in laid.entries if entry.wrong is not None]
@@ -61,21 +63,21 @@ def look_at_labels(root: Path, found: Found, progress: Callable[[int], None]) ->
     )
 
 
-def _classes(found: Found, laid: LabelledFolder, counts: Counter[str]) -> tuple[tuple[str, int, int], ...]:
-    published = {fold(name): count for name, count in (found.facts.class_counts if found.facts else ())}
+def _classes(dataset: Found, laid: LabelledFolder, counts: Counter[str]) -> tuple[tuple[str, int, int], ...]:
+    published = {fold(name): count for name, count in (dataset.facts.class_counts if dataset.facts else ())}
     named = [name for name in laid.names if counts[name] or published.get(fold(name))]
     named += [name for name in counts if name not in named]
-    whole = found.facts is not None and len(laid.entries) <= found.facts.images
+    whole = dataset.facts is not None and len(laid.entries) <= dataset.facts.images
     return tuple((name, counts[name], published.get(fold(name), 0) if whole else 0) for name in named)
 
 
 def _suite(laid: LabelledFolder, counts: Counter[str]) -> str:
-    """Return the suite whose classes the data set's are, by the layout's mapping or by name."""
-    there = {fold(name) for name, count in counts.items() if count}
+    """Return the suite whose classes match the data set's, by the layout's mapping or by name."""
+    present = {fold(name) for name, count in counts.items() if count}
     for suite, classes in SUITES.items():
         if laid.classes == classes.names:
             return suite
-        if there and there <= {fold(name) for name in classes.names} and (len(there) > 1 or classes.multi):
+        if present and present <= {fold(name) for name in classes.names} and (len(present) > 1 or classes.multi):
             return suite
     return ""
 
@@ -88,25 +90,27 @@ def _left_out(laid: LabelledFolder, counts: Counter[str], suite: str) -> list[st
     return [f"{images:,} images have no class in {suite} unless you map them: {', '.join(gone)}"]
 
 
-def _settings(found: Found) -> tuple[str, ...]:
-    """Return what tells this data set from others in its folder."""
-    tables = [shown(table.relative_to(found.where)) for table in found.tables if table.is_relative_to(found.where)]
+def _settings(dataset: Found) -> tuple[str, ...]:
+    """Return the settings that select this data set among others in its folder."""
+    tables = [
+        shown(table.relative_to(dataset.where)) for table in dataset.tables if table.is_relative_to(dataset.where)
+    ]
     settings = []
-    if found.reader == "medmnist" and tables:
+    if dataset.reader == "medmnist" and tables:
         settings.append(f"seeds.folder.table={tables[0]}")
-    elif found.reader == "table" and tables:
+    elif dataset.reader == "table" and tables:
         settings.append(f"seeds.folder.table={tables[0]}")
-        if found.images != found.where and found.images.is_relative_to(found.where):
-            settings.append(f"seeds.folder.images={shown(found.images.relative_to(found.where))}")
-    elif found.reader == "isic":
-        settings += [f"seeds.folder.layout={found.reader}", f"seeds.folder.split={found.part}"]
-    if found.reader in ("chestxray14", "medmnist"):
+        if dataset.images != dataset.where and dataset.images.is_relative_to(dataset.where):
+            settings.append(f"seeds.folder.images={shown(dataset.images.relative_to(dataset.where))}")
+    elif dataset.reader == "isic":
+        settings += [f"seeds.folder.layout={dataset.reader}", f"seeds.folder.split={dataset.part}"]
+    if dataset.reader in ("chestxray14", "medmnist"):
         settings.append("seeds.folder.split=all")
     return tuple(settings)
 
 
 def _array_sizes(root: Path, laid: LabelledFolder) -> Counter[str]:
-    """Return sizes of the images of array files, from the arrays' headers."""
+    """Return the image sizes of array files, read from the arrays' headers."""
     parts = Counter((e.image, PurePosixPath(e.name).parts[0]) for e in laid.entries if e.index >= 0)
     sizes: Counter[str] = Counter()
     for (file, part), count in parts.items():

@@ -1,4 +1,4 @@
-"""Sizes of a data set's images, and what is worth knowing of its counts beside the published ones."""
+"""Remarks on image sizes and counts compared with the published ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from medtest.seeds.folders.layout import Pair, shown
 from medtest.seeds.folders.traits import FolderTraits
 
 MOST_SIZES = 4
-"""More sizes that nobody published are not named one by one."""
+"""Most unpublished sizes that are named individually."""
 
 
 def unread_notes(looks: Looks) -> tuple[str, ...]:
-    """Return of how many files headers alone were read."""
+    """Return a note on the number of files of which only headers were read."""
     if not looks.headers:
         return ()
     return (
@@ -30,12 +30,12 @@ def unread_notes(looks: Looks) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesLooked:
-    """What a look at the files of a data set gave.
+    """Result of inspecting the files of a data set.
 
     Attributes:
-        sizes: How many images of each size, ``width x height``.
-        problems: What a run would refuse.
-        notices: What is odd and stops nothing.
+        sizes: Number of images per size, ``width x height``.
+        problems: Problems that a run would refuse.
+        notices: Oddities that do not stop a run.
     """
 
     sizes: Counter[str]
@@ -44,13 +44,13 @@ class FilesLooked:
 
 
 def look_at(root: Path, pairs: Sequence[Pair], rules: Rules, progress: Callable[[int], None]) -> FilesLooked:
-    """Look at files as a run does.
+    """Check files as a run does.
 
     Args:
-        root: Where they lie.
-        pairs: Each image with its mask, if it has one.
-        rules: What a run demands of them.
-        progress: Told how many images were looked at.
+        root: Folder of the files.
+        pairs: Images with their masks, if any.
+        rules: Requirements of a run.
+        progress: Called with the number of images checked.
     """
     sizes: Counter[str] = Counter()
     problems: list[SeedProblem] = []
@@ -67,7 +67,7 @@ def look_at(root: Path, pairs: Sequence[Pair], rules: Rules, progress: Callable[
 
 
 def count_notes(found: Found) -> tuple[str, ...]:
-    """Return how many images there are beside masks and beside what is published."""
+    """Return notes on the number of images compared with masks and with the published number."""
     facts = found.facts
     notes = []
     if found.holds == "masks" and found.masks is not None and found.mask_count != found.count:
@@ -82,7 +82,7 @@ def count_notes(found: Found) -> tuple[str, ...]:
 
 
 def size_notes(found: Found, sizes: Counter[str]) -> tuple[str, ...]:
-    """Return what sizes of images say of a copy."""
+    """Return notes on image sizes that point to a resized copy."""
     facts = found.facts
     if facts is None or not sizes:
         return ()
@@ -107,6 +107,6 @@ def _resized(facts: Facts, sizes: Counter[str]) -> tuple[str, ...]:
 
 
 def frame_notes(frames: int, files: int) -> tuple[str, ...]:
-    """Return how many frames or slices files hold, where they hold several."""
+    """Return a note on files that hold several frames or slices."""
     words = "1 file" if files == 1 else f"{files:,} files"
     return (f"{frames:,} frames or slices in {words}",) if frames > files else ()

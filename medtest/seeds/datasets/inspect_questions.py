@@ -1,4 +1,4 @@
-"""Images with questions as they lie there: how many are asked, beside the published number, and the line that runs."""
+"""Inspection of images with questions: number of questions, the published number and the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from medtest.seeds.questions.settings import QuestionFolderSettings
 from medtest.seeds.volumes.frames import FrameReading
 
 MODEL = "model=openai_compatible"
-"""A suite on real images names no model of its own; this is the one that a line begins with."""
+"""Model of the suggested line, since a suite on real images has no default model."""
 
 
 def look_at_questions(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
@@ -29,74 +29,74 @@ def look_at_questions(root: Path, found: Found, progress: Callable[[int], None])
 
     Args:
         root: The inspected folder.
-        found: What a recogniser found there.
-        progress: Told how many images' sizes were read.
+        found: The recogniser's result.
+        progress: Called with the number of images read.
 
     Raises:
-        LayoutError: Its images are not there.
-        UserMistakes: It is no file of questions.
+        LayoutError: The images are missing.
+        UserMistakes: The file holds no questions.
     """
-    here = root / found.where
+    folder = root / found.where
     file = found.tables[0].relative_to(found.where)
     settings = QuestionFolderSettings(file=str(file), images=_images_setting(found))
-    gathered = gather(here, settings, dataset="folder")
-    entries = [one.entry for one in gathered.askings]
+    gathered = gather(folder, settings, dataset="folder")
+    entries = [asking.entry for asking in gathered.askings]
     files = [Pair(image=entry.image) for entry in entries if entry.wrong is None]
-    own = look_at(here, files, Rules(reading=FrameReading(), negatives=True), progress)
+    own = look_at(folder, files, Rules(reading=FrameReading(), negatives=True), progress)
     wrong = [entry.wrong for entry in entries if entry.wrong is not None]
     return Looked(
         found=found,
         pairs=len(files),
         questions=_in_words(gathered, found),
         sizes=tuple(own.sizes.most_common()),
-        problems=tuple(_below(found.where, one) for one in (*gathered.problems, *wrong, *own.problems)),
+        problems=tuple(_below(found.where, problem) for problem in (*gathered.problems, *wrong, *own.problems)),
         notes=tuple(notice.rstrip(".") for notice in gathered.notices),
-        line=SuiteLine(suite="medvqa_clef", data=found.where, settings=_settings(here, file, settings)),
+        line=SuiteLine(suite="medvqa_clef", data=found.where, settings=_settings(folder, file, settings)),
     )
 
 
 def questions_by_content(root: Path, tree: Tree, found: Sequence[Found]) -> list[Found]:
-    """Return what was found, and files that a run takes for questions by what they say, whatever they are called."""
-    known = {table for one in found for table in one.tables}
-    new = [questions_at(tree, path, "") for path in files_of_questions(root) if path not in known]
-    added = [one for one in new if one is not None]
-    folders = {one.images for one in added}
-    kept = [one for one in found if not (one.holds == "images" and one.images in folders)]
-    return sorted([*kept, *added], key=lambda one: (one.where, one.rank, one.dataset))
+    """Return the data sets plus question files that are recognised by content, regardless of name."""
+    tables = {table for dataset in found for table in dataset.tables}
+    new = [questions_at(tree, path, "") for path in files_of_questions(root) if path not in tables]
+    added = [dataset for dataset in new if dataset is not None]
+    folders = {dataset.images for dataset in added}
+    others = [dataset for dataset in found if not (dataset.holds == "images" and dataset.images in folders)]
+    return sorted([*others, *added], key=lambda dataset: (dataset.where, dataset.rank, dataset.dataset))
 
 
 def is_taken_for_questions(root: Path, found: Found) -> bool:
-    """Say whether a run on the folder of a file would take it for questions, and refuse it if it cannot read it."""
+    """Return True if a run on the file's folder would read it as questions, and refuse it if it cannot."""
     return found.tables[0].relative_to(found.where) in files_of_questions(root / found.where)
 
 
-def _images_setting(found: Found) -> str:
-    """Return the folder of images where the seeds would not find it by its name."""
-    return "" if found.images == found.where else str(found.images.relative_to(found.where))
+def _images_setting(dataset: Found) -> str:
+    """Return the folder of images if the seed source would not find it by name, else ""."""
+    return "" if dataset.images == dataset.where else str(dataset.images.relative_to(dataset.where))
 
 
-def _settings(here: Path, file: PurePosixPath, settings: QuestionFolderSettings) -> tuple[str, ...]:
+def _settings(folder: Path, file: PurePosixPath, settings: QuestionFolderSettings) -> tuple[str, ...]:
     needed = [MODEL]
-    if files_of_questions(here) != [file]:
+    if files_of_questions(folder) != [file]:
         needed.append(f"seeds.folder.file={shown(file)}")
     if settings.images and settings.images.casefold() != "images":
         needed.append(f"seeds.folder.images={shown(settings.images)}")
     return tuple(needed)
 
 
-def _in_words(gathered: Gathered, found: Found) -> tuple[str, ...]:
-    whole = [one for one in gathered.askings if one.entry.wrong is None]
-    asked = [(question, answers) for one in whole for question, answers in one.asked]
-    kinds = Counter(question.name for question, _ in asked)
-    ours = sum(name in kinds for name in (one.name for one in official()))
-    others = len(kinds) - ours
-    answered = sum(bool(answers) for _, answers in asked)
-    pairs = sum(len(answers) for _, answers in asked)
-    published = f" of {found.facts.pairs:,} published" if found.facts is not None and found.facts.pairs else ""
-    which = [f"{ours} of the 18 of MEDVQA-GI"] if ours else []
+def _in_words(gathered: Gathered, dataset: Found) -> tuple[str, ...]:
+    whole = [asking for asking in gathered.askings if asking.entry.wrong is None]
+    questions = [(question, answers) for asking in whole for question, answers in asking.asked]
+    kinds = Counter(question.name for question, _ in questions)
+    official_count = sum(name in kinds for name in (question.name for question in official()))
+    others = len(kinds) - official_count
+    answered = sum(bool(answers) for _, answers in questions)
+    pairs = sum(len(answers) for _, answers in questions)
+    published = f" of {dataset.facts.pairs:,} published" if dataset.facts is not None and dataset.facts.pairs else ""
+    which = [f"{official_count} of the 18 of MEDVQA-GI"] if official_count else []
     which += [f"{others:,} others"] if others else []
     return (
-        f"{len(asked):,} questions ({' and '.join(which)})",
+        f"{len(questions):,} questions ({' and '.join(which)})",
         f"{answered:,} answered",
         f"{pairs:,} pairs of question and answer{published}",
     )

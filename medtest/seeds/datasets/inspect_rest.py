@@ -1,4 +1,4 @@
-"""What an inspection says of files that no data set explains, of prediction maps, and of several sets together."""
+"""Inspection of unexplained files, of prediction maps, and of several data sets in one run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from medtest.seeds.folders.pairing import composed
 _SAMPLE = 5
 _TINT = 8
 _EXTREME = 0.7
-"""Least part of a map that is nearly black or nearly white."""
+"""Least fraction of a map that is nearly black or nearly white."""
 
 _MOST_NAMED = 3
 
 
 def unexplained(tree: Tree, found: Sequence[Found]) -> dict[str, list[str]]:
-    """Return files that no data set takes and no run reads, by suffix; archives are told elsewhere."""
-    tables = {table for one in found for table in one.tables}
+    """Return files other than archives that belong to no data set, by suffix."""
+    tables = {table for dataset in found for table in dataset.tables}
     rest: dict[str, list[str]] = defaultdict(list)
     for folder, names in tree.folders.items():
         for name in names:
@@ -40,7 +40,7 @@ def unexplained(tree: Tree, found: Sequence[Found]) -> dict[str, list[str]]:
 
 
 def in_words(rest: dict[str, list[str]]) -> list[str]:
-    """Return unexplained files, one line a suffix."""
+    """Describe unexplained files, one line per suffix."""
     lines = []
     for suffix, paths in rest.items():
         named = ", ".join(paths[:_MOST_NAMED]) + (" and others" if len(paths) > _MOST_NAMED else "")
@@ -52,7 +52,7 @@ def in_words(rest: dict[str, list[str]]) -> list[str]:
 
 
 def look_like_maps(root: Path, paths: Sequence[PurePosixPath]) -> bool:
-    """Say whether pictures are maps of a lesion's probability: grey, and mostly black or white.
+    """Return True if pictures look like maps of a lesion's probability: grey, and mostly black or white.
 
     Args:
         root: The inspected folder.
@@ -65,7 +65,7 @@ def look_like_maps(root: Path, paths: Sequence[PurePosixPath]) -> bool:
 
 
 def _brightest_of_map(path: Path) -> int:
-    """Return the brightest value of a map; -1 where a picture is none."""
+    """Return the brightest value of a map; -1 if the picture is not a map."""
     try:
         rgb = read_rgb(path).astype(np.int16)
     except BadFileError:
@@ -77,10 +77,10 @@ def _brightest_of_map(path: Path) -> int:
 
 
 def set_of_maps(tree: Tree, maps: Found, others: Iterable[Found]) -> Found | None:
-    """Return the data set whose images have the names of the maps, the one with most; None where there is none."""
+    """Return the data set that shares most image names with the maps; None without one."""
     names = _names(tree, maps.images)
-    sets = [one for one in others if one.holds == "masks" and one.images != maps.images]
-    shared = [len(names & _names(tree, one.images)) for one in sets]
+    sets = [dataset for dataset in others if dataset.holds == "masks" and dataset.images != maps.images]
+    shared = [len(names & _names(tree, dataset.images)) for dataset in sets]
     most = max(shared, default=0)
     return sets[shared.index(most)] if most and 2 * most >= len(names) else None
 
@@ -93,13 +93,13 @@ def _names(tree: Tree, folder: PurePosixPath) -> set[str]:
 
 
 def together(root: Path, found: Sequence[Found]) -> tuple[tuple[str, ...], list[DataSet]]:
-    """Return the settings with which one run takes most of the sets with masks, and those that it takes.
+    """Return the settings with which one run takes most of the sets with masks, and those sets.
 
     Returns:
-        Settings as ``key=value``, and the data sets; no data sets where a run takes one at most.
+        Settings as ``key=value``, and the data sets; no data sets if a run takes one at most.
     """
-    wanted = {one.images for one in found if one.holds == "masks"}
-    if len(wanted) < 2:
+    folders = {dataset.images for dataset in found if dataset.holds == "masks"}
+    if len(folders) < 2:
         return (), []
     ways: list[tuple[tuple[str, ...], Callable[[], list[DataSet]]]] = [
         ((), lambda: find_datasets(root, name="folder", layout="auto", images="", masks="", known=known_datasets)),
@@ -112,9 +112,9 @@ def together(root: Path, found: Sequence[Found]) -> tuple[tuple[str, ...], list[
             every = way()
         except LayoutError:
             continue
-        taken = [one for one in every if one.images in wanted and one.masks is not None]
-        if len(taken) > max(1, len(best[1])):
-            names = ",".join(one.name for one in taken)
-            chosen = () if len(taken) == len(every) else (f"seeds.folder.sets=[{names}]",)
-            best = (*settings, *chosen), taken
+        selected = [dataset for dataset in every if dataset.images in folders and dataset.masks is not None]
+        if len(selected) > max(1, len(best[1])):
+            names = ",".join(dataset.name for dataset in selected)
+            chosen = () if len(selected) == len(every) else (f"seeds.folder.sets=[{names}]",)
+            best = (*settings, *chosen), selected
     return best

@@ -1,4 +1,4 @@
-"""The known data sets below a root, as the folder source reads them."""
+"""Known data sets below a root, as the folder source reads them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from medtest.seeds.folders.layout import DataSet, LayoutError
 
 
 def known_datasets(root: Path, asked: Sequence[str] = ()) -> list[DataSet]:
-    """Return the folders of every known data set below a root; those of one set share its id.
+    """Return the folders of every known data set below a root; folders of one set share its id.
 
-    Where a set is there more than once, the most complete copy is taken; PraNet's training and test part together
-    are a whole set, and EndoScene's CVC-612 stands for CVC-ClinicDB where that is asked for and not there otherwise.
+    Of several copies the most complete is taken. PraNet's training and test parts together are a whole set, and
+    EndoScene's CVC-612 replaces CVC-ClinicDB if that is requested and missing.
 
     Args:
         root: The user's folder.
@@ -26,31 +26,31 @@ def known_datasets(root: Path, asked: Sequence[str] = ()) -> list[DataSet]:
         LayoutError: The folder cannot be read.
     """
     try:
-        found = recognise(tree_of_folder(root))
+        datasets = recognise(tree_of_folder(root))
     except BadFileError as error:
         raise LayoutError(f"the folder {error}", "give a folder that you may read") from error
     return [
         DataSet(name=name, images=f.images, masks=f.masks, image_names=f.image_names, mask_names=f.mask_names)
-        for name, parts in chosen(found, asked).items()
+        for name, parts in chosen(datasets, asked).items()
         for f in parts
     ]
 
 
 def chosen(found: Sequence[Found], asked: Sequence[str] = ()) -> dict[str, list[Found]]:
-    """Return the folders that are taken for each known data set, by its id; arguments as :func:`known_datasets`."""
+    """Return the folders selected for each known data set, by its id; arguments as in :func:`known_datasets`."""
     by_set: dict[str, list[Found]] = {}
-    for one in found:
-        if one.dataset and one.holds == "masks":
-            by_set.setdefault(one.dataset, []).append(one)
-    taken = {name: _best(parts) for name, parts in by_set.items()}
+    for dataset in found:
+        if dataset.dataset and dataset.holds == "masks":
+            by_set.setdefault(dataset.dataset, []).append(dataset)
+    selected = {name: _best(parts) for name, parts in by_set.items()}
     for facts in known().values():
-        if facts.stands_for in asked and facts.key in taken and facts.stands_for not in taken:
-            taken[facts.stands_for] = taken[facts.key]
-    return taken
+        if facts.stands_for in asked and facts.key in selected and facts.stands_for not in selected:
+            selected[facts.stands_for] = selected[facts.key]
+    return selected
 
 
 def _best(parts: Sequence[Found]) -> list[Found]:
-    """Return one whole copy, else parts that are known to be apart, else the largest."""
+    """Return one complete copy, else the known parts of the set, else the largest."""
     facts = parts[0].facts
     largest = max(parts, key=lambda f: (f.count, -f.rank))
     if facts is None or largest.count >= facts.images:
@@ -66,11 +66,11 @@ def _best(parts: Sequence[Found]) -> list[Found]:
 
 
 def coverage(asked: Sequence[str], counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Say which of the asked data sets are missing and which are not whole.
+    """Describe which of the requested data sets are missing or incomplete.
 
     Args:
         asked: Ids of data sets.
-        counts: Images of each that are there.
+        counts: Number of images present of each.
     """
     lines = []
     for name in asked:

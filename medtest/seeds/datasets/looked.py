@@ -1,4 +1,4 @@
-"""What a look at one data set gave, and the line that runs on it."""
+"""Result of inspecting one data set, and the command line that runs on it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from medtest.seeds.datasets.base import Found
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteLine:
-    """How to run on a data set.
+    """Command line that runs on a data set.
 
     Attributes:
         suite: Name of the suite.
         data: The folder for ``data=``, relative to the inspected path.
         settings: Further settings, as ``key=value``.
-        sets: The data sets that it takes.
-        maps: Folder of prediction maps that it reads, relative to the inspected path.
+        sets: The data sets used.
+        maps: Folder of prediction maps, relative to the inspected path.
     """
 
     suite: str
@@ -28,7 +28,7 @@ class SuiteLine:
     maps: PurePosixPath | None = None
 
     def tokens(self, root: str) -> tuple[str, ...]:
-        """Return the tokens of the command line, below a path as it was typed."""
+        """Return the tokens of the command line, with paths below ``root`` as the user typed it."""
 
         def below(folder: PurePosixPath) -> str:
             return root if folder == PurePosixPath(".") else f"{root.rstrip('/')}/{folder}"
@@ -39,19 +39,19 @@ class SuiteLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """One data set, or a part of one, as it lies there.
+    """Result of inspecting one data set or a part of one.
 
     Attributes:
-        found: What it is.
+        found: The recogniser's result.
         pairs: Images with their masks (images alone where it has no masks); None inside an archive.
-        sizes: How many images of each size, ``width x height``, most first; empty inside an archive.
-        rule: How masks are named after images, where not alike.
-        notes: What is worth knowing and stops nothing.
+        sizes: Number of images per size, ``width x height``, most first; empty inside an archive.
+        rule: Naming rule of masks, if they differ from image names.
+        notes: Remarks that do not stop a run.
         problems: Files that a run would refuse.
-        line: How to run on it, or None.
-        also: Other ways to run on it, each with what it does.
-        classes: Of labelled images: how many of each class there are, and how many are published (0: not known).
-        questions: Of images with questions: how many there are, in words.
+        line: Command line that runs on it, or None.
+        also: Other command lines, each with its description.
+        classes: Class, number of labelled images and published number (0: unknown).
+        questions: Description of the number of questions.
     """
 
     found: Found

@@ -1,4 +1,4 @@
-"""Names of the files below a folder or inside an archive, bounded; nothing is opened or unpacked."""
+"""Names of the files below a folder or in an archive, bounded; nothing is opened or unpacked."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from medtest.seeds.folders.formats import has_no_suffix, is_ignored, is_unnamed_
 DEEPEST = 10
 MOST_MEMBERS = 2_000_000
 MOST_UNPACKED = 100 * 2**30
-"""A packed tar is read to its end for its names; more than this (or a hundred times its size) is no data set."""
+"""Most bytes read from a packed tar to list its names; larger ones (or over a hundred times its size) are refused."""
 
 _LONG = 40
-"""Longer names are not listed one by one."""
+"""Longer names are not listed individually."""
 
 MOST_HEADER = 2**20
-"""Bound on one header of a tar; a path takes a few hundred bytes."""
+"""Largest header of a tar; a path takes a few hundred bytes."""
 
 _PACKERS: tuple[tuple[bytes, Callable[[Any], Any]], ...] = (
     (b"\x1f\x8b", lambda file: gzip.GzipFile(fileobj=file)),
@@ -51,9 +51,9 @@ class Tree:
 
     Attributes:
         name: Name of the root folder, or of the archive without its suffix.
-        folders: Names of files in each folder, by the folder's path below the root; what systems leave is not there,
-            nor what has no suffix and is no DICOM file.
-        ignored: Paths of what was passed over, and how many files of each name or kind.
+        folders: Names of files in each folder, by the folder's path below the root, without system leftovers
+            and files without suffix that are not DICOM.
+        ignored: Number of files skipped, by name or kind.
         unreadable: Folders that cannot be read, broken links, and links to folders above.
     """
 
@@ -66,58 +66,58 @@ class Tree:
     )
 
     def __post_init__(self) -> None:
-        # Looked up for every folder by every recogniser; archives of DICOM have tens of thousands of folders.
-        found: dict[PurePosixPath, set[PurePosixPath]] = defaultdict(set)
+        # Every recogniser looks up every folder; archives of DICOM have tens of thousands of folders.
+        children: dict[PurePosixPath, set[PurePosixPath]] = defaultdict(set)
         for path in self.folders:
             for inner, outer in pairwise((path, *path.parents)):
-                if inner in found[outer]:
+                if inner in children[outer]:
                     break
-                found[outer].add(inner)
-        object.__setattr__(self, "_children", {outer: sorted(inner) for outer, inner in found.items()})
+                children[outer].add(inner)
+        object.__setattr__(self, "_children", {outer: sorted(inner) for outer, inner in children.items()})
 
     def below(self, folder: PurePosixPath) -> Iterator[PurePosixPath]:
-        """Yield the sub-folders right below a folder that hold files somewhere."""
+        """Yield the direct sub-folders that hold files at any depth."""
         yield from self._children.get(folder, ())
 
     def files(self, folder: PurePosixPath) -> list[PurePosixPath]:
         """Return every file below a folder, relative to it."""
-        found, waiting = [], [folder]
+        paths, waiting = [], [folder]
         while waiting:
-            here = waiting.pop()
-            found += [here.relative_to(folder) / name for name in self.folders.get(here, ())]
-            waiting += self.below(here)
-        return found
+            current = waiting.pop()
+            paths += [current.relative_to(folder) / name for name in self.folders.get(current, ())]
+            waiting += self.below(current)
+        return paths
 
     def matching(self, pattern: re.Pattern[str]) -> Iterator[tuple[PurePosixPath, re.Match[str]]]:
-        """Yield the files whose name matches: their folder and the match."""
+        """Yield the folder and match of every file whose name matches."""
         for folder, names in self.folders.items():
             yield from ((folder, match) for name in names if (match := pattern.fullmatch(name)) is not None)
 
     def all_folders(self) -> list[PurePosixPath]:
-        """Return every folder that holds files, and those above them, the root first."""
-        found = {PurePosixPath(".")}
+        """Return every folder that holds files, and their parents, the root first."""
+        folders = {PurePosixPath(".")}
         for path in self.folders:
-            found.add(path)
-            found.update(path.parents)
-        return sorted(found)
+            folders.add(path)
+            folders.update(path.parents)
+        return sorted(folders)
 
 
 def is_archive(name: str) -> bool:
-    """Say whether a file of this name is an archive that can be looked into."""
+    """Return True if a file of this name is an archive that can be inspected."""
     return name.lower().endswith(ARCHIVES)
 
 
 def tree_of_folder(root: Path) -> Tree:
-    """Return the names of the files below a folder; links are followed, and known by their own names.
+    """Return the names of the files below a folder; links are followed and keep their own names.
 
     Raises:
-        BadFileError: It holds too many files, or cannot be read.
+        BadFileError: The folder holds too many files or cannot be read.
     """
     folders: dict[PurePosixPath, tuple[str, ...]] = {}
     ignored: dict[str, int] = defaultdict(int)
     unreadable: list[str] = []
     for folder in walk(root, deepest=DEEPEST, ignored=is_ignored):
-        here, broken = folder.path, set(folder.broken)
+        current, broken = folder.path, set(folder.broken)
         for trouble in folder.troubles:
             if trouble.path == HERE:
                 raise BadFileError(trouble.reason.removeprefix("folder "))
@@ -126,14 +126,14 @@ def tree_of_folder(root: Path) -> Tree:
             ignored[_junk(name)] += 1
         names = []
         for name in folder.files:
-            if name in broken and kind_of_name(name) is None:  # an image's is listed, and looking at it says so
-                unreadable.append(f"{here / name} ({said_of_broken(root / here / name)})")
-            elif not has_no_suffix(name) or is_unnamed_dicom(root / here / name):  # LICENSE is no image
+            if name in broken and kind_of_name(name) is None:  # broken image links are listed and reported when checked
+                unreadable.append(f"{current / name} ({said_of_broken(root / current / name)})")
+            elif not has_no_suffix(name) or is_unnamed_dicom(root / current / name):  # skips LICENSE and similar files
                 names.append(name)
             else:
                 ignored[name if len(name) < _LONG else "files without suffix"] += 1
         if names:
-            folders[here] = tuple(names)
+            folders[current] = tuple(names)
     return Tree(Path(os.path.abspath(root)).name, folders, dict(ignored), tuple(unreadable))
 
 
@@ -146,10 +146,10 @@ def _plain(name: str) -> str:
 
 
 def tree_of_archive(path: Path) -> Tree:
-    """Return the names of the files in a .zip or .tar archive, from its directory; nothing is unpacked.
+    """Return the names of the files in a .zip or .tar archive, from its directory, without unpacking.
 
     Raises:
-        BadFileError: It is no readable archive, or lists too much.
+        BadFileError: The archive cannot be read or lists too many files.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
@@ -167,7 +167,7 @@ def tree_of_archive(path: Path) -> Tree:
 
 
 class _Bounded:
-    """A file of which no one read is large: a header in a packed tar may claim gigabytes, which would be kept whole."""
+    """File wrapper that bounds each read: a header in a packed tar may claim gigabytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -216,18 +216,18 @@ def _tree_of_names(path: Path, names: Iterable[str]) -> Tree:
         if junk is not None:
             ignored[_junk(junk)] += 1
         elif len(parts) <= DEEPEST + 1 and not (has_no_suffix(parts[-1]) and not any(map(str.isdigit, parts[-1]))):
-            # What lies in an archive is not opened: DICOM files without suffix carry numbers, LICENSE does not.
+            # Archive members are not opened: DICOM files without suffix have numbers in their names, LICENSE has none.
             folders[PurePosixPath(*parts[:-1])].append(parts[-1])
     stem = path.name
     for suffix in sorted(ARCHIVES, key=len, reverse=True):
         if stem.lower().endswith(suffix):
             stem = stem[: -len(suffix)]
             break
-    return Tree(stem, {folder: tuple(sorted(found)) for folder, found in folders.items()}, dict(ignored))
+    return Tree(stem, {folder: tuple(sorted(members)) for folder, members in folders.items()}, dict(ignored))
 
 
 def common_folder(folders: Sequence[PurePosixPath]) -> PurePosixPath:
-    """Return the nearest folder that holds all of these."""
+    """Return the nearest folder that contains all given ones."""
     for folder in (folders[0], *folders[0].parents):
         if all(other.is_relative_to(folder) for other in folders):
             return folder

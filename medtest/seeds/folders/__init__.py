@@ -1,1 +1,1 @@
-"""What a user's folders of images hold: files, pairs, masks, metadata; and seeds of images with masks."""
+"""The user's image folders: files, pairs, masks, metadata, and seeds of images with masks."""

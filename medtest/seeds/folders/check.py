@@ -1,4 +1,4 @@
-"""Looking at every file of a folder once, before a run: is it whole, do sizes fit, is the mask a mask."""
+"""Check of every file of a folder before a run: readable, matching sizes, valid masks."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from medtest.seeds.volumes.check import Checked, Choose, Named, check_headers, c
 from medtest.seeds.volumes.frames import FrameReading
 
 THREADS = 4
-"""Decoders leave Python's lock, so a few threads use the cores there are; each holds one file."""
+"""Number of decoding threads, which release Python's lock; each holds one file."""
 
 _ASKED = "label_values=[…] says which are lesion"
-"""How a reader of masks ends a reason that a setting removes."""
+"""End of a mask reader's reason that a setting resolves."""
 
 CHUNK = 256
-"""Pairs handed to the threads at once, so that a large folder is streamed."""
+"""Pairs handed to the threads at once, so that large folders are streamed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What a folder's settings demand.
+    """Requirements of a folder's settings.
 
     Attributes:
-        reading: How files are read, with the bound on their pixels.
+        reading: Reading options, including the bound on pixels.
         negatives: Whether empty masks are allowed.
         avoid_root: Folder of rough masks, or None.
-        choose: Which images of a file with several are taken.
+        choose: Selection of images from files with several.
     """
 
     reading: FrameReading
@@ -50,23 +50,23 @@ class Rules:
 
     @property
     def max_pixels(self) -> int:
-        """Bound on a picture's pixels."""
+        """Largest number of pixels of a picture."""
         return self.reading.max_pixels
 
 
 Look: TypeAlias = "tuple[tuple[int, int] | None, bool]"
-"""Height and width of an image, None where it cannot be read, and whether its file says that it is to be turned."""
+"""Height and width of an image, None if unreadable, and whether its file has a rotation flag."""
 
 
 class Looks:
-    """What looks at files gave, kept while one command needs them twice; after some time headers alone are read.
+    """Cache of file checks for one command; after a time limit only headers are read.
 
     Args:
-        seconds: Time from the first file on.
+        seconds: Time limit, counted from the first file.
 
     Attributes:
-        read: Files that were read to their end.
-        headers: Files of which headers alone were.
+        read: Number of files read completely.
+        headers: Number of files of which only headers were read.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -76,7 +76,7 @@ class Looks:
         self._kept: dict[tuple[Path, Path | None, Path | None, Rules], Checked] = {}
 
     def look(self, root: Path, pair: Pair, rules: Rules) -> Checked:
-        """Return what is to know of a pair, looked at or remembered; safe to call from several threads."""
+        """Return the check of a pair, cached; thread-safe."""
         avoid = None if pair.avoid is None else Path(pair.avoid)
         key = (root / pair.image, None if pair.mask is None else root / pair.mask, avoid, rules)
         if key not in self._kept:
@@ -85,21 +85,21 @@ class Looks:
             late = now >= self._end
             named = _named(root, pair, rules)
             self._kept[key] = check_headers(named, rules.reading) if late else check_pair(root, pair, rules)
-            count = sum(one is not None for one in named)
+            count = sum(file is not None for file in named)
             self.headers += count * late
             self.read += count * (not late)
         return self._kept[key]
 
 
 LOOKS: ContextVar[Looks | None] = ContextVar("LOOKS", default=None)
-"""Where looks are kept; None where each file is looked at whenever it is asked for, to its end."""
+"""Active cache of checks; None if every check reads the whole file."""
 
 
 @contextmanager
 def kept_looks(seconds: float) -> Iterator[Looks]:
-    """Keep what looks at files give inside; within another such block, go on with that."""
-    known = LOOKS.get()
-    looks = Looks(seconds) if known is None else known
+    """Cache file checks within the block; nested blocks share the outer cache."""
+    active = LOOKS.get()
+    looks = Looks(seconds) if active is None else active
     token = LOOKS.set(looks)
     try:
         yield looks
@@ -108,7 +108,7 @@ def kept_looks(seconds: float) -> Iterator[Looks]:
 
 
 def check_pairs(root: Path, pairs: Sequence[Pair], rules: Rules) -> Iterator[Checked]:
-    """Look at the files of images (rough masks lie below ``rules.avoid_root``), in order, streaming."""
+    """Check the files of images in order, streaming; rough masks are below ``rules.avoid_root``."""
     looks = LOOKS.get()
     look = check_pair if looks is None else looks.look
     threads = min(THREADS, os.cpu_count() or 1)
@@ -122,7 +122,7 @@ def check_pairs(root: Path, pairs: Sequence[Pair], rules: Rules) -> Iterator[Che
 
 
 def _named(root: Path, pair: Pair, rules: Rules) -> tuple[Named, Named | None, Named | None]:
-    """Return image, mask and rough mask, each with the name that people know it by."""
+    """Return image, mask and rough mask, each with its name for messages."""
     image = (shown(pair.image), root / pair.image)
     mask = (shown(pair.mask), root / pair.mask) if pair.mask is not None else None
     rough = None
@@ -132,11 +132,11 @@ def _named(root: Path, pair: Pair, rules: Rules) -> tuple[Named, Named | None, N
 
 
 def check_pair(root: Path, pair: Pair, rules: Rules) -> Checked:
-    """Look at one image, its mask and its rough mask."""
+    """Check one image, its mask and its rough mask."""
     image, mask, rough = _named(root, pair, rules)
     if any(named is not None and kind_of(named[1].name) != "picture" for named in (image, mask, rough)):
         checked = check_volume((image, mask, rough), rules.reading, rules.choose, negatives=rules.negatives)
-        named = tuple(replace(one, reason=_as_typed(one.reason, b"", rules)) for one in checked.problems)
+        named = tuple(replace(problem, reason=_as_typed(problem.reason, b"", rules)) for problem in checked.problems)
         return replace(checked, problems=named)
     problems: list[SeedProblem] = []
     traits: list[Trait] = []
@@ -166,9 +166,10 @@ def _image(named: Named, rules: Rules, problems: list[SeedProblem]) -> tuple[Loo
 def _mask(
     named: Named, look: Look, rules: Rules, problems: list[SeedProblem], traits: list[Trait]
 ) -> tuple[str, LesionMask | None]:
-    """Return a mask's digest, with a mark where medtest once read another mask of the same bytes, and what it holds.
+    """Return a mask's digest and its content.
 
-    A mask that cannot be read or has another size than its image is a problem, and holds None.
+    The digest is marked if earlier versions of medtest read another mask from the same bytes. The content is None, and
+    a problem is added, if the mask cannot be read or its size differs from the image's.
     """
     name, path = named
     size, image_turned = look
@@ -195,7 +196,7 @@ def _mask(
 
 
 def _as_typed(reason: str, content: bytes, rules: Rules) -> str:
-    """Name the setting that a reason asks for by its whole key, with a value that works on this file."""
+    """Replace the setting in a reason by its full key, with a value that works for this file."""
     if _ASKED not in reason:
         return reason
     values = lesion_values(content, max_pixels=rules.max_pixels) if content else ()
@@ -207,12 +208,14 @@ def _as_typed(reason: str, content: bytes, rules: Rules) -> str:
 
 
 def _check_lesion(name: str, read: LesionMask, rules: Rules, problems: list[SeedProblem], traits: list[Trait]) -> None:
-    """See that a mask marks a lesion and not everything, and note what is odd about it."""
+    """Check that a mask marks a lesion but not everything, and collect its oddities."""
     if read.mask.all():
         problems.append(SeedProblem(file=name, reason="is white all over"))
     elif not read.mask.any() and not rules.negatives:
-        what = "no value of label_values; " if rules.reading.label_values else ""
-        reason = f"is empty ({what}brightest value {read.brightest}; lesion is above 127); negatives: true allows it"
+        condition = "no value of label_values; " if rules.reading.label_values else ""
+        reason = (
+            f"is empty ({condition}brightest value {read.brightest}; lesion is above 127); negatives: true allows it"
+        )
         problems.append(SeedProblem(file=name, reason=reason))
     if read.mask.mean() > LARGE:
         traits.append("large")

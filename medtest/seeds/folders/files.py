@@ -1,4 +1,4 @@
-"""What every source of seeds from a user's folder needs: its root, ids, files that stay inside, one report."""
+"""Helpers shared by sources that read the user's folder: root, ids, contained paths and error reports."""
 
 from __future__ import annotations
 
@@ -18,53 +18,55 @@ from medtest.seeds.folders.layout import shown
 from medtest.seeds.folders.metadata import Metadata, read_metadata
 
 LONGEST_ID = 120
-"""Seed ids are cut to this many characters, with a hash at the end."""
+"""Maximum length of seed ids; longer ones are cut and end in a hash."""
 
 CHANGED = "leave the data alone while a run lasts, or start again"
-"""How a file that cannot be read any more is mended."""
+"""Advice for a file that has become unreadable."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def id_of(parts: Sequence[str]) -> str:
-    """Return a seed's id of the parts of a path: other characters than letters, digits and ``._-`` replaced by _."""
+    """Return a seed id from the parts of a path; characters other than letters, digits and ``._-`` become _."""
     text = _UNSAFE.sub("_", "_".join(parts)).lstrip(".") or "_"
     return hashed_id(text, text) if len(text) > LONGEST_ID else text
 
 
 def distinct_ids(names: Sequence[str]) -> list[str]:
-    """Return an id for each image by its name, a path with ``/``; names must be distinct.
+    """Return an id for each image from its name, a path with ``/``; names must be distinct.
 
-    Names in other scripts lose their letters in an id, which a hash of the whole name then tells apart.
+    Names in other scripts lose their letters; a hash of the whole name keeps their ids distinct.
     """
     ids = [id_of(PurePosixPath(name).parts) for name in names]
     often = Counter(ids)
-    return [one if often[one] == 1 else hashed_id(one, name) for one, name in zip(ids, names, strict=True)]
+    return [
+        seed_id if often[seed_id] == 1 else hashed_id(seed_id, name) for seed_id, name in zip(ids, names, strict=True)
+    ]
 
 
 def ids_in_place(names: Sequence[str], good: Sequence[bool]) -> list[str]:
-    """Return an id for each image or row; those that cannot be used never change the id of one that can.
+    """Return an id for each image or row; unusable ones never change the id of a usable one.
 
     Args:
-        names: As of :func:`distinct_ids`; those that cannot be used may repeat one.
-        good: Which can be used.
+        names: As in :func:`distinct_ids`; unusable ones may repeat a name.
+        good: Whether each is usable.
     """
     own = iter(distinct_ids([name for name, fits in zip(names, good, strict=True) if fits]))
     ids = [next(own) if fits else "" for fits in good]
-    taken = set(ids)
+    used = set(ids)
     for place, name in enumerate(names):
         if good[place]:
             continue
         seed_id = id_of(PurePosixPath(name).parts)
-        if seed_id in taken:
+        if seed_id in used:
             seed_id = hashed_id(seed_id, f"{name} {place}")
         ids[place] = seed_id
-        taken.add(seed_id)
+        used.add(seed_id)
     return ids
 
 
 def hashed_id(seed_id: str, name: str) -> str:
-    """Return an id with a hash of a name at its end."""
+    """Return an id that ends in a hash of a name."""
     return f"{seed_id[: LONGEST_ID - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
@@ -72,27 +74,27 @@ def data_root(root: Path | None, what: str) -> Path:
     """Return the user's folder.
 
     Args:
-        root: What ``data=`` named, or None.
-        what: What the folder holds, in words.
+        root: Folder given as ``data=``, or None.
+        what: Description of the folder's content, for messages.
 
     Raises:
-        UserMistakes: There is none, or it is no folder.
+        UserMistakes: No folder is given, or the path is not a folder.
     """
     where, key = "command line", "data"
     if root is None:
         allowed = f"the folder that holds {what}"
         raise Mistake(where=where, key=key, found="nothing", allowed=allowed, fix="add data=PATH").as_error()
     if not root.is_dir():
-        found = "is a file" if root.exists() else "does not exist"
-        raise Mistake(where=where, key=key, found=f"{shown(root)} {found}", allowed="a folder").as_error()
+        problem = "is a file" if root.exists() else "does not exist"
+        raise Mistake(where=where, key=key, found=f"{shown(root)} {problem}", allowed="a folder").as_error()
     return root
 
 
 def below(root: Path, relative: str) -> Path:
-    """Return a file's path, once more made sure of.
+    """Return a file's path after checking that it exists inside the root.
 
     Raises:
-        BadFileError: It is gone, or its name leads out of the folder.
+        BadFileError: The file is missing, or its name leads out of the folder.
     """
     path = named_below(root, relative)
     if path is None:
@@ -105,19 +107,19 @@ def below(root: Path, relative: str) -> Path:
 
 
 def frozen(mask: Mask | None) -> Mask | None:
-    """Return a mask that cannot be written to."""
+    """Make a mask read-only and return it."""
     if mask is not None:
         mask.setflags(write=False)
     return mask
 
 
 def marked(mask: Mask | None) -> Mask | None:
-    """Return a mask that cannot be written to; None for an empty one: nothing to keep off, nothing to score."""
+    """Return a mask read-only; None for an empty one, which has nothing to avoid or score."""
     return frozen(mask) if mask is not None and mask.any() else None
 
 
 def nothing_left(root: Path, problems: Sequence[SeedProblem], found: str = "no images at all") -> UserMistakes:
-    """Return the report on a folder of which nothing can be used."""
+    """Return the error report on a folder without usable images."""
     reasons = [Mistake(where=p.file, found=p.reason) for p in problems]
     return UserMistakes(
         reasons or [Mistake(where=shown(root.name or "."), key="data", found=found)],
@@ -126,10 +128,10 @@ def nothing_left(root: Path, problems: Sequence[SeedProblem], found: str = "no i
 
 
 def metadata_of(root: Path, name: str) -> Metadata | None:
-    """Return the CSV of patients and strata that a suite names below the root; None where it names none.
+    """Return the CSV of patients and strata that a suite names below the root; None if it names none.
 
     Raises:
-        UserMistakes: It is not there, or cannot be read.
+        UserMistakes: The file is missing or cannot be read.
     """
     if not name:
         return None
@@ -140,7 +142,7 @@ def table_below(root: Path, name: str, key: str) -> Path:
     """Return the path of a table that a suite names below the root.
 
     Raises:
-        UserMistakes: It is not there.
+        UserMistakes: The file is missing.
     """
     path = root / name
     if is_broken(path):

@@ -1,4 +1,4 @@
-"""Folders of images and masks that a user has."""
+"""Seeds from the user's folders of images and masks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from medtest.seeds.volumes.frames import FrameReading
 
 
 class ImageMaskFolders(FolderSource):
-    """Images with masks (or without) from folders, joined by name, every file looked at before a run."""
+    """Images with or without masks from folders, joined by name and all checked before a run."""
 
     Settings: ClassVar[type[PartSettings]] = ImageMaskFoldersSettings
     task: ClassVar[str] = "mask"
@@ -46,7 +46,7 @@ class ImageMaskFolders(FolderSource):
         """Read one seed's files.
 
         Raises:
-            UserMistakes: A file has changed since it was looked at and cannot be read any more.
+            UserMistakes: A file has changed since it was checked and cannot be read any more.
         """
         image, mask, avoid, *rest = usable(ref)
         index, span = (int(rest[0]), (float(rest[1]), float(rest[2]))) if rest else (0, (0.0, 0.0))
@@ -81,14 +81,14 @@ class ImageMaskFolders(FolderSource):
     def _look(self, root: Path, listing: Listing) -> None:
         datasets = self._datasets(root)
         listing.metadata = metadata_of(root, self.settings.metadata)
-        taken: set[tuple[str, str]] = set()
+        used: set[tuple[str, str]] = set()
         for dataset in datasets:
-            self._add(root, dataset, taken, listing)
+            self._add(root, dataset, used, listing)
         listing.notices += self._coverage(datasets, listing.refs)
 
     def _datasets(self, root: Path) -> list[DataSet]:
         settings = self.settings
-        found = find_datasets(
+        datasets_found = find_datasets(
             root,
             name=self.dataset,
             layout=settings.layout,
@@ -97,7 +97,7 @@ class ImageMaskFolders(FolderSource):
             known=lambda folder: known_datasets(folder, settings.sets),
         )
         if settings.sets:
-            names = [dataset.name for dataset in found]
+            names = [dataset.name for dataset in datasets_found]
             unknown = [name for name in settings.sets if name not in names]
             if unknown and (settings.missing_sets == "stop" or len(unknown) == len(settings.sets)):
                 raise UserMistakes(
@@ -113,36 +113,36 @@ class ImageMaskFolders(FolderSource):
                         for name in unknown
                     ]
                 )
-            found = [dataset for dataset in found if dataset.name in settings.sets]
+            datasets_found = [dataset for dataset in datasets_found if dataset.name in settings.sets]
         if settings.labels == "required":
-            for dataset in found:
+            for dataset in datasets_found:
                 if dataset.masks is None:
                     check_folder_links(root, dataset.images.parent)
                     raise LayoutError(
                         f"no masks folder beside {shown(dataset.images)}", "set labels: none to test without masks"
                     )
-        return sorted(found, key=lambda dataset: natural_key(dataset.name))
+        return sorted(datasets_found, key=lambda dataset: natural_key(dataset.name))
 
     def _coverage(self, datasets: Sequence[DataSet], refs: Sequence[SeedRef]) -> tuple[str, ...]:
-        """Say which known data sets are missing or not whole, where they are what was asked for."""
+        """Describe which known data sets are missing or incomplete, for the layout ``known``."""
         if self.settings.layout != "known":
             return ()
         counts = dict(Counter(ref.dataset for ref in refs))
-        asked = self.settings.sets or list(dict.fromkeys(dataset.name for dataset in datasets))
-        return coverage(asked, counts)
+        requested = self.settings.sets or list(dict.fromkeys(dataset.name for dataset in datasets))
+        return coverage(requested, counts)
 
-    def _add(self, root: Path, dataset: DataSet, taken: set[tuple[str, str]], listing: Listing) -> None:
+    def _add(self, root: Path, dataset: DataSet, used: set[tuple[str, str]], listing: Listing) -> None:
         labelled = self.settings.labels == "required"
         pairing = pair_with_masks(root, dataset) if labelled else pair_images(root, dataset)
         listing.take(pairing)
         listed = pairing.in_order() if listing.keeps else [FaultyPair(pair) for pair in pairing.pairs]
         if not listing.keeps:
-            listing.problems += [problem for one in pairing.faulty for problem in one.problems]
-        ids = distinct_ids(["/".join(name_parts(one.pair)) for one in listed])
+            listing.problems += [problem for faulty in pairing.faulty for problem in faulty.problems]
+        ids = distinct_ids(["/".join(name_parts(faulty.pair)) for faulty in listed])
         rough = self._rough_masks(dataset, listing.problems)
         items = [
-            (seed_id, replace(one.pair, avoid=rough.get(one.pair.key)), one.problems)
-            for one, seed_id in zip(listed, ids, strict=True)
+            (seed_id, replace(faulty.pair, avoid=rough.get(faulty.pair.key)), faulty.problems)
+            for faulty, seed_id in zip(listed, ids, strict=True)
         ]
         rules = Rules(
             reading=self._reading(),
@@ -152,22 +152,22 @@ class ImageMaskFolders(FolderSource):
         )
         for name, pair, checked in self._looked_at(root, items, rules, listing):
             if checked.problems:
-                distinct = name if (dataset.name, name) not in taken else hashed_id(name, str(pair.image))
-                taken.add((dataset.name, distinct))
+                distinct = name if (dataset.name, name) not in used else hashed_id(name, str(pair.image))
+                used.add((dataset.name, distinct))
                 listing.fault(SeedRef(dataset=dataset.name, seed_id=distinct), checked)
                 continue
             facts = listing.facts(dataset.name, (name, str(pair.image.relative_to(dataset.images))), pair.image)
             for part in checked.slices:
                 seed_id = f"{name}{part.label}"
-                if (dataset.name, seed_id) in taken:
+                if (dataset.name, seed_id) in used:
                     reason = f"gets the same seed id {seed_id!r} as another file; rename it"
                     distinct = hashed_id(seed_id, str(pair.image))
                     problem = SeedProblem(file=shown(pair.image), reason=reason)
                     ref = SeedRef(dataset=dataset.name, seed_id=distinct)
                     listing.fault(ref, replace(checked, problems=(problem,)))
                     continue
-                taken.add((dataset.name, seed_id))
-                cluster = name if part.label else ""  # images of one file belong together
+                used.add((dataset.name, seed_id))
+                cluster = name if part.label else ""  # images of one file form one cluster
                 locator = json.dumps([*_files(pair), *_place(part)])
                 ref = SeedRef(dataset=dataset.name, seed_id=seed_id, cluster=cluster, locator=locator)
                 listing.add(ref, facts, [*checked.digests, *_place(part)])
@@ -179,18 +179,18 @@ class ImageMaskFolders(FolderSource):
         root = self._avoid_root()
         own = PurePosixPath(dataset.name) if (root / dataset.name).is_dir() else PurePosixPath(".")
         listed = list_files(root, own)
-        found = listed.by_key
+        paths_by_key = listed.by_key
         problems += [SeedProblem(file=f"avoid: {p.file}", reason=p.reason) for p in listed.problems]
-        for paths in found.values():
+        for paths in paths_by_key.values():
             if len(paths) > 1:
                 problems += [
                     SeedProblem(file=f"avoid: {shown(p)}", reason="has a name that occurs twice") for p in paths
                 ]
-        return {key: paths[0] for key, paths in found.items() if len(paths) == 1}
+        return {key: paths[0] for key, paths in paths_by_key.items() if len(paths) == 1}
 
 
 def name_parts(pair: Pair) -> tuple[str, ...]:
-    """Return the parts of an image's path, without suffix, of which its seed's id is made."""
+    """Return the parts of an image's path, without suffix, that form its seed id."""
     return without_suffix(pair.image).parts[-(pair.key.count("/") + 1) :]
 
 
@@ -199,5 +199,5 @@ def _files(pair: Pair) -> list[str | None]:
 
 
 def _place(part: Slice) -> list[float]:
-    """Return which image of its file a slice is and what is shown black and white; nothing of a picture."""
+    """Return a slice's index in its file and its grey range; nothing for a picture."""
     return [] if part.index < 0 else [part.index, *part.span]

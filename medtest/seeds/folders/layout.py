@@ -1,4 +1,4 @@
-"""Where images and masks lie in a user's folder. Names of folders only, no contents."""
+"""Layout of images and masks in the user's folder, from folder names alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from medtest.seeds.folders.formats import has_no_suffix, is_ignored, is_unnamed_
 Layout: TypeAlias = Literal["auto", "images_masks", "original_ground_truth", "sets", "images", "known"]
 
 IMAGE_FOLDERS = ("images", "image", "imgs", "img", "original", "originals")
-"""Names of image folders, lower case, in the order they are preferred."""
+"""Names of image folders, lower case, in order of preference."""
 
 MASK_FOLDERS = ("masks", "mask", "ground truth", "ground_truth", "ground-truth", "groundtruth", "gt", "segmentations")
 """Names of mask folders, lower case."""
@@ -33,9 +33,9 @@ class DataSet:
     Attributes:
         name: Its id.
         images: Folder of images.
-        masks: Folder of masks; the same as ``images`` where they lie side by side; None for images alone.
-        image_names: Pattern that the names of images match, in either case and without suffix; every one where empty.
-        mask_names: Pattern for those of masks, where both lie in one folder and other files beside them.
+        masks: Folder of masks; the same as ``images`` if they share a folder; None for images alone.
+        image_names: Pattern of image names without suffix, ignoring case; all names if empty.
+        mask_names: Pattern of mask names, if both share a folder with other files.
     """
 
     name: str
@@ -47,13 +47,13 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """What belongs to one image.
+    """Files that belong to one image.
 
     Attributes:
-        key: What joins its files: their name without suffix, composed; "" where something else did.
-        image: Its file, relative to the root.
-        mask: Its mask's.
-        avoid: Its rough mask's, relative to the folder of those.
+        key: Name without suffix, in composed form, that joins the files; "" if joined otherwise.
+        image: Image file, relative to the root.
+        mask: Mask file, relative to the root.
+        avoid: Rough mask, relative to the folder of rough masks.
     """
 
     key: str = ""
@@ -63,7 +63,7 @@ class Pair:
 
 
 class LayoutError(Exception):
-    """The folder is not laid out in a way that is understood; the message says what was looked for."""
+    """The folder has no supported layout; the message says what was expected."""
 
     def __init__(self, found: str, fix: str, key: str = "data") -> None:
         super().__init__(found)
@@ -74,7 +74,7 @@ class LayoutError(Exception):
 
 
 def shown(path: PurePosixPath | Path | str) -> str:
-    """Return a path for people: control characters and undecodable bytes escaped."""
+    """Return a path for display: control characters and undecodable bytes escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(path))
 
 
@@ -95,11 +95,11 @@ def _subfolders(root: Path, relative: PurePosixPath) -> list[str]:
     return sorted(names, key=natural_key)
 
 
-def _one_of(names: Iterable[str], wanted: Sequence[str], where: PurePosixPath) -> str | None:
+def _one_of(names: Iterable[str], accepted: Sequence[str], where: PurePosixPath) -> str | None:
     by_rank: dict[int, list[str]] = defaultdict(list)
     for name in names:
-        if name.lower() in wanted:
-            by_rank[wanted.index(name.lower())].append(name)
+        if name.lower() in accepted:
+            by_rank[accepted.index(name.lower())].append(name)
     if not by_rank:
         return None
     best = by_rank[min(by_rank)]
@@ -123,27 +123,27 @@ def _pair_of_folders(
 
 
 def dataset_id(folder: str) -> str:
-    """Return a data set's id from its folder's name: lower case, other characters than ``[a-z0-9_-]`` become ``-``."""
+    """Return a data set id from a folder's name: lower case, characters other than ``[a-z0-9_-]`` become ``-``."""
     text = unicodedata.normalize("NFKD", folder).encode("ascii", "ignore").decode().lower()
     text = re.sub(r"[^a-z0-9_-]+", "-", text).strip("-_")[:64]
     return text if ID_PATTERN.fullmatch(text) else "set"
 
 
 def _sets_below(root: Path, relative: PurePosixPath, images: Sequence[str], masks: Sequence[str]) -> list[DataSet]:
-    found: dict[str, DataSet] = {}
+    datasets: dict[str, DataSet] = {}
     for name in _subfolders(root, relative):
         pair = _pair_of_folders(root, relative / name, images, masks)
         if pair is None:
             continue
         identifier = dataset_id(name)
-        if identifier in found:
-            first = found[identifier].images.parent
+        if identifier in datasets:
+            first = datasets[identifier].images.parent
             raise LayoutError(
                 f"folders {shown(first)} and {shown(relative / name)} would both be data set {identifier!r}",
                 "rename one of them",
             )
-        found[identifier] = DataSet(name=identifier, images=pair.images, masks=pair.masks)
-    return list(found.values())
+        datasets[identifier] = DataSet(name=identifier, images=pair.images, masks=pair.masks)
+    return list(datasets.values())
 
 
 def _has_pictures(root: Path, relative: PurePosixPath) -> bool:
@@ -167,20 +167,20 @@ def find_datasets(
 
     Args:
         root: The user's folder.
-        name: Id of the data set when there is only one.
+        name: Id of the data set if there is only one.
         layout: Where to look; ``auto`` tries a pair of folders in the root, then in its sub-folders (also below one
             called ``TestDataset``), then the archives of known data sets, then pictures in the root itself;
             ``known`` looks for those archives alone, and gives data sets their usual names.
-        images: Name of the image folder, instead of the known ones; "." for the root itself.
-        masks: Name of the mask folder, instead of the known ones.
-        known: Finds the archives of known data sets; several parts may share a name.
+        images: Name of the image folder, instead of the usual ones; "." for the root itself.
+        masks: Name of the mask folder, instead of the usual ones.
+        known: Function that finds the archives of known data sets; several parts may share a name.
 
     Raises:
-        LayoutError: Nothing of the kind is there.
+        LayoutError: No data set of this layout is found.
     """
-    here = PurePosixPath(".")
+    top = PurePosixPath(".")
     if images or masks:
-        named = DataSet(name=name, images=here / images, masks=here / masks if masks else None)
+        named = DataSet(name=name, images=top / images, masks=top / masks if masks else None)
         if _is_folder(root, named.images) and (named.masks is None or _is_folder(root, named.masks)):
             return [named]
     image_names: Sequence[str] = (images.lower(),) if images else IMAGE_FOLDERS
@@ -193,21 +193,21 @@ def find_datasets(
             return sets
         raise LayoutError("layout known: none of the known data sets", "medtest data inspect PATH says what is there")
     if layout not in ("sets", "images"):
-        pair = _pair_of_folders(root, here, image_names, mask_names)
+        pair = _pair_of_folders(root, top, image_names, mask_names)
         if pair is not None:
             return [DataSet(name=name, images=pair.images, masks=pair.masks)]
     if layout in ("auto", "sets"):
-        below = [here / folder for folder in _subfolders(root, here) if folder.lower() == "testdataset"]
-        for start in [*below, here]:
+        below = [top / folder for folder in _subfolders(root, top) if folder.lower() == "testdataset"]
+        for start in [*below, top]:
             sets = _sets_below(root, start, image_names, mask_names)
             if sets:
                 return sets
     sets = known(root) if layout == "auto" else []
     if sets:
         return sets
-    if layout in ("auto", "images") and _has_pictures(root, here):
-        return [DataSet(name=name, images=here, masks=here)]
-    check_folder_links(root, here)
+    if layout in ("auto", "images") and _has_pictures(root, top):
+        return [DataSet(name=name, images=top, masks=top)]
+    check_folder_links(root, top)
     raise LayoutError(
         f"layout {layout}: no {' or '.join(image_names[:2])} folder{'' if layout == 'sets' else ' and no pictures'}",
         "give the folder that holds images/ and masks/ (or Original/ and 'Ground Truth/'), or folders of such pairs; "
@@ -216,10 +216,10 @@ def find_datasets(
 
 
 def check_folder_links(root: Path, relative: PurePosixPath) -> None:
-    """See that no folder is missed because its link is broken.
+    """Check that no folder is missed because its link is broken.
 
     Raises:
-        LayoutError: There is a broken link right below ``relative`` that may have been to a folder.
+        LayoutError: A broken link directly below ``relative`` may have led to a folder.
     """
     lost = broken_in(root / relative, lambda name: not is_ignored(name) and has_no_suffix(name))
     if lost:
@@ -232,10 +232,10 @@ def _is_folder(root: Path, relative: PurePosixPath) -> bool:
 
 
 def holds_pairs(folder: Path) -> Path | None:
-    """Return the folder to type in the place of ``images/`` or ``masks/``: the one that holds both; None elsewhere.
+    """Return the parent of a folder ``images/`` or ``masks/`` if it holds both, to suggest it; else None.
 
     Args:
-        folder: What was typed.
+        folder: The folder given by the user.
     """
     for own, other in ((IMAGE_FOLDERS, MASK_FOLDERS), (MASK_FOLDERS, IMAGE_FOLDERS)):
         if folder.name.lower() in own:

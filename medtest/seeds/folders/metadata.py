@@ -1,4 +1,4 @@
-"""The CSV that says which patient or video an image comes from, and what else may stratify tables."""
+"""CSV metadata: patient or video of each image, and further strata."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.table import column_name, read_table, usual_columns
 
 ID_COLUMNS = usual_columns("image")
-"""Columns that may name the image, in the order they are preferred."""
+"""Columns that may name the image, in order of preference."""
 
 CLUSTER_COLUMNS = usual_columns("cluster")
-"""Columns that may name what images have in common, in the order they are preferred."""
+"""Columns that may name the cluster, in order of preference."""
 
 DATASET_COLUMN = "dataset"
 
@@ -25,12 +25,12 @@ LONGEST_VALUE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageFacts:
-    """What the CSV says about one image.
+    """Metadata of one image.
 
     Attributes:
-        cluster: Patient or video; "" where it has no such column.
-        strata: What stratifies tables.
-        wrong: Why its row cannot be used, or that there is none; "" for a good one.
+        cluster: Patient or video; "" without such a column.
+        strata: Columns and values that stratify tables.
+        wrong: Why its row is missing or unusable; "" for a usable one.
     """
 
     cluster: str = ""
@@ -42,13 +42,13 @@ class Metadata:
     """Rows of the CSV by data set (or none) and image.
 
     Args:
-        where: The file as people know it.
+        where: Name of the file for messages.
         rows: (data set or "", image's name without suffix, lower case) → facts.
-        problems: Rows that cannot be used and name no image.
+        problems: Unusable rows that name no image.
 
     Attributes:
-        where: The file as people know it.
-        problems: Rows that cannot be used and name no image.
+        where: Name of the file for messages.
+        problems: Unusable rows that name no image.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Metadata:
         self._rows = rows
 
     def of(self, dataset: str, names: Iterable[str]) -> ImageFacts | None:
-        """Return the facts of an image known under several names."""
+        """Return the facts of an image known under several names; None if no row matches."""
         for name in names:
             key = _plain(name)
             facts = self._rows.get((dataset, key)) or self._rows.get(("", key))
@@ -76,10 +76,10 @@ def _plain(name: str) -> str:
 def read_metadata(path: Path, where: str) -> Metadata:
     """Read the CSV (UTF-8; comma, semicolon or tab between values).
 
-    A row of another length, or on an image that has one already, is no mistake of a call that needs not its image.
+    A row of wrong length, or a second row for an image, is an error only for calls that need that image.
 
     Raises:
-        UserMistakes: It cannot be read, lacks a column that names images, or is too large.
+        UserMistakes: The file cannot be read, lacks a column that names images, or is too large.
     """
     sheet = read_table(path, where, key="metadata", lists=False)
 
@@ -93,7 +93,7 @@ def read_metadata(path: Path, where: str) -> Metadata:
     if identifier is None:
         raise stop(f"columns {', '.join(columns)}", f"one of {', '.join(ID_COLUMNS)} names the image")
     cluster = next((name for name in CLUSTER_COLUMNS if name in columns), None)
-    # CVC-ClinicDB's metadata.csv gives paths of its copies, which stratify nothing.
+    # CVC-ClinicDB's metadata.csv has columns with paths of its copies, which are not strata.
     strata = [
         name
         for name in columns

@@ -1,4 +1,4 @@
-"""Which files of a folder are images, and which mask belongs to which image. Names only, no contents."""
+"""Listing of image files and pairing of images with masks, by names alone."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from medtest.seeds.folders.formats import UNREAD, has_no_suffix, is_ignored, is_
 from medtest.seeds.folders.layout import DataSet, LayoutError, Pair, holds_pairs, natural_key, shown
 
 DEEPEST = 6
-"""Folders below an image folder are followed to this depth."""
+"""Depth to which folders below an image folder are followed."""
 
 Rule: TypeAlias = tuple[str, re.Pattern[str]]
 
 _ANY = re.S | re.I
-"""How files are named after others does not depend on case; what they are called does."""
+"""Naming rules ignore case; names themselves do not."""
 
 RULES: tuple[Rule, ...] = (
     ("<name>", re.compile(r"(?P<stem>.+)", _ANY)),
@@ -35,14 +35,16 @@ RULES: tuple[Rule, ...] = (
     ("<name>_segmentation", re.compile(r"(?P<stem>.+)[_\- ](?:segmentation|seg|label)", _ANY)),
     ("<name> for <name>_0000", re.compile(r"(?P<stem>.+)", _ANY)),
 )
-"""How masks may be named after their image; the last is nnU-Net's, whose images carry the number of a channel. One
-rule holds for a whole data set."""
+"""Rules by which masks are named after their image; one rule holds for a whole data set.
+
+The last is nnU-Net's, whose images carry a channel number.
+"""
 
 _CHANNEL = RULES[-1]
 
 
 class FaultyPair(NamedTuple):
-    """An image and what is wrong with what belongs to it."""
+    """Image and the problems of its files."""
 
     pair: Pair
     problems: tuple[SeedProblem, ...] = ()
@@ -50,12 +52,12 @@ class FaultyPair(NamedTuple):
 
 @dataclass(slots=True)
 class Pairing(Remarks):
-    """What joining by names gave; files that are left over are problems.
+    """Result of joining files by name; unmatched files are problems.
 
     Attributes:
-        pairs: What belongs together, in natural order.
-        faulty: Images that have no mask or no name of their own, in natural order.
-        rule: How masks are named after their image.
+        pairs: Joined files, in natural order.
+        faulty: Images without mask or without a unique name, in natural order.
+        rule: Naming rule of the masks.
     """
 
     pairs: list[Pair] = field(default_factory=list)
@@ -63,12 +65,12 @@ class Pairing(Remarks):
     rule: str = ""
 
     def all_problems(self) -> list[SeedProblem]:
-        """Return what is wrong with images and with anything else."""
-        return [*self.problems, *(problem for one in self.faulty for problem in one.problems)]
+        """Return the problems of images and of all other files."""
+        return [*self.problems, *(problem for faulty in self.faulty for problem in faulty.problems)]
 
     def in_order(self) -> list[FaultyPair]:
-        """Return every image in its place, the good ones without problems."""
-        return sorted([*map(FaultyPair, self.pairs), *self.faulty], key=lambda one: _order(one.pair))
+        """Return every image in natural order, usable ones without problems."""
+        return sorted([*map(FaultyPair, self.pairs), *self.faulty], key=lambda faulty: _order(faulty.pair))
 
 
 @dataclass(slots=True)
@@ -82,19 +84,19 @@ class Files(Remarks):
     by_key: dict[str, list[PurePosixPath]] = field(default_factory=dict)
 
     def named(self, pattern: str) -> Files:
-        """Return the files whose name matches a pattern (all where it is empty), with the same problems."""
+        """Return the files whose name matches a pattern (all if it is empty), with the same problems."""
         if not pattern:
             return self
         match = re.compile(pattern, _ANY).fullmatch
-        kept = {key: paths for key, paths in self.by_key.items() if match(key.rpartition("/")[2])}
-        return replace(self, by_key=kept)
+        matching = {key: paths for key, paths in self.by_key.items() if match(key.rpartition("/")[2])}
+        return replace(self, by_key=matching)
 
 
 def list_files(root: Path, folder: PurePosixPath) -> Files:
-    """Return the pictures, DICOM and NIfTI files below a folder by key, and what cannot be read there.
+    """Return the pictures, DICOM and NIfTI files below a folder by key, and the files that cannot be read.
 
-    The key is the path below the folder without suffix, in Unicode's composed form (macOS writes the decomposed one);
-    A and a are two names, as are ß and ss. A picture in a format that is not read is a problem; links are followed.
+    The key is the path below the folder without suffix, in Unicode's composed form (macOS writes the decomposed one); A
+    and a are different names, as are ß and ss. Unsupported picture formats are problems; links are followed.
     """
     listed = Files(by_key=defaultdict(list))
     try:
@@ -107,7 +109,7 @@ def list_files(root: Path, folder: PurePosixPath) -> Files:
 
 
 def _take_folder(root: Path, folder: PurePosixPath, below: WalkedFolder, listed: Files) -> None:
-    """Write down the files of one of the folders below an image folder."""
+    """Add the files of one sub-folder to the listing."""
     listed.ignored += len(below.passed)
     for trouble in below.troubles:
         if trouble.loses:
@@ -122,17 +124,17 @@ def _take_folder(root: Path, folder: PurePosixPath, below: WalkedFolder, listed:
         elif suffix_of(name) or is_unnamed_dicom(root / path):
             key = composed(str(without_suffix(path.relative_to(folder))))
             listed.by_key[key].append(path)
-        elif name in below.broken and has_no_suffix(name):  # what it was cannot be told
+        elif name in below.broken and has_no_suffix(name):  # the link's target is unknown
             listed.problems.append(SeedProblem(file=shown(path), reason=broken(root / path)))
 
 
 def composed(name: str) -> str:
-    """Return a name in Unicode's composed form, in which names are compared."""
+    """Return a name in Unicode's composed form, which is used for comparison."""
     return unicodedata.normalize("NFC", name)
 
 
 def _order(pair: Pair) -> tuple[tuple[tuple[int, int, str], ...], str]:
-    """Return what pairs are sorted by: numbers as numbers, A beside a."""
+    """Return the sort key of a pair: numbers by value, A next to a."""
     return natural_key(pair.key.casefold()), pair.key
 
 
@@ -146,7 +148,7 @@ def _base(rule: Rule, key: str) -> str | None:
 
 
 def same_names(paths: Sequence[PurePosixPath]) -> tuple[SeedProblem, ...]:
-    """Return the problems of files that differ in their suffix alone; none of a single file."""
+    """Return the problems of files that differ only in their suffix; none for a single file."""
     return tuple(
         SeedProblem(
             file=shown(path),
@@ -156,19 +158,19 @@ def same_names(paths: Sequence[PurePosixPath]) -> tuple[SeedProblem, ...]:
     )
 
 
-def _single(found: dict[str, list[PurePosixPath]]) -> tuple[dict[str, PurePosixPath], dict[str, FaultyPair]]:
-    """Return the files with a name of their own, and for each other name its first file and what is wrong with all."""
-    single = {key: paths[0] for key, paths in found.items() if len(paths) == 1}
+def _single(paths_by_key: dict[str, list[PurePosixPath]]) -> tuple[dict[str, PurePosixPath], dict[str, FaultyPair]]:
+    """Return the files with a unique name, and for each duplicate name its first file and problems."""
+    single = {key: paths[0] for key, paths in paths_by_key.items() if len(paths) == 1}
     doubled = {
         key: FaultyPair(Pair(key=key, image=paths[0]), same_names(paths))
-        for key, paths in found.items()
+        for key, paths in paths_by_key.items()
         if len(paths) > 1
     }
     return single, doubled
 
 
 def pair_images(root: Path, dataset: DataSet) -> Pairing:
-    """Return every image of a data set on its own; files named as masks of others beside them are left out."""
+    """Return every image of a data set without masks; files named as masks of others are left out."""
     files = list_files(root, dataset.images).named(dataset.image_names)
     pairing = Pairing()
     pairing.take(files)
@@ -184,14 +186,14 @@ def pair_images(root: Path, dataset: DataSet) -> Pairing:
 
 
 def _in_order(faulty: Mapping[str, FaultyPair]) -> list[FaultyPair]:
-    return sorted(faulty.values(), key=lambda one: _order(one.pair))
+    return sorted(faulty.values(), key=lambda faulty: _order(faulty.pair))
 
 
 def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
-    """Join images and masks by name, and report every file that is left over: images in their places, others apart.
+    """Join images and masks by name and report unmatched files: images in their places, others separately.
 
-    One naming rule holds for the whole data set: the one that joins most masks. If two rules join equally many but
-    differently, nothing is guessed.
+    One naming rule holds for the whole data set: the one that joins most masks. If two rules join equally many masks
+    but differently, all images are reported as faulty.
     """
     everything = list_files(root, dataset.images)
     files = everything.named(dataset.image_names)
@@ -230,10 +232,13 @@ def pair_with_masks(root: Path, dataset: DataSet) -> Pairing:
         for key in set(images) - set(joined.values()) - set(joined):
             faulty[key] = _faulty(images, key, "has no mask beside it")
     else:
-        # Files with a doubled name are reported as such; their partners are no mistakes of their own.
+        # Duplicate names are already reported; their partners are not mistakes.
         doubled = set(faulty)
         for key, masks_of_one in doubled_masks.items():
-            base = next((base for one in RULES if one[0] == rule and (base := _base(one, key)) in images), None)
+            base = next(
+                (base for candidate in RULES if candidate[0] == rule and (base := _base(candidate, key)) in images),
+                None,
+            )
             if base is None:
                 problems += masks_of_one.problems
             else:
@@ -258,7 +263,7 @@ def _faulty(images: Mapping[str, PurePosixPath], key: str, reason: str) -> Fault
 def _best_rule(
     images: dict[str, PurePosixPath], masks: dict[str, PurePosixPath], *, rules: Sequence[Rule]
 ) -> tuple[str, dict[str, str]] | None:
-    """Return the rule that joins most and its mask key → image key; None when two rules disagree about as many."""
+    """Return the best rule and its mask key → image key; None if two rules tie but disagree."""
     candidates: list[tuple[str, dict[str, str]]] = []
     for rule in rules:
         joined = {}
@@ -266,7 +271,7 @@ def _best_rule(
             base = _base(rule, key)
             if base is not None and base in images and (base != key or rule is RULES[0]):
                 joined[key] = base
-        # Two masks of one image under one rule (x_mask and x-mask) leave the pairing open.
+        # Two masks of one image under one rule (x_mask and x-mask) make the rule ambiguous.
         candidates.append((rule[0], joined if len(set(joined.values())) == len(joined) else {}))
     most = max(len(joined) for _, joined in candidates)
     best = [(name, joined) for name, joined in candidates if len(joined) == most]
@@ -274,6 +279,6 @@ def _best_rule(
 
 
 def mask_of(key: str) -> list[str]:
-    """Return the keys of the images that a file would be the mask of, if it lay beside them; none for plain names."""
+    """Return the keys of images that a file could be the mask of; none for plain names."""
     bases = [_base(rule, key) for rule in RULES[1:] if rule is not _CHANNEL and rule[0] != "p<name>"]
     return [base for base in bases if base is not None and base != key]

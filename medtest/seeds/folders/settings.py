@@ -1,4 +1,4 @@
-"""What a suite may say about a folder of images."""
+"""Settings of image folders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from medtest.seeds.volumes.nifti_file import Axis
 
 
 def inside(value: str) -> str:
-    """Return a path below the data folder as it was given; anything else is a mistake of the suite."""
+    """Return a path below the data folder unchanged; raise ValueError for any other path."""
     path = PurePosixPath(value.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or ":" in value or "\0" in value or value.startswith("~"):
         raise ValueError("must be a path below the data folder, without '..'")
@@ -24,15 +24,15 @@ def inside(value: str) -> str:
 
 
 class FolderSettings(PartSettings):
-    """What a suite may say of any folder of images.
+    """Settings shared by all sources that read a folder of images.
 
     Attributes:
-        images: Folder of images below the root, where it cannot be told.
+        images: Folder of images below the root, if it is not found by name.
         masks: Folder of masks below the root, named like their images.
-        label_values: What is lesion in masks of several levels, classes or colours; see
+        label_values: Values that mark the lesion in masks of several levels, classes or colours; see
             :class:`ImageMaskFoldersSettings`.
         on_bad_seed: ``stop`` with one report, or ``skip`` bad files and count them.
-        max_pixels: Largest picture, frame or slice that is decoded.
+        max_pixels: Largest picture, frame or slice to decode.
         metadata: CSV below the root that names patient or video (clusters) and strata.
     """
 
@@ -47,24 +47,24 @@ class FolderSettings(PartSettings):
 
 
 class ImageMaskFoldersSettings(FolderSettings):
-    """How a folder is read; see ``docs`` on bringing data.
+    """Settings of folders of images and masks; see ``docs`` on bringing data.
 
     Attributes:
         layout: ``auto``; ``images_masks`` (images/ and masks/); ``original_ground_truth`` (Original/ and Ground
             Truth/); ``sets`` (folders of such pairs, each a data set, also below TestDataset/); ``images`` (pictures
             in the folder itself, masks beside them as <name>_mask if there are any); ``known`` (the archives of
-            known data sets, wherever below the folder, under their usual names).
+            known data sets, anywhere below the folder, under their usual names).
         sets: Ids of the data sets to take; all when empty.
         labels: ``required``, or ``none`` to test without masks.
-        missing_sets: ``stop`` when one of ``sets`` is not there, or ``skip`` it, which is said.
+        missing_sets: ``stop`` if one of ``sets`` is missing, or ``skip`` it with a notice.
         negatives: Whether an empty mask (no lesion) is allowed; images without lesion of a file with several are left
             out unless it is.
-        axis: Which way NIfTI volumes are cut: ``axial``, ``coronal`` or ``sagittal``.
-        slices: Which slices of a volume and frames of a DICOM file are taken: ``all``, the ``middle`` one, or the one
+        axis: Plane in which NIfTI volumes are cut: ``axial``, ``coronal`` or ``sagittal``.
+        slices: Slices of a volume and frames of a DICOM file to use: ``all``, the ``middle`` one, or the one
             with the ``largest`` lesion.
         every: Only each n-th slice or frame.
-        window: Centre and width at which grey DICOM and NIfTI images are shown; the file's own when empty.
-        label_values: What is lesion in masks that hold more than black and white: grey levels, indices of a palette,
+        window: Centre and width at which grey DICOM and NIfTI images are shown; the file's own if empty.
+        label_values: Values that mark the lesion in masks other than black and white: grey levels, palette indices,
             colours (``[255, 0, 0]``, ``"#ff0000"``), values of a NIfTI volume of labels. When empty, every value but 0
             of a volume is, and pictures of several levels or colours are refused.
         avoid: Folder of rough masks that objects and text keep off, for images without masks; never predictions of a

@@ -1,1 +1,1 @@
-"""One file for each way in which data sets are packed."""
+"""Recognisers, one file for each way in which data sets are packed."""

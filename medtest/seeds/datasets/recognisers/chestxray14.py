@@ -15,7 +15,7 @@ _IMAGE = re.compile(r"[0-9]{8}_[0-9]{3}")
 
 
 class ChestXray14(Recogniser):
-    """The archive's table of findings, else lists of images named as in ChestX-ray14."""
+    """Data sets with the archive's table of findings, or with lists of images named as in ChestX-ray14."""
 
     name = "ChestX-ray14"
     order = 12

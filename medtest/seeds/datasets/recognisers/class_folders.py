@@ -1,4 +1,4 @@
-"""A folder for each class: Kvasir-Capsule, KID, CAD-CAP, and folders that look as if they were classes."""
+"""One folder per class: Kvasir-Capsule, KID, CAD-CAP, and folders that look like classes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PARTS = {
     "test": "test",
     "testing": "test",
 }
-"""How folders of parts are called."""
+"""Parts of a data set by usual folder names."""
 
 MOST_CLASSES = 60
-"""More folders beside one another are cases, not classes."""
+"""Most sibling folders taken for classes; larger numbers are cases."""
 
 _ANNOTATIONS = re.compile(r".+[-_ ]annotations", re.I)
 _CASE = re.compile(
@@ -33,29 +33,29 @@ _CASE = re.compile(
     r"[_\- ]?[0-9]+",
     re.I,
 )
-"""Folders of patients, videos or downloads: no classes."""
+"""Folders of patients, videos or downloads, which are not classes."""
 
 _NO_CLASSES = {*IMAGE_FOLDERS, *MASK_FOLDERS, *PARTS, "labels", "labelled_images", "labelled", "unlabelled", "data"}
 
 _KVASIR = {"normalcleanmucosa", "reducedmucosalview", "bloodfresh", "bloodhematin", "ampullaofvater"}
-"""Names that no other set has; polyps and ulcers alone may be anybody's."""
+"""Names found in no other set; polyps and ulcers alone are ambiguous."""
 
 _KID = {"vascular", "inflammatory", "polypoid"}
 _CAD_CAP = {"vascular", "vascularlesions", "inflammatory", "inflammatorylesions"}
 
 
 class CapsuleClasses(Recogniser):
-    """Class folders of the three public sets of capsule endoscopy, by the names of their classes."""
+    """Class folders of the three public capsule endoscopy sets, recognised by class names."""
 
     name = "classes of capsule endoscopy"
     order = 14
 
     def find(self, tree: Tree) -> Sequence[Found]:
-        """Return each folder whose sub-folders are called like the classes of one of the sets."""
-        return [found for where in tree.all_folders() for found in self._at(tree, where)]
+        """Return each folder whose sub-folders are named after the classes of one of the sets."""
+        return [dataset for where in tree.all_folders() for dataset in self._at(tree, where)]
 
     def _at(self, tree: Tree, where: PurePosixPath) -> Iterator[Found]:
-        # Names first: archives of DICOM have tens of thousands of folders.
+        # Compare names first: archives of DICOM have tens of thousands of folders.
         if not (_KVASIR | _KID | _CAD_CAP) & {plain(path.name) for path in tree.below(where)}:
             return
         folders = _with_images(tree, where)
@@ -78,14 +78,14 @@ class CapsuleClasses(Recogniser):
 
 
 class ClassFolders(Recogniser):
-    """Folders beside one another that hold images themselves and are called neither like parts nor like cases."""
+    """Sibling folders of images whose names denote neither parts nor cases."""
 
     name = "class folders"
     order = 80
 
     def find(self, tree: Tree) -> Sequence[Found]:
-        """Return each folder of such folders."""
-        found = []
+        """Return each parent of such folders."""
+        datasets = []
         aliases = {**by_alias(), **by_alias("labels")}
         for where in tree.all_folders():
             if len(list(tree.below(where))) < 2:
@@ -96,8 +96,8 @@ class ClassFolders(Recogniser):
             if any(plain(path.name) in aliases or not _may_be_class(path.name) for path in folders):
                 continue
             by_name = {path.name: path for path in folders}
-            found.append(_found(tree, where, by_name, reader="class_folders", dataset=""))
-        return found
+            datasets.append(_found(tree, where, by_name, reader="class_folders", dataset=""))
+        return datasets
 
 
 def _may_be_class(name: str) -> bool:
@@ -119,7 +119,12 @@ def _found(
     mask: str = "",
 ) -> Found:
     stems = [set(stems_of(tree.folders[path])) for path in folders.values()]
-    masks = [stem for one in stems for stem in one if mask and re.fullmatch(mask, stem) and _image_of(stem) in one]
+    masks = [
+        stem
+        for folder_stems in stems
+        for stem in folder_stems
+        if mask and re.fullmatch(mask, stem) and _image_of(stem) in folder_stems
+    ]
     return Found(
         layout=f"{len(folders)} class folders",
         where=where,
@@ -135,5 +140,5 @@ def _found(
 
 
 def _image_of(stem: str) -> str:
-    """Return the name of the image whose mask has this name."""
+    """Return the name of the image that belongs to a mask of this name."""
     return stem.removesuffix("_a") if stem.endswith("_a") else stem.removesuffix("m")

@@ -1,4 +1,4 @@
-"""CVC-EndoSceneStill as its authors pack it: ``CVC-300`` and ``CVC-612``, each with ``bbdd`` and ``gtpolyp``."""
+"""CVC-EndoSceneStill in its authors' layout: ``CVC-300`` and ``CVC-612``, each with ``bbdd`` and ``gtpolyp``."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _PARTS = {"cvc300": "endoscene-cvc-300", "cvc612": "endoscene-cvc-612"}
 
 
 class EndoScene(Recogniser):
-    """The two halves of EndoScene; lumen, specular and border masks beside them are not polyps and are passed over."""
+    """The two halves of EndoScene; masks of lumen, specular spots and border are ignored."""
 
     name = "EndoScene"
     order = 10
 
     def find(self, tree: Tree) -> Sequence[Found]:
         """Return each folder with ``bbdd`` and ``gtpolyp``."""
-        found = []
+        datasets = []
         for where in tree.all_folders():
             folders = {path.name.casefold(): path for path in tree.below(where)}
             images, masks = folders.get("bbdd"), folders.get("gtpolyp")
             if images is None or masks is None:
                 continue
-            found.append(
+            datasets.append(
                 Found(
                     layout="bbdd/ and gtpolyp/",
                     where=where,
@@ -38,4 +38,4 @@ class EndoScene(Recogniser):
                     claims=tuple(folders.values()),
                 )
             )
-        return found
+        return datasets

@@ -1,4 +1,4 @@
-"""Image files in one folder, masks beside them as name_mask, or none at all."""
+"""Image files in one folder, with masks beside them as name_mask or without masks."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from medtest.seeds.folders.pairing import mask_of
 
 
 class Flat(Recogniser):
-    """Folders that no other recogniser has explained and that hold image files themselves."""
+    """Folders with image files that no other recogniser has claimed."""
 
     name = "images in one folder"
     order = 90
 
     def find(self, tree: Tree) -> Sequence[Found]:
-        """Return each folder with image files of its own."""
-        found = []
+        """Return each folder that directly holds image files."""
+        datasets = []
         for where in tree.folders:
             stems = set(stems_of(tree.folders[where]))
             if not stems:
                 continue
             masks = {stem for stem in stems if any(base in stems for base in mask_of(stem))}
-            found.append(
+            datasets.append(
                 Found(
                     layout="images and masks in one folder" if masks else "images without masks",
                     where=where,
@@ -35,4 +35,4 @@ class Flat(Recogniser):
                     holds="masks" if masks else "images",
                 )
             )
-        return found
+        return datasets

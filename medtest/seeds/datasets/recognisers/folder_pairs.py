@@ -1,4 +1,4 @@
-"""A folder of images and a folder of masks side by side: most archives, whatever the two are called."""
+"""A folder of images beside a folder of masks, under any usual names: most archives."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from medtest.seeds.folders.layout import IMAGE_FOLDERS, MASK_FOLDERS, natural_ke
 
 _PARTS = ("train", "training", "val", "valid", "validation", "test", "testing")
 _PNG_FIRST = ("png", "tif", "tiff", "bmp", "jpg")
-"""Where one archive holds its images in several formats, the first of these is taken."""
+"""Preferred format if an archive holds its images in several, best first."""
 
 
 class FolderPairs(Recogniser):
-    """Pairs of folders, told apart by what they are called; PraNet's TrainDataset is split by its files' names."""
+    """Pairs of folders recognised by their names; PraNet's TrainDataset is split by file names."""
 
     name = "folders of images and masks"
     order = 20
 
     def find(self, tree: Tree) -> Sequence[Found]:
-        """Return every pair, with the data set it belongs to where that can be told."""
-        return [found for where in tree.all_folders() for found in self._at(tree, where)]
+        """Return every pair, with its data set if it can be identified."""
+        return [dataset for where in tree.all_folders() for dataset in self._at(tree, where)]
 
     def _at(self, tree: Tree, where: PurePosixPath) -> Iterator[Found]:
         folders = {path.name.casefold(): path for path in sorted(tree.below(where), key=lambda p: natural_key(p.name))}
         images = next((folders[name] for name in IMAGE_FOLDERS if name in folders), None)
         masks = next((folders[name] for name in MASK_FOLDERS if name in folders), None)
         if images is None and masks is not None:
-            # ETIS-Larib keeps its images in a folder of its own name, beside Ground Truth.
+            # ETIS-Larib names its image folder after itself, beside Ground Truth.
             images = next((path for name, path in folders.items() if plain(name) in by_alias()), None)
         if images is None:
             return

@@ -20,20 +20,20 @@ _SPLITS = {"training": "train", "validation": "val", "test": "test"}
 
 
 class Isic(Recogniser):
-    """A ground-truth CSV and the folders of its part's images and masks, wherever they were unpacked."""
+    """A ground-truth CSV with the folders of its part's images and masks, wherever they were unpacked."""
 
     name = "ISIC 2016 and 2017"
     order = 12
 
     def find(self, tree: Tree) -> Sequence[Found]:
-        """Return each part whose CSV and images are there."""
-        found = []
+        """Return each part whose CSV and images are present."""
+        datasets = []
         for where, match in tree.matching(_CSV):
             part = (match["part"] or match["other"] or "").lower().removesuffix("_v2")
-            one = _found(tree, where, match[0], match["year"][-4:], part) if part else None
-            if one is not None:
-                found.append(one)
-        return found
+            dataset = _found(tree, where, match[0], match["year"][-4:], part) if part else None
+            if dataset is not None:
+                datasets.append(dataset)
+        return datasets
 
 
 def _found(tree: Tree, where: PurePosixPath, name: str, year: str, part: str) -> Found | None:
@@ -61,12 +61,12 @@ def _found(tree: Tree, where: PurePosixPath, name: str, year: str, part: str) ->
 
 
 def _best(tree: Tree, near: PurePosixPath, pattern: str, containing: str = "") -> PurePosixPath | None:
-    """Return the folder of a name that holds most images itself, the nearest to the CSV first."""
+    """Return the folder matching a pattern that directly holds most images, preferring those below the CSV."""
     rule = re.compile(pattern, re.I)
     fitting = [
         (len(image_stems(tree, path)), path.is_relative_to(near), path)
         for path in tree.all_folders()
         if path.name and rule.fullmatch(path.name) and containing in path.name.lower() and tree.folders.get(path)
     ]
-    fitting = [one for one in fitting if one[0]]
-    return max(fitting, key=lambda one: (one[1], one[0]))[2] if fitting else None
+    fitting = [candidate for candidate in fitting if candidate[0]]
+    return max(fitting, key=lambda candidate: (candidate[1], candidate[0]))[2] if fitting else None

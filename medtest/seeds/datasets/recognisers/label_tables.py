@@ -1,4 +1,4 @@
-"""Images and a table called like one of labels beside them, or beside the folder that holds them."""
+"""Images with a table of labels beside them or beside their folder, recognised by its name."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _TABLE = re.compile(
 
 
 class LabelTableFiles(Recogniser):
-    """CSVs by their names alone: labels.csv, groundtruth.csv, train.csv and their kind."""
+    """Label tables recognised by name: labels.csv, groundtruth.csv, train.csv and similar."""
 
     name = "images and a table of labels"
     order = 18
 
     def find(self, tree: Tree) -> Sequence[Found]:
-        """Return each such table with images in a folder of the usual names, of its part's name, or beside it."""
-        found = []
+        """Return each such table with its images: in a usual folder, in a folder named after its part, or beside it."""
+        datasets = []
         for where, match in tree.matching(_TABLE):
             images = _images(tree, where, match["part"])
             if images is None:
                 continue
             masks = next((p for p in tree.below(where) if p.name.casefold() in MASK_FOLDERS), None)
-            found.append(
+            datasets.append(
                 Found(
                     layout=f"{match[0]} and {f'{images.name}/' if images != where else 'images beside it'}",
                     where=where,
@@ -47,7 +47,7 @@ class LabelTableFiles(Recogniser):
                     tables=(where / match[0],),
                 )
             )
-        return found
+        return datasets
 
 
 def _images(tree: Tree, where: PurePosixPath, part: str | None) -> PurePosixPath | None:

@@ -1,4 +1,4 @@
-"""MedMNIST: ``pneumoniamnist.npz`` and its kind, also in the sizes 64, 128 and 224."""
+"""MedMNIST: ``pneumoniamnist.npz`` and similar files, also in the sizes 64, 128 and 224."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _NAME = re.compile(r"(?P<name>[a-z]+mnist)(?:_(?P<size>28|64|128|224))?\.npz", r
 
 
 class MedMnist(Recogniser):
-    """Array files by their names; how many images they hold is read when one is looked at."""
+    """MedMNIST array files recognised by name; their images are counted on inspection."""
 
     name = "MedMNIST"
     order = 12
 
     def find(self, tree: Tree) -> Sequence[Found]:
-        """Return each file of a set's name."""
-        found = []
+        """Return each file named after a MedMNIST set."""
+        datasets = []
         for where, match in tree.matching(_NAME):
             facts, file = known().get(match["name"].lower()), where / match[0]
             if facts is not None:
-                found.append(
+                datasets.append(
                     Found(
                         layout=f"{file.name}, {match['size'] or 28} pixels a side",
                         where=where,
@@ -36,4 +36,4 @@ class MedMnist(Recogniser):
                         tables=(file,),
                     )
                 )
-        return found
+        return datasets

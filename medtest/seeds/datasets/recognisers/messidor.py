@@ -1,4 +1,4 @@
-"""Messidor: workbooks ``Annotation_Base11.xls`` … (or CSVs made of them) above or beside its images."""
+"""Messidor: workbooks ``Annotation_Base11.xls`` … (or CSVs made from them) above or beside its images."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _TABLE = re.compile(r"(?:Annotation[_ ]Base[0-9]{2}|messidor[\w\- ]*)(?:\s*\([0-
 
 
 class Messidor(Recogniser):
-    """Every table of grades below one folder, with the images below it."""
+    """All tables of grades below one folder, with the images below it."""
 
     name = "Messidor"
     order = 12
 
     def find(self, tree: Tree) -> Sequence[Found]:
-        """Return the set once, where its tables have their nearest common folder."""
+        """Return the set once, at the nearest common folder of its tables."""
         tables = sorted(where / match[0] for where, match in tree.matching(_TABLE))
         if not tables:
             return []
         where = common_folder([table.parent for table in tables])
         if not image_stems(tree, where) and where.name:
-            where = where.parent  # tables in a folder of their own
+            where = where.parent  # the tables have a folder of their own
         stems = image_stems(tree, where)
         if not stems:
             return []

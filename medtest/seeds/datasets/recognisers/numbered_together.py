@@ -1,4 +1,4 @@
-"""CVC-ColonDB of 2012: images 1.bmp and their masks p1.bmp in one folder, with s1.bmp and c1.bmp of other things."""
+"""CVC-ColonDB of 2012: images 1.bmp and masks p1.bmp in one folder, beside other files s1.bmp and c1.bmp."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _IMAGES, _MASKS = r"[0-9]+", r"p[0-9]+"
 
 
 class NumberedTogether(Recogniser):
-    """Folders in which numbers are images and the same numbers after a p are masks of polyps."""
+    """Folders in which numbers name images and the same numbers after a p name polyp masks."""
 
     name = "numbered images with masks p1, p2, … beside them"
     order = 30
 
     def find(self, tree: Tree) -> Sequence[Found]:
-        """Return each such folder; with s… and c… beside, or the right name above, it is CVC-ColonDB."""
-        found = []
+        """Return each such folder; files s… and c…, or the name of a parent, identify CVC-ColonDB."""
+        datasets = []
         for where in tree.folders:
             stems = [path for path in image_stems(tree, where) if re.fullmatch(r"[pcs]?[0-9]+", path)]
             images = {stem for stem in stems if stem.isdigit()}
@@ -29,7 +29,7 @@ class NumberedTogether(Recogniser):
                 continue
             others = {stem[0] for stem in stems} & {"c", "s"}
             named = "colondb" in "".join(c for c in str(where / tree.name).casefold() if c.isalnum())
-            found.append(
+            datasets.append(
                 Found(
                     layout="images 1, 2, … and masks p1, p2, … in one folder",
                     where=where,
@@ -42,4 +42,4 @@ class NumberedTogether(Recogniser):
                     mask_names=_MASKS,
                 )
             )
-        return found
+        return datasets

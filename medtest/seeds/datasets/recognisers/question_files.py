@@ -1,4 +1,4 @@
-"""Images with a file of questions: the contest's gt.json, Kvasir-VQA, VQA-RAD, and files called like questions."""
+"""Images with a file of questions: the contest's gt.json, Kvasir-VQA, VQA-RAD, and files named like questions."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from medtest.seeds.folders.layout import IMAGE_FOLDERS
 _CONTEST, _CONTEST_SET = "gt.json", "medvqa-gi-2023"
 _NAMED = re.compile(r"(?:.*(?:question|vqa|qa[_\- ]?pairs?).*)\.(?:jsonl?|csv)", re.I)
 _METADATA = re.compile(r"metadata\.(?:csv|jsonl?)", re.I)
-"""Kvasir-VQA's own name; taken below a folder that is called like that set alone, for many have such a file."""
+"""Kvasir-VQA's file name; too common to be taken except below a folder named after that set."""
 
 _RAD = re.compile(r"vqa[_\- ]?rad.*\.jsonl?", re.I)
 
 
 class QuestionFiles(Recogniser):
-    """Files of questions by their names alone, with the images in a folder of the usual names or beside them."""
+    """Files of questions recognised by name, with their images in a usual folder or beside them."""
 
     name = "images and a file of questions"
     order = 16
 
     def find(self, tree: Tree) -> Sequence[Found]:
         """Return each such file that has images."""
-        found = []
+        datasets = []
         for where, names in sorted(tree.folders.items()):
             for name in sorted(names):
                 dataset = _dataset(tree, where, name)
-                one = None if dataset is None else questions_at(tree, where / name, dataset)
-                if one is not None:
-                    found.append(one)
-        return found
+                dataset_found = None if dataset is None else questions_at(tree, where / name, dataset)
+                if dataset_found is not None:
+                    datasets.append(dataset_found)
+        return datasets
 
 
 def questions_at(tree: Tree, file: PurePosixPath, dataset: str) -> Found | None:
-    """Return a file of questions with its images; None where it has none.
+    """Return a file of questions with its images; None without images.
 
     Args:
         tree: The files below the root.
@@ -66,10 +66,10 @@ def questions_at(tree: Tree, file: PurePosixPath, dataset: str) -> Found | None:
 
 
 def _dataset(tree: Tree, where: PurePosixPath, name: str) -> str | None:
-    """Return the known data set of a file, "" for a file of one's own; None where it holds no questions."""
+    """Return the known data set of a file, "" for a private file; None if it holds no questions."""
     named = _named(tree, where)
     if name.casefold() == _CONTEST:
-        return named if named == _CONTEST_SET else ""  # its layout alone; the set itself by its name or its count
+        return named if named == _CONTEST_SET else ""  # gt.json only gives the layout; the set needs its name or count
     if _RAD.fullmatch(name):
         return "vqa-rad"
     if _METADATA.fullmatch(name):
