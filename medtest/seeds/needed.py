@@ -1,4 +1,4 @@
-"""Only files that a call needs can stop it; what is wrong with others is said in a line."""
+"""Restriction of file problems to a call: only needed files stop it, others are reported in a line."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from medtest.core.errors import UserMistakes
 from medtest.seeds.base import SeedKey, SeedProblem, SeedSource
 
 MOST_LISTED = 10
-"""Files outside of a call that are named; more are counted."""
+"""Most unneeded files named; further ones are counted."""
 
 
 def check_needed(sources: Iterable[SeedSource], needed: Collection[SeedKey], *, named: bool = True) -> list[str]:
-    """See that every seed that a call needs can be used.
+    """Check that every seed needed by a call is usable.
 
-    What belongs to no seed (a mask without image, a file that is not read) stops a call that needs all seeds of its
-    source, for the folder is then not what it seems; any other call goes on without it.
+    Problems that belong to no seed (a mask without image, an unsupported file) stop a call that needs all seeds of its
+    source, because the folder may be incomplete; other calls continue.
 
     Args:
-        sources: Sources, each listed already.
+        sources: Sources that are already listed.
         needed: Data sets and ids of the seeds that the call executes.
-        named: Whether files may be named: their names may be names of patients.
+        named: Whether files may be named, as their names may identify patients.
 
     Returns:
-        Lines for the user on what cannot be used and is not needed.
+        Lines for the user on unusable files that are not needed.
 
     Raises:
-        UserMistakes: A seed that is needed cannot be used; one report names every such file of all sources.
+        UserMistakes: A needed seed is unusable; one report lists every such file of all sources.
     """
     stops: list[UserMistakes] = []
     lines: list[str] = []
@@ -52,18 +52,18 @@ def check_needed(sources: Iterable[SeedSource], needed: Collection[SeedKey], *, 
 
 
 def first_places(source: SeedSource, limit: int | None) -> list[SeedRef]:
-    """Return the first seeds of a source, all of which can be used.
+    """Return the first seeds of a source after checking that all are usable.
 
     Args:
         source: The source.
-        limit: How many; None for all.
+        limit: Number of seeds; None for all.
 
     Raises:
-        UserMistakes: One of them cannot be used.
+        UserMistakes: One of them is unusable.
     """
-    found = list(source.places()[:limit])
-    check_needed([source], {(ref.dataset, ref.seed_id) for ref in found})
-    return found
+    refs = list(source.places()[:limit])
+    check_needed([source], {(ref.dataset, ref.seed_id) for ref in refs})
+    return refs
 
 
 def _in_words(problem: SeedProblem) -> str:
@@ -74,8 +74,8 @@ def _in_lines(source: SeedSource, problems: Sequence[SeedProblem], *, named: boo
     if not problems:
         return []
     count = len({problem.where for problem in problems})
-    what = "1 file" if count == 1 else f"{count:,} files"
-    lines = [f"{what} of {source.dataset} cannot be used; this call needs none of them."]
+    files = "1 file" if count == 1 else f"{count:,} files"
+    lines = [f"{files} of {source.dataset} cannot be used; this call needs none of them."]
     if named:
         lines += [f"Not needed: {_in_words(problem)}" for problem in problems[:MOST_LISTED]]
         if len(problems) > MOST_LISTED:

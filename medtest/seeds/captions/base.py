@@ -168,14 +168,14 @@ class PromptSource(SeedSource):
         return tuple(self._listed()[1].problems)
 
     def notices(self) -> Sequence[str]:
-        """Return how many prompts were left out and why, and how the seeds were drawn."""
+        """Return notices on prompts left out and on how the seeds were drawn."""
         return tuple(self._listed()[1].notices)
 
     # ---------------------------------------------------------------------------------------- implemented by subclasses
 
     @abstractmethod
-    def _look(self, found: Prompts) -> None:
-        """Add every candidate and every problem to ``found``."""
+    def _look(self, listing: Prompts) -> None:
+        """Add every candidate and every problem to ``listing``."""
 
     # --------------------------------------------------------------------------------------------------- listing
 

@@ -27,8 +27,8 @@ def in_classes(pool: Pool, allowed: Allowed, known: Vocabulary) -> Pool:
     place = {old: new for new, old in enumerate(indices)}
     entities = []
     for at in indices:
-        one = pool.entities[at]
-        entities.append(Entity(name=names[at] or one.name, count=one.count, attributes=one.attributes))
+        original = pool.entities[at]
+        entities.append(Entity(name=names[at] or original.name, count=original.count, attributes=original.attributes))
     triples = tuple(
         Triple(
             subject=place[triple.subject],

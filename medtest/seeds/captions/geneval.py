@@ -45,7 +45,7 @@ class GenEval(FiledPrompts):
 
     settings: GenEvalSettings
 
-    def _look(self, found: Prompts) -> None:
+    def _look(self, listing: Prompts) -> None:
         path = self._file()
         where = shown(PurePosixPath(path.name))
         content = json_of(text_of(path, where), where)
@@ -55,10 +55,10 @@ class GenEval(FiledPrompts):
         bad: list[BadRow] = []
         for number, row in enumerate(rows, 1):
             try:
-                found.candidates.append(_candidate(row, number - 1))
+                listing.candidates.append(_candidate(row, number - 1))
             except ValueError as error:
                 bad.append(BadRow(place=f"line {number}", reason=str(error)))
-                self._keep_place(f"{number - 1:05d}", bad[-1], where, found)
+                self._keep_place(f"{number - 1:05d}", bad[-1], where, listing)
         if len(bad) == len(rows):
             raise stop(where, bad[0].reason if bad else "no prompt", _ALLOWED)
 

@@ -107,13 +107,13 @@ class FiledPrompts(PromptSource):
             heading = f"1 row of {where} cannot be used (on_bad_seed: skip leaves it out)"
         return UserMistakes([problem.as_mistake() for problem in problems[:MOST_SHOWN]], heading=heading)
 
-    def _keep_place(self, seed_id: str, row: BadRow, where: str, found: Prompts) -> None:
+    def _keep_place(self, seed_id: str, row: BadRow, where: str, listing: Prompts) -> None:
         """Record an unusable row: in its place, or among those left out."""
         if self.settings.on_bad_seed == "skip":
-            found.problems.append(SeedProblem(file=f"{where}, {row.place}", reason=row.reason))
+            listing.problems.append(SeedProblem(file=f"{where}, {row.place}", reason=row.reason))
             return
         wrong = SeedProblem(file=where, key=row.place, reason=row.reason)
-        found.candidates.append(Candidate(seed_id=seed_id, text="", pool=Pool(), wrong=wrong))
+        listing.candidates.append(Candidate(seed_id=seed_id, text="", pool=Pool(), wrong=wrong))
 
 
 class Captions(FiledPrompts):
@@ -124,13 +124,13 @@ class Captions(FiledPrompts):
 
     settings: CaptionSettings
 
-    def _look(self, found: Prompts) -> None:
+    def _look(self, listing: Prompts) -> None:
         path = self._file()
         where = shown(PurePosixPath(path.name))
         rows, bad = read(path, where)
         by_image: dict[str, list[CaptionRow]] = {}
-        for one in rows:
-            by_image.setdefault(_image_of(one), []).append(one)
+        for caption in rows:
+            by_image.setdefault(_image_of(caption), []).append(caption)
         unread: list[BadRow] = []
         chosen = self._chosen(by_image, unread)
         wrong: dict[str, list[BadRow]] = {}
@@ -140,17 +140,17 @@ class Captions(FiledPrompts):
         images = sorted({**by_image, **({} if skip else wrong)}, key=natural_key)
         ids = dict(zip(images, distinct_ids(images), strict=True))
         for broken in (*bad, *unread) if skip else ():
-            self._keep_place("", broken, where, found)
+            self._keep_place("", broken, where, listing)
         for image in images:
             if image in wrong and not skip:  # the broken caption may be the one to choose
                 first, *others = wrong[image]
-                self._keep_place(ids[image], first, where, found)
-                found.loose += [SeedProblem(file=where, key=row.place, reason=row.reason) for row in others]
+                self._keep_place(ids[image], first, where, listing)
+                listing.loose += [SeedProblem(file=where, key=row.place, reason=row.reason) for row in others]
                 continue
             several = len(chosen[image]) > 1
             for number, (row, pool) in enumerate(chosen[image], 1):
                 seed_id = f"{ids[image]}-{number}" if several else ids[image]
-                found.candidates.append(Candidate(seed_id=seed_id, text=row.text, pool=pool, cluster=ids[image]))
+                listing.candidates.append(Candidate(seed_id=seed_id, text=row.text, pool=pool, cluster=ids[image]))
 
     def _parser(self) -> CaptionParser:
         settings, key = self.settings, f"seeds.{self.dataset}.parser"

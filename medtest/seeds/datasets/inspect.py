@@ -230,38 +230,38 @@ def _first_mistake(error: UserMistakes) -> str:
     return f"{mistake.found}" + (f"; {mistake.fix}" if mistake.fix else "")
 
 
-def _look(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
-    if found.holds in ("labels", "questions"):
-        return _look_tables(root, found, progress)
-    line = _line(found)
+def _look(root: Path, candidate: Found, progress: Callable[[int], None]) -> Looked:
+    if candidate.holds in ("labels", "questions"):
+        return _look_tables(root, candidate, progress)
+    line = _line(candidate)
     dataset = DataSet(
-        name=found.dataset or "set",
-        images=found.images,
-        masks=found.masks,
-        image_names=found.image_names,
-        mask_names=found.mask_names,
+        name=candidate.dataset or "set",
+        images=candidate.images,
+        masks=candidate.masks,
+        image_names=candidate.image_names,
+        mask_names=candidate.mask_names,
     )
     try:
-        pairing = pair_images(root, dataset) if found.holds == "images" else pair_with_masks(root, dataset)
+        pairing = pair_images(root, dataset) if candidate.holds == "images" else pair_with_masks(root, dataset)
     except LayoutError as error:
-        problem = SeedProblem(file=shown(found.where), reason=f"{error.found}; {error.fix}")
-        return Looked(found=found, pairs=0, notes=count_notes(found), problems=(problem,), line=None)
+        problem = SeedProblem(file=shown(candidate.where), reason=f"{error.found}; {error.fix}")
+        return Looked(found=candidate, pairs=0, notes=count_notes(candidate), problems=(problem,), line=None)
     own = look_at(root, pairing.pairs, Rules(reading=FrameReading(), negatives=False), progress)
     frames = sum(own.sizes.values())
     return Looked(
-        found=found,
+        found=candidate,
         pairs=len(pairing.pairs),
         sizes=tuple(own.sizes.most_common()),
         rule=pairing.rule if pairing.rule != "<name>" else "",
         notes=(
-            *count_notes(found),
-            *size_notes(found, own.sizes),
+            *count_notes(candidate),
+            *size_notes(candidate, own.sizes),
             *frame_notes(frames, len(pairing.pairs)),
             *(notice.rstrip(".") for notice in own.notices),
         ),
         problems=(*pairing.all_problems(), *own.problems),
         line=line,
-        also=_also(found),
+        also=_also(candidate),
     )
 
 

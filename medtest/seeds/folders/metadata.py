@@ -83,8 +83,8 @@ def read_metadata(path: Path, where: str) -> Metadata:
     """
     sheet = read_table(path, where, key="metadata", lists=False)
 
-    def stop(found: str, allowed: str = "") -> UserMistakes:
-        return sheet.mistake(found, line=1, key="metadata", allowed=allowed).as_error()
+    def stop(problem: str, allowed: str = "") -> UserMistakes:
+        return sheet.mistake(problem, line=1, key="metadata", allowed=allowed).as_error()
 
     columns = [column_name(name) for name in sheet.rows[0].cells]
     if len(set(columns)) < len(columns):

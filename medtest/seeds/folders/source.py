@@ -1,7 +1,7 @@
-"""What sources of seeds from a user's folder do alike: one look at every file before a run, one report, one digest.
+"""Base class of sources that read the user's folder: one check of every file, one report, one digest.
 
-A source of images with masks, with labels or with questions says what it finds (:meth:`FolderSource._look`) and how one
-seed is loaded; the order of the checks, the words of their mistakes and the lines of the digest are here.
+A source of images with masks, with labels or with questions implements its listing (:meth:`FolderSource._look`) and how
+one seed is loaded; the order of checks, error messages and digest lines are shared here.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from medtest.seeds.volumes.frames import FrameReading, opened_frames
 Item = TypeVar("Item")
 
 ONE_ROW = "one row for each image, as long as the first"
-"""What a CSV of patients and strata is to have."""
+"""Requirement on a CSV of patients and strata."""
 
 UNUSABLE = "unusable"
-"""Key in the locator of a seed that only keeps a place."""
+"""Locator key of a seed that only keeps its place."""
 
 
 @dataclass(slots=True)
 class Listing(Remarks):
-    """What one look at the folder found.
+    """Seeds and problems found while listing a folder.
 
     Attributes:
         keeps: Whether seeds that cannot be used keep their places (``on_bad_seed: stop``) or are left out.
         refs: Seeds in order.
-        digests: What determines each of them beside its reference, as JSON values.
-        faults: What is wrong with seeds that keep their places.
-        contents: Image contents that were seen, and how often; empty where nobody counts them.
-        metadata: The CSV of patients and strata; None where the suite names none.
-        traits: What is odd about files that are used.
-        unread: Places of seeds of whose files headers alone were read.
-        classes: The classes of the labels; without names where seeds have no labels.
-        nothing: Why there is no seed, should there be none.
+        digests: Further values that determine each seed, as JSON values.
+        faults: Problems of seeds that keep their places.
+        contents: Number of occurrences of each image content; empty if not counted.
+        metadata: The CSV of patients and strata; None if the suite names none.
+        traits: Oddities of usable files.
+        unread: Indices of seeds of which only file headers were read.
+        classes: The classes of the labels; without names for seeds without labels.
+        nothing: Reason to report if no seed is found.
     """
 
     keeps: bool = True
@@ -68,17 +68,17 @@ class Listing(Remarks):
     nothing: str = "no images at all"
 
     def facts(self, dataset: str, names: Sequence[str], image: PurePosixPath) -> ImageFacts | None:
-        """Return what the metadata say of an image known under several names, if only that there is no row for it.
+        """Return the metadata of an image known under several names; a missing row is an unusable one.
 
         Args:
             dataset: Data set id.
-            names: Names under which a row may know the image besides its path, the preferred first.
-            image: Its file below the root.
+            names: Names that a row may use besides the path, in order of preference.
+            image: Image file below the root.
         """
         if self.metadata is None:
             return None
-        found = self.metadata.of(dataset, (names[0], str(image), *names[1:], image.name))
-        return ImageFacts(wrong=f"no row for {shown(image)}") if found is None else found
+        facts = self.metadata.of(dataset, (names[0], str(image), *names[1:], image.name))
+        return ImageFacts(wrong=f"no row for {shown(image)}") if facts is None else facts
 
     def add(
         self,
@@ -86,15 +86,15 @@ class Listing(Remarks):
         facts: ImageFacts | None,
         digests: list[object],
     ) -> None:
-        """Write down one seed, its cluster and strata those of the metadata where they say any.
+        """Add a seed, with cluster and strata from the metadata if present.
 
-        A seed whose row is missing or wrong cannot be used even where others are left out: its interval would be too
+        A seed whose row is missing or invalid is unusable even if bad files are skipped: its interval would be too
         narrow.
 
         Args:
-            ref: The seed as its source knows it.
-            facts: What the metadata say of it.
-            digests: What determines it beside its reference, as JSON values.
+            ref: The seed as listed by its source.
+            facts: Its metadata.
+            digests: Further values that determine it, as JSON values.
         """
         if facts is not None and facts.wrong and self.metadata is not None:
             problem = SeedProblem(
@@ -107,11 +107,11 @@ class Listing(Remarks):
         self.digests.append(digests)
 
     def fault(self, ref: SeedRef, checked: Checked) -> None:
-        """Write down a seed that cannot be used: in its place, or among what is left out.
+        """Add an unusable seed: in its place, or among the files left out.
 
         Args:
             ref: The seed, its locator still empty.
-            checked: What is wrong with it, and the digests of those of its files that can be read.
+            checked: Its problems, and the digests of its readable files.
         """
         if not self.keeps:
             self.problems += checked.problems
@@ -123,12 +123,12 @@ class Listing(Remarks):
 
 
 class FolderSource(SeedSource):
-    """Seeds from the folder that ``data=`` names, every file looked at once, before a run.
+    """Base class of sources that read the folder given as ``data=``; every file is checked once before a run.
 
-    Listing needs the whole folder; loading needs a reference alone, so that workers list nothing.
+    Listing needs the whole folder; loading needs only a reference, so workers list nothing.
 
     Attributes:
-        holds: What the user's folder holds, in words.
+        holds: Description of the folder's content, for messages.
     """
 
     needs_root: ClassVar[bool] = True
@@ -141,11 +141,11 @@ class FolderSource(SeedSource):
     # ------------------------------------------------------------------------------------------------- interface
 
     def refs(self) -> Sequence[SeedRef]:
-        """Return every seed in a fixed order, each of its files looked at.
+        """Return every seed in a fixed order, with all files checked.
 
         Raises:
-            UserMistakes: ``data=`` is missing or no folder, its layout is not understood, it and the suite do not fit,
-                or files cannot be used and ``on_bad_seed`` is ``stop``: one report names every file.
+            UserMistakes: ``data=`` is missing or no folder, its layout is unknown, it does not fit the suite,
+                or files cannot be used and ``on_bad_seed`` is ``stop``: one report lists every file.
         """
         problems = self.faults().all()
         if problems:
@@ -153,20 +153,20 @@ class FolderSource(SeedSource):
         return self.places()
 
     def places(self) -> Sequence[SeedRef]:
-        """Return every seed in its place, every file looked at, those that cannot be used among them.
+        """Return every seed in its place with all files checked, including unusable ones.
 
         Raises:
-            UserMistakes: As :meth:`refs`, but for files that cannot be used.
+            UserMistakes: As :meth:`refs`, except for unusable files.
         """
         return tuple(self._listed().refs)
 
     def faults(self) -> Faults:
-        """Return what cannot be used and was not left out."""
+        """Return the unusable files that were not left out."""
         listing = self._listed()
         return Faults(of_seeds=listing.faults, others=tuple(listing.problems) if listing.keeps else ())
 
     def unread(self) -> frozenset[SeedKey]:
-        """Return the seeds of whose files headers alone were read, in a command that has little time."""
+        """Return the seeds of which only file headers were read, in a command with a time limit."""
         refs = self.places()
         return frozenset((refs[at].dataset, refs[at].seed_id) for at in self._listed().unread if at < len(refs))
 
@@ -176,15 +176,15 @@ class FolderSource(SeedSource):
         return () if listing.keeps else tuple(listing.problems)
 
     def notices(self) -> Sequence[str]:
-        """Return what was left out, what is missing, and images that are there twice."""
+        """Return notices on files left out, missing data and duplicate images."""
         return tuple(self._listed().notices)
 
     def ignored(self) -> int:
-        """Return how many leftovers of operating systems and thumbnails were passed over."""
+        """Return the number of leftovers of operating systems and thumbnails skipped."""
         return self._listed().ignored
 
     def digest(self) -> str:
-        """Return a SHA-256 over the seeds in order: ids, clusters, strata, what they expect, contents of files."""
+        """Return a SHA-256 over the seeds in order: ids, clusters, strata, expected answers, file contents."""
         listing = self._listed()
         head = [digest_name(type(self)).rpartition(":")[2], self.revision, *self._digest_head(listing)]
         total = hashlib.sha256(json.dumps(head, ensure_ascii=True).encode())
@@ -193,24 +193,24 @@ class FolderSource(SeedSource):
             total.update(json.dumps(line, ensure_ascii=True).encode() + b"\n")
         return total.hexdigest()
 
-    # -------------------------------------------------------------------------------------- what a source says
+    # ---------------------------------------------------------------------------------------- implemented by subclasses
 
     @abstractmethod
     def _look(self, root: Path, listing: Listing) -> None:
-        """Look at every file below the root and write down what is there.
+        """Check every file below the root and fill the listing.
 
         Raises:
-            LayoutError: The folder is not laid out in a way that is understood.
-            BadFileError: It cannot be read.
-            UserMistakes: It and the suite do not fit.
+            LayoutError: The folder has an unknown layout.
+            BadFileError: The folder cannot be read.
+            UserMistakes: The folder does not fit the suite.
         """
 
     def _digest_head(self, listing: Listing) -> list[object]:
-        """Return what determines all seeds alike, as JSON values."""
+        """Return the values that determine all seeds, as JSON values."""
         return []
 
     def _reading(self) -> FrameReading:
-        """Return how files are opened."""
+        """Return the options for reading files."""
         values = label_values(getattr(self.settings, "label_values", ()))
         return FrameReading(max_pixels=self.settings.max_pixels, label_values=values)
 
@@ -225,10 +225,10 @@ class FolderSource(SeedSource):
             return frames.rgb(index, span)
 
     def _mask(self, file: str | None, index: int, image: Image, root: Path | None = None) -> Mask | None:
-        """Return one mask of a file below a folder, that of the data where none is given; None without a file.
+        """Return one mask of a file below ``root`` (default: the data folder); None without a file.
 
         Raises:
-            UserMistakes: It cannot be read any more, or has another size than its image by now.
+            UserMistakes: The mask can no longer be read, or no longer has its image's size.
         """
         if not file:
             return None
@@ -241,16 +241,16 @@ class FolderSource(SeedSource):
     def _looked_at(
         self, root: Path, items: Sequence[tuple[Item, Pair, tuple[SeedProblem, ...]]], rules: Rules, listing: Listing
     ) -> Iterator[tuple[Item, Pair, Checked]]:
-        """Look at the files of every item in order, but for those with known problems; traits are written down.
+        """Check the files of every item in order, except items with known problems, and collect their traits.
 
         Args:
             root: The user's folder.
-            items: What the caller knows an image by, its files, and what is wrong with it before they are looked at.
-            rules: What settings demand.
-            listing: Takes the traits.
+            items: The caller's handle of an image, its files, and problems known beforehand.
+            rules: Requirements of the settings.
+            listing: Receives the traits.
 
         Yields:
-            Every item with its files, and what is to know of them: problems, where it cannot be used.
+            Every item with its files and their check, including problems.
         """
         looks = check_pairs(root, [pair for _, pair, wrong in items if not wrong], rules)
         for item, pair, wrong in items:
@@ -288,10 +288,10 @@ class FolderSource(SeedSource):
 
 
 def usable(ref: SeedRef) -> Any:
-    """Return what a seed's locator says.
+    """Return the content of a seed's locator.
 
     Raises:
-        UserMistakes: The seed cannot be used and only keeps its place.
+        UserMistakes: The seed is unusable and only keeps its place.
     """
     located = json.loads(ref.locator)
     if isinstance(located, dict) and UNUSABLE in located:
@@ -302,10 +302,10 @@ def usable(ref: SeedRef) -> Any:
 
 @contextmanager
 def still_there(file: str) -> Iterator[None]:
-    """Put in words that a file that was looked at cannot be read any more.
+    """Raise a readable error if a file checked earlier can no longer be read.
 
     Raises:
-        UserMistakes: Inside, the file was gone, led out of the folder, was no picture, or held fewer frames.
+        UserMistakes: The file is missing, leads out of the folder, is no picture, or holds fewer frames.
     """
     try:
         yield

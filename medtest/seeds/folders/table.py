@@ -1,4 +1,4 @@
-"""Tables beside images: CSV and lists in any of the usual forms, and the .xls files of Messidor."""
+"""Reading of tables beside images: CSV, lists, and the .xls files of Messidor."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _ZIP = b"PK\x03\x04"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SheetRow:
-    """One row.
+    """One row of a table.
 
     Attributes:
-        line: Its number in the file, from 1.
+        line: Line number in the file, from 1.
         cells: Its values, stripped.
     """
 
@@ -43,11 +43,11 @@ class SheetRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """A table as it lies there.
+    """Table as read from its file.
 
     Attributes:
-        where: The file as people know it.
-        rows: Every row that is not empty, a header among them.
+        where: Name of the file for messages.
+        rows: All non-empty rows, including a header.
     """
 
     where: str
@@ -67,10 +67,10 @@ class Sheet:
         return Mistake(where=self.where, line=line, key=key, found=found, allowed=allowed, fix=fix, nearest=nearest)
 
     def even(self, rows: Sequence[SheetRow], columns: int) -> None:
-        """See that every row has as many values.
+        """Check that every row has the same number of values.
 
         Raises:
-            UserMistakes: One report names those that have not.
+            UserMistakes: Rows differ; one report lists them.
         """
         uneven = [row for row in rows if len(row.cells) != columns]
         if uneven:
@@ -81,7 +81,7 @@ class Sheet:
 
 
 def usual_columns(what: str) -> tuple[str, ...]:
-    """Return the names that columns of a kind usually have (``columns.yaml``), in the order they are preferred."""
+    """Return the usual names of columns of a kind (``columns.yaml``), in order of preference."""
     return tuple(yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text(encoding="utf-8"))[what])
 
 
@@ -95,9 +95,9 @@ def read_table(path: Path, where: str, *, key: str = "table", lists: bool = True
 
     Args:
         path: The file.
-        where: The file as people know it.
+        where: Name of the file for messages.
         key: The setting that names it, for messages.
-        lists: Whether blanks stand between values where nothing else does.
+        lists: Whether blanks separate values if no other separator occurs.
 
     Raises:
         UserMistakes: It cannot be read, is too large, or needs a package that is not installed.
@@ -107,17 +107,17 @@ def read_table(path: Path, where: str, *, key: str = "table", lists: bool = True
         if content.startswith(_ZIP):
             raise _Unread("is an .xlsx workbook or another ZIP file", "CSV in UTF-8, or .xls", "save it as CSV")
         rows = _workbook(content) if content.startswith(_OLE) else _text(content, lists=lists)
-        kept = tuple(row for row in rows if any(row.cells))
-        if not kept:
+        filled = tuple(row for row in rows if any(row.cells))
+        if not filled:
             raise _Unread("is empty", "a table with a row for each image")
-        if max(len(row.cells) for row in kept) > MOST_COLUMNS:
+        if max(len(row.cells) for row in filled) > MOST_COLUMNS:
             raise _Unread("has too many columns", f"at most {MOST_COLUMNS:,}")
     except BadFileError as error:
         raise Mistake(where=where, key=key, found=str(error)).as_error() from error
     except _Unread as error:
-        found, allowed, fix = (*error.args, "")[:3]
-        raise Mistake(where=where, key=key, found=found, allowed=allowed, fix=fix).as_error() from error
-    return Sheet(where=where, rows=kept)
+        problem, allowed, fix = (*error.args, "")[:3]
+        raise Mistake(where=where, key=key, found=problem, allowed=allowed, fix=fix).as_error() from error
+    return Sheet(where=where, rows=filled)
 
 
 class _Unread(Exception):
@@ -170,7 +170,7 @@ def _workbook(content: bytes) -> list[SheetRow]:
 
 
 def _cell(value: object) -> str:
-    """Return a cell's text; whole numbers, which .xls keeps as floats, without the point."""
+    """Return a cell's text; whole numbers, which .xls stores as floats, without decimal point."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()[:LONGEST_CELL]

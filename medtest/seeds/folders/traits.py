@@ -1,4 +1,4 @@
-"""What a look at many files finds odd and uses all the same, in a sentence for each kind."""
+"""Notices on oddities of files that are still used, one sentence for each kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 Trait: TypeAlias = Literal["large", "specks", "near", "turned"]
 
 LARGE = 0.6
-"""Larger parts of an image are seldom lesion: the mask may be inverted."""
+"""Lesions rarely cover more of an image; the mask may be inverted."""
 
 _MOST_NAMED = 3
 
@@ -33,14 +33,14 @@ _VERBS: dict[Trait, tuple[str, str]] = {
 
 
 class FolderTraits:
-    """Collects traits of files while a folder is looked at; memory does not grow with the folder."""
+    """Collector of file traits; memory does not grow with the folder."""
 
     def __init__(self) -> None:
         self._counts: dict[Trait, int] = {}
         self._names: dict[Trait, list[str]] = {}
 
     def add(self, file: str, traits: Iterable[Trait]) -> None:
-        """Note the traits of one file."""
+        """Record the traits of one file."""
         for trait in traits:
             self._counts[trait] = self._counts.get(trait, 0) + 1
             names = self._names.setdefault(trait, [])
@@ -48,16 +48,16 @@ class FolderTraits:
                 names.append(file)
 
     def notices(self, label_key: str = "label_values") -> list[str]:
-        """Return one sentence for each trait that was found.
+        """Return one sentence for each recorded trait.
 
         Args:
-            label_key: The whole key that says which values of masks are lesion.
+            label_key: Full key of the setting that lists the lesion values of masks.
         """
-        found = []
+        sentences = []
         for trait, count in self._counts.items():
-            one, several = _VERBS[trait]
+            singular, several = _VERBS[trait]
             names = self._names[trait]
             listed = ", ".join(names) + (" and others" if count > len(names) else "")
-            said = one if count == 1 else several.format(f"{count:,}")
-            found.append(_WORDS[trait].format(count=said, names=listed, key=label_key))
-        return found
+            subject = singular if count == 1 else several.format(f"{count:,}")
+            sentences.append(_WORDS[trait].format(count=subject, names=listed, key=label_key))
+        return sentences

@@ -1,4 +1,4 @@
-"""Which labelled data set below a folder is meant, and its parts read together."""
+"""Selection of the labelled data set below a folder, and reading of its parts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from medtest.seeds.labels.settings import LabelFolderSettings
 HERE = PurePosixPath(".")
 
 _GENERIC = ("table", "class_folders")
-"""Layouts that give way to those of a known set below the same folder."""
+"""Generic layouts, which yield to known sets below the same folder."""
 
 _OWN_PARTS = ("chestxray14", "medmnist")
-"""Layouts whose readers choose the part themselves."""
+"""Layouts whose readers select the part themselves."""
 
 
 def read_folder(root: Path, settings: LabelFolderSettings) -> LabelledFolder:
-    """Read the labelled images that a suite means.
+    """Read the labelled images that a suite selects.
 
     Raises:
-        LayoutError: None is found, several are, or the asked part is not there.
+        LayoutError: No or several data sets are found, or the requested part is missing.
         UserMistakes: A table cannot be read.
         BadFileError: The folder cannot be read.
     """
@@ -37,10 +37,10 @@ def read_folder(root: Path, settings: LabelFolderSettings) -> LabelledFolder:
         return _pictures(root, settings)
     parts = _explicit(root, settings) or _recognised(root, settings)
     chosen = _of_split(parts, settings.split)
-    laid = [READERS[found.reader](root, found, settings) for found in chosen]
+    laid = [READERS[part.reader](root, part, settings) for part in chosen]
     notice = ""
     if len(chosen) < len(parts):
-        count = sum(len(one.entries) for one in laid)
+        count = sum(len(folder.entries) for folder in laid)
         notice = f"The {chosen[0].part} part is taken, {count:,} images; split: all takes every part."
     together = laid[0] if len(laid) == 1 else _merged(chosen, laid)
     if notice:
@@ -49,14 +49,14 @@ def read_folder(root: Path, settings: LabelFolderSettings) -> LabelledFolder:
 
 
 def _explicit(root: Path, settings: LabelFolderSettings) -> list[Found]:
-    """Return what the suite names outright; nothing where it is to be told by names."""
+    """Return the data set that the suite names explicitly; empty if it is to be recognised."""
     usual = images_folder(root, settings.images)
     images = HERE / settings.images
     if settings.table:
         table = HERE / settings.table
         if not (root / table).exists():
-            found = f"{shown(table)} {broken(root / table)}" if is_broken(root / table) else f"no file {shown(table)}"
-            raise LayoutError(found, "name a table below data=PATH", key="table")
+            problem = f"{shown(table)} {broken(root / table)}" if is_broken(root / table) else f"no file {shown(table)}"
+            raise LayoutError(problem, "name a table below data=PATH", key="table")
         reader = "medmnist" if table.suffix.lower() == ".npz" else settings.layout
         reader = "table" if reader in ("auto", *STYLES) else reader
         if not settings.images and reader == "table":
@@ -74,34 +74,34 @@ def _found(
 
 
 def labelled_below(root: Path) -> list[Found]:
-    """Return every labelled data set below a folder; guesses only where no known set is.
+    """Return every labelled data set below a folder; generic layouts only if no known set is found.
 
     Raises:
         BadFileError: The folder cannot be read.
     """
-    found = [one for one in recognise(tree_of_folder(root)) if one.holds == "labels"]
-    known = [one for one in found if one.reader not in _GENERIC]
-    return known or found
+    labelled = [dataset for dataset in recognise(tree_of_folder(root)) if dataset.holds == "labels"]
+    specific = [dataset for dataset in labelled if dataset.reader not in _GENERIC]
+    return specific or labelled
 
 
 def _recognised(root: Path, settings: LabelFolderSettings) -> list[Found]:
-    """Return the parts of the one labelled data set below the root that has the asked layout."""
+    """Return the parts of the single labelled data set below the root with the requested layout."""
     everything = labelled_below(root)
-    found = [one for one in everything if settings.layout in ("auto", one.reader)]
+    candidates = [dataset for dataset in everything if settings.layout in ("auto", dataset.reader)]
     if settings.images:
-        found = [replace(one, images=HERE / settings.images) for one in found]
-    if not found:
-        there = ", ".join(dict.fromkeys(one.reader for one in everything))
+        candidates = [replace(dataset, images=HERE / settings.images) for dataset in candidates]
+    if not candidates:
+        present = ", ".join(dict.fromkeys(dataset.reader for dataset in everything))
         raise LayoutError(
-            f"layout {settings.layout}: no labelled images" + (f" (there are: {there})" if there else ""),
+            f"layout {settings.layout}: no labelled images" + (f" (there are: {present})" if present else ""),
             "give the folder that holds a folder for each class, or images and a table of labels (table: …); "
             f"labels: none tests images that have none; {LOOK}",
             key="data" if settings.layout == "auto" else "layout",
         )
     sets: dict[tuple[str, str, str], list[Found]] = {}
-    for one in found:
-        place = "" if one.part else str(one.tables[0] if one.tables else one.where)
-        sets.setdefault((one.reader, one.dataset, place), []).append(one)
+    for dataset in candidates:
+        place = "" if dataset.part else str(dataset.tables[0] if dataset.tables else dataset.where)
+        sets.setdefault((dataset.reader, dataset.dataset, place), []).append(dataset)
     if len(sets) > 1:
         names = [shown(parts[0].tables[0] if parts[0].tables else parts[0].where) for parts in sets.values()]
         raise LayoutError(
@@ -112,33 +112,33 @@ def _recognised(root: Path, settings: LabelFolderSettings) -> list[Found]:
 
 
 def _of_split(parts: Sequence[Found], split: str) -> list[Found]:
-    """Return the parts that a split takes."""
+    """Return the parts that belong to a split."""
     if len(parts) == 1 and not parts[0].part and parts[0].reader not in _OWN_PARTS and split not in ("auto", "all"):
         raise LayoutError("no parts of their own", "leave split out", key="split")
     if split == "all" or (len(parts) == 1 and (split == "auto" or not parts[0].part)):
         return list(parts)
-    wanted = "test" if split == "auto" else split
-    chosen = [one for one in parts if one.part == wanted]
+    part_name = "test" if split == "auto" else split
+    chosen = [part for part in parts if part.part == part_name]
     if chosen or split == "auto":
         return chosen or list(parts)
-    there = ", ".join(dict.fromkeys(one.part for one in parts if one.part))
-    raise LayoutError(f"no {split} part", f"parts that are there: {there}", key="split")
+    present = ", ".join(dict.fromkeys(part.part for part in parts if part.part))
+    raise LayoutError(f"no {split} part", f"parts that are there: {present}", key="split")
 
 
 def _merged(parts: Sequence[Found], laid: Sequence[LabelledFolder]) -> LabelledFolder:
-    """Return several parts as one; an image's id begins with its part."""
-    together = LabelledFolder(names=tuple(dict.fromkeys(name for one in laid for name in one.names)))
-    together.multi = any(one.multi for one in laid)
+    """Merge several parts; image ids begin with the part's name."""
+    together = LabelledFolder(names=tuple(dict.fromkeys(name for folder in laid for name in folder.names)))
+    together.multi = any(folder.multi for folder in laid)
     together.mapping, together.classes = laid[0].mapping, laid[0].classes
-    for found, one in zip(parts, laid, strict=True):
-        part = found.part or found.where.name
-        together.entries += [replace(entry, name=f"{part}/{entry.name}") for entry in one.entries]
-        together.take(one)
+    for source, folder in zip(parts, laid, strict=True):
+        part = source.part or source.where.name
+        together.entries += [replace(entry, name=f"{part}/{entry.name}") for entry in folder.entries]
+        together.take(folder)
     return together
 
 
 def _pictures(root: Path, settings: LabelFolderSettings) -> LabelledFolder:
-    """Return every picture below the folder of images, without labels; masks among them are no images."""
+    """Return every picture below the image folder without labels, leaving out masks."""
     folder = images_folder(root, settings.images)
     files = pictures_below(root, folder)
     laid = LabelledFolder(names=())

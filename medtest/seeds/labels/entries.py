@@ -1,4 +1,4 @@
-"""What a layout of labelled images gives: entries with labels as the data set writes them, and their mapping."""
+"""Labelled entries as read from a layout, and their mapping to the suite's classes."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from medtest.seeds.base import Remarks, SeedProblem
 from medtest.seeds.datasets.facts import plain
 
 MOST_CLASSES = 1000
-"""More than this are no classes (a column of identifiers, a folder for each patient)."""
+"""Larger numbers are not classes (a column of identifiers, a folder for each patient)."""
 
 NOTHING = "none"
-"""What a mapping says of a name that means none of the classes (``normal``), where several may be true at once."""
+"""Mapping value of a name that means no class (``normal``), in multi-label data."""
 
 MOST_NAMED = 8
-"""More kinds that are left out are counted together."""
+"""Most names of left-out classes listed; the rest are counted together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelEntry:
-    """One image as a data set lists it.
+    """One image as listed by a data set.
 
     Attributes:
-        image: Its file below the root; of an array file, that file.
-        name: What its seed's id is made of.
-        labels: What the data set says of it, in its own words; empty where it says that nothing is true, None where
-            it says nothing.
-        cluster: Patient, video or sequence; "" where nothing is known.
-        strata: What stratifies tables.
+        image: Image file or array file below the root.
+        name: Basis of its seed id.
+        labels: Labels in the data set's own words; empty if no class applies, None if
+            unlabelled.
+        cluster: Patient, video or sequence; "" if unknown.
+        strata: Columns and values that stratify tables.
         mask: File of the lesion's mask below the root, or None.
-        index: Place in an array file; -1 for a file of its own.
-        wrong: Why it cannot be used and only keeps its place; None for a good one.
+        index: Index in an array file; -1 for a separate file.
+        wrong: Problem of an unusable entry, which only keeps its place; None for a usable one.
     """
 
     image: PurePosixPath
@@ -49,21 +49,21 @@ class LabelEntry:
 
     @property
     def problems(self) -> tuple[SeedProblem, ...]:
-        """What is wrong with it; nothing with a good one."""
+        """The entry's problems; empty if it is usable."""
         return () if self.wrong is None else (self.wrong,)
 
 
 @dataclass(slots=True, kw_only=True)
 class LabelledFolder(Remarks):
-    """A folder of labelled images as its layout reads it.
+    """Folder of labelled images as read by its layout.
 
     Attributes:
-        names: Names of classes that the data set knows, in its order.
-        multi: Whether several may be true at once.
+        names: Class names of the data set, in its order.
+        multi: Whether several classes may apply at once.
         entries: Its images.
-        mapping: What its names stand for by default; "" leaves out. A name that is missing stands for itself.
-        classes: What the mapping leads to, in order; the names themselves where empty.
-        missing: How many images that its tables name are not there.
+        mapping: Default class of each name; "" leaves it out. Missing names map to themselves.
+        classes: Classes of the mapping, in order; empty if they are the names themselves.
+        missing: Number of missing images named by its tables.
     """
 
     names: tuple[str, ...]
@@ -74,12 +74,12 @@ class LabelledFolder(Remarks):
     missing: int = 0
 
     def add_wrong(self, problem: SeedProblem, name: str, image: PurePosixPath | None = None) -> None:
-        """Add an image or row that cannot be used, in its place.
+        """Add an unusable image or row in its place.
 
         Args:
-            problem: What is wrong with it.
-            name: What its seed's id is made of.
-            image: Its file, where there is one.
+            problem: The problem.
+            name: Basis of its seed id.
+            image: Its file, if any.
         """
         path = PurePosixPath(name) if image is None else image
         self.entries.append(LabelEntry(image=path, name=name, labels=None, wrong=problem))
@@ -87,13 +87,13 @@ class LabelledFolder(Remarks):
 
 @dataclass(slots=True)
 class Mapped:
-    """Entries with the suite's classes.
+    """Entries mapped to the suite's classes.
 
     Attributes:
         classes: The suite's classes.
-        entries: Entries with their labels in the order of the classes; None where an entry is unlabelled.
+        entries: Entries with their labels in the order of the classes; None for unlabelled ones.
         several: Whether the data set gives several labels to an image.
-        left_out: How many images of each of the data set's names have no class.
+        left_out: Number of images without class, by the data set's names.
     """
 
     classes: Classes
@@ -102,46 +102,46 @@ class Mapped:
     left_out: Counter[str] = field(default_factory=Counter)
 
     def notices(self) -> tuple[str, ...]:
-        """Say what was left out because no class stands for it."""
+        """Describe the images left out because their names map to no class."""
         if not self.left_out:
             return ()
         most = self.left_out.most_common()
         named = [f"{count:,} of {name!r}" for name, count in most[:MOST_NAMED]]
         rest = sum(count for _, count in most[MOST_NAMED:])
         text = ", ".join(named) + (f" and {rest:,} of {len(most) - MOST_NAMED} other names" if rest else "")
-        what = "Findings" if self.several else "Images"
-        return (f"{what} without a class in this suite are left out: {text}.",)
+        subject = "Findings" if self.several else "Images"
+        return (f"{subject} without a class in this suite are left out: {text}.",)
 
 
 def fold(name: str) -> str:
-    """Return a name without case and punctuation; a name of punctuation alone (``+``) as it is."""
+    """Return a name without case and punctuation; a name of punctuation alone (``+``) unchanged."""
     return plain(name) or name
 
 
 def map_entries(
     laid: LabelledFolder, *, dataset: str, classes: Sequence[str], multi: bool | None, mapping: Mapping[str, str]
 ) -> Mapped:
-    """Give every entry its classes.
+    """Map every entry to the suite's classes.
 
-    A name stands for what the user's mapping says, else for the class of the same name (case and punctuation do not
-    count), else for what is known of the layout, and else for nothing: images of such a name are left out and counted;
-    where the data set gives several labels to an image, the name alone is dropped.
+    A name maps to its class in the user's mapping, else to the class of the same name (ignoring case and punctuation),
+    else to the layout's default. Images of unmapped names are left out and counted; in multi-label data only the name
+    is dropped.
 
     Raises:
-        UserMistakes: The mapping names a class or a name of the data set that there is not, or no two classes are left.
+        UserMistakes: The mapping uses an unknown class or an unknown name, or fewer than two classes remain.
     """
     names = tuple(classes) or _own_classes(laid, mapping)
-    found = Classes(names=names, multi=laid.multi if multi is None else multi)
-    _check(laid, dataset, found, mapping, given=bool(classes))
+    target = Classes(names=names, multi=laid.multi if multi is None else multi)
+    _check(laid, dataset, target, mapping, given=bool(classes))
     lead = _leads(laid, names, mapping)
-    mapped = Mapped(classes=found, several=found.multi and laid.multi)
+    mapped = Mapped(classes=target, several=target.multi and laid.multi)
     for entry in laid.entries:
         if entry.labels is None:
             mapped.entries.append((entry, None))
             continue
         _map_one(entry, entry.labels, lead, mapped)
     if mapped.left_out and not any(labels for _, labels in mapped.entries):
-        # Films of other findings than the suite's are not healthy.
+        # Images that only have findings outside the suite's classes are not healthy.
         mapped.entries = [(entry, labels) for entry, labels in mapped.entries if entry.wrong is not None]
     return mapped
 
@@ -162,7 +162,7 @@ def _map_one(entry: LabelEntry, own: tuple[str, ...], lead: Mapping[str, str], m
 
 
 def _own_classes(laid: LabelledFolder, mapping: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the data set's classes where the suite states none, those of the user's mapping last."""
+    """Return the data set's own classes if the suite states none, those of the user's mapping last."""
     if laid.classes:
         own = laid.classes
     else:
@@ -173,7 +173,7 @@ def _own_classes(laid: LabelledFolder, mapping: Mapping[str, str]) -> tuple[str,
 
 
 def _leads(laid: LabelledFolder, names: Iterable[str], mapping: Mapping[str, str]) -> dict[str, str]:
-    """Return the class, or "", by the plain form of each name of the data set."""
+    """Return the class, or "", of each name of the data set in plain form."""
     classes = {fold(name): name for name in names}
     lead = {fold(name): to for name, to in laid.mapping.items() if to in (*classes.values(), "")}
     lead |= classes
@@ -186,14 +186,14 @@ def _check(laid: LabelledFolder, dataset: str, classes: Classes, mapping: Mappin
     own = {fold(name): name for name in (*laid.names, *laid.mapping, *classes.names)}
     for name, to in mapping.items():
         if fold(name) not in own:
-            known = [*laid.names, *(n for n in laid.mapping if n not in laid.names)]
+            names = [*laid.names, *(n for n in laid.mapping if n not in laid.names)]
             mistakes.append(
                 Mistake(
                     where=where,
                     key=f"{key}.mapping",
                     found=repr(name),
-                    allowed=f"names of the data set: {', '.join(known)}",
-                    nearest=nearest_name(name, known),
+                    allowed=f"names of the data set: {', '.join(names)}",
+                    nearest=nearest_name(name, names),
                 )
             )
         if to and to not in classes.names and not (to == NOTHING and classes.multi):
@@ -204,11 +204,11 @@ def _check(laid: LabelledFolder, dataset: str, classes: Classes, mapping: Mappin
                 Mistake(where=where, key=f"{key}.mapping.{name}", found=repr(to), allowed=allowed, nearest=nearest)
             )
     if len(classes.names) < 2 and not (classes.multi and classes.names):
-        found = ", ".join(classes.names) or "no class"
-        mistakes.append(Mistake(where=where, key=f"{key}.classes", found=found, allowed="two classes or more"))
+        problem = ", ".join(classes.names) or "no class"
+        mistakes.append(Mistake(where=where, key=f"{key}.classes", found=problem, allowed="two classes or more"))
     elif len(classes.names) > MOST_CLASSES and not given:
-        found = f"{len(classes.names):,} different labels in the data"
+        problem = f"{len(classes.names):,} different labels in the data"
         fix = "state classes, or name the right column or folder"
-        mistakes.append(Mistake(where=where, key=f"{key}.classes", found=found, allowed=f"{MOST_CLASSES}", fix=fix))
+        mistakes.append(Mistake(where=where, key=f"{key}.classes", found=problem, allowed=f"{MOST_CLASSES}", fix=fix))
     if mistakes:
         raise UserMistakes(mistakes)

@@ -1,4 +1,4 @@
-"""Labelled images that a user has: class folders, tables of labels, and public sets as they are downloaded."""
+"""The user's labelled images: class folders, tables of labels, and public data sets as downloaded."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from medtest.seeds.volumes.npz_file import item_digests, npz_members
 
 
 class ChosenEntry(NamedTuple):
-    """An entry that becomes a seed.
+    """Entry that becomes a seed.
 
     Attributes:
-        entry: The image as its data set lists it.
-        labels: Its labels among the suite's classes; None where it is unlabelled.
+        entry: The image as listed by its data set.
+        labels: Its labels among the suite's classes; None if unlabelled.
         seed_id: Its id.
     """
 
@@ -39,7 +39,7 @@ class ChosenEntry(NamedTuple):
 
 
 class LabelFolder(FolderSource):
-    """Labelled images from folders, tables and array files, every file looked at before a run."""
+    """Labelled images from folders, tables and array files, all checked before a run."""
 
     Settings: ClassVar[type[PartSettings]] = LabelFolderSettings
     task: ClassVar[str] = "label"
@@ -49,7 +49,7 @@ class LabelFolder(FolderSource):
     settings: LabelFolderSettings
 
     def classes(self) -> Classes:
-        """Return the classes of the labels; reads the folder where the suite does not state them."""
+        """Return the classes of the labels; the folder is read if the suite does not state them."""
         settings = self.settings
         if settings.classes and settings.multi is not None:
             return Classes(names=tuple(settings.classes), multi=settings.multi)
@@ -59,18 +59,18 @@ class LabelFolder(FolderSource):
         """Read one seed's files.
 
         Raises:
-            UserMistakes: A file has changed since it was looked at and cannot be read any more.
+            UserMistakes: A file has changed since it was checked and cannot be read any more.
         """
-        given = usable(ref)
-        file, index = given["image"], max(0, given["index"])
-        labels = None if given["labels"] is None else tuple(given["labels"])
-        if given["part"]:
+        fields = usable(ref)
+        file, index = fields["image"], max(0, fields["index"])
+        labels = None if fields["labels"] is None else tuple(fields["labels"])
+        if fields["part"]:
             with still_there(file):
-                image = read_image(below(self._root(), file), given["part"], index)
+                image = read_image(below(self._root(), file), fields["part"], index)
         else:
-            image = self._frame(file, index, tuple(given["span"]))
-        expected = marked(self._mask(given["mask"], index, image))
-        classes = Classes(names=tuple(given["classes"]), multi=given["multi"])
+            image = self._frame(file, index, tuple(fields["span"]))
+        expected = marked(self._mask(fields["mask"], index, image))
+        classes = Classes(names=tuple(fields["classes"]), multi=fields["multi"])
         return Seed(ref=ref, image=image, expected=expected, kind="label", classes=classes, labels=labels)
 
     def _digest_head(self, listing: Listing) -> list[object]:
@@ -97,11 +97,11 @@ class LabelFolder(FolderSource):
         self._add(root, self._chosen(mapped, listing), listing)
 
     def _chosen(self, mapped: Mapped, listing: Listing) -> list[ChosenEntry]:
-        """Return the entries that are taken: all, or so many of each set of labels, evenly spread; ids are distinct."""
+        """Return the entries to use, with distinct ids: all, or an evenly spread sample of each set of labels."""
         entries = mapped.entries
         if not listing.keeps:
             listing.problems += [entry.wrong for entry, _ in entries if entry.wrong is not None]
-            entries = [one for one in entries if one[0].wrong is None]
+            entries = [pair for pair in entries if pair[0].wrong is None]
         if self.settings.per_class:
             entries = _spread(entries, self.settings.per_class)
             listing.notices.append(
@@ -115,26 +115,26 @@ class LabelFolder(FolderSource):
         ]
 
     def _add(self, root: Path, chosen: Sequence[ChosenEntry], listing: Listing) -> None:
-        arrays = [one for one in chosen if one.entry.index >= 0]
+        arrays = [item for item in chosen if item.entry.index >= 0]
         files = [
-            (one, Pair(image=one.entry.image, mask=one.entry.mask), one.entry.problems)
-            for one in chosen
-            if one.entry.index < 0
+            (item, Pair(image=item.entry.image, mask=item.entry.mask), item.entry.problems)
+            for item in chosen
+            if item.entry.index < 0
         ]
         rules = Rules(reading=self._reading(), negatives=True)
-        for one, _, checked in self._looked_at(root, files, rules, listing):
+        for item, _, checked in self._looked_at(root, files, rules, listing):
             if checked.problems:
-                listing.fault(SeedRef(dataset=self.dataset, seed_id=one.seed_id), checked)
+                listing.fault(SeedRef(dataset=self.dataset, seed_id=item.seed_id), checked)
                 continue
             for part in checked.slices:
-                self._add_one(one, part, list(checked.digests[:2]), listing)
-        for one, digest, problem in _array_digests(root, arrays, listing.problems):
-            wrong = one.entry.wrong or problem
+                self._add_one(item, part, list(checked.digests[:2]), listing)
+        for item, digest, problem in _array_digests(root, arrays, listing.problems):
+            wrong = item.entry.wrong or problem
             if wrong is not None:
                 checked = Checked(digests=(digest, "", ""), problems=(wrong,))
-                listing.fault(SeedRef(dataset=self.dataset, seed_id=one.seed_id), checked)
+                listing.fault(SeedRef(dataset=self.dataset, seed_id=item.seed_id), checked)
             else:
-                self._add_one(one, Slice(index=one.entry.index), [digest, ""], listing)
+                self._add_one(item, Slice(index=item.entry.index), [digest, ""], listing)
 
     def _add_one(self, chosen: ChosenEntry, part: Slice, digests: list[object], listing: Listing) -> None:
         entry, labels, name = chosen
@@ -165,37 +165,37 @@ Labelled: TypeAlias = tuple[LabelEntry, tuple[str, ...] | None]
 
 
 def _spread(entries: Sequence[Labelled], most: int) -> list[Labelled]:
-    """Return at most so many entries of each set of labels, evenly spread over their order."""
+    """Return at most ``most`` entries of each set of labels, evenly spread over their order."""
     by_labels: dict[tuple[str, ...] | None, list[int]] = defaultdict(list)
     for number, (_, labels) in enumerate(entries):
         by_labels[labels].append(number)
-    kept: set[int] = set()
+    numbers_kept: set[int] = set()
     for numbers in by_labels.values():
         count = min(most, len(numbers))
-        kept.update(numbers[(2 * k + 1) * len(numbers) // (2 * count)] for k in range(count))
-    return [one for number, one in enumerate(entries) if number in kept]
+        numbers_kept.update(numbers[(2 * k + 1) * len(numbers) // (2 * count)] for k in range(count))
+    return [entry for number, entry in enumerate(entries) if number in numbers_kept]
 
 
 def _array_digests(
     root: Path, chosen: Sequence[ChosenEntry], problems: list[SeedProblem]
 ) -> Iterator[tuple[ChosenEntry, str, SeedProblem | None]]:
-    """Yield entries of array files with the SHA-256 of their pixels, or why they cannot be read.
+    """Yield entries of array files with the SHA-256 of their pixels, or with their problem.
 
-    Each member is read once. One that is damaged at its end, or does not fit its checksum, is a problem of no entry.
+    Each member is read once. Damage after the last needed item, or a wrong checksum, is a problem of no single entry.
     """
     by_member: dict[tuple[PurePosixPath, str], dict[int, ChosenEntry]] = defaultdict(dict)
-    for one in chosen:
-        by_member[one.entry.image, PurePosixPath(one.entry.name).parts[0]][one.entry.index] = one
-    for (file, part), wanted in by_member.items():
+    for item in chosen:
+        by_member[item.entry.image, PurePosixPath(item.entry.name).parts[0]][item.entry.index] = item
+    for (file, part), pending in by_member.items():
         try:
             path = below(root, str(file))
             for index, digest in enumerate(item_digests(path, npz_members(path)[f"{part}_images"])):
-                if index in wanted:
-                    yield wanted.pop(index), digest, None
+                if index in pending:
+                    yield pending.pop(index), digest, None
         except (BadFileError, KeyError) as error:
             problem = SeedProblem(file=shown(file), reason=str(error))
-            yield from ((one, "", problem) for _, one in sorted(wanted.items()))
-            if not wanted:
+            yield from ((item, "", problem) for _, item in sorted(pending.items()))
+            if not pending:
                 problems.append(problem)
 
 

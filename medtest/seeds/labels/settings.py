@@ -1,4 +1,4 @@
-"""What a suite may say about a folder of labelled images."""
+"""Settings of folders of labelled images."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ Split: TypeAlias = Literal["auto", "all", "train", "val", "test"]
 
 
 class LabelFolderSettings(FolderSettings):
-    """How a folder of labelled images is read; see ``docs/label-data.md``.
+    """Settings of labelled images; see ``docs/label-data.md``.
 
     Attributes:
         layout: ``auto``; ``class_folders`` (a folder for each class); ``table`` (images and a CSV of labels); or the
-            layout of a public set, which ``auto`` tells by its names as well.
-        labels: ``required``, or ``none`` to test without: every picture is a seed, and each answer is compared with
-            the system's own answer to the unchanged image.
+            layout of a public set, which ``auto`` recognises by its names.
+        labels: ``required``, or ``none`` to test without labels: every picture is a seed, and answers are compared
+            with the system's own answer to the unchanged image.
         classes: Names of the classes in the order of their scores; [] takes the data set's own.
-        multi: Whether several may be true at once; null takes the data set's way.
-        mapping: Class of the suite by the name that the data set writes, "" to leave it out; adds to what is known of
-            the layout. Case and punctuation of the data set's names do not count.
-        split: Part of a set that comes in parts; ``auto`` is the test part where there is one, else everything.
-        per_class: At most so many images of each class, evenly spread over the natural order of names; 0 takes all.
+        multi: Whether several classes may apply at once; null follows the data set.
+        mapping: Class of the suite by the data set's name, "" to leave it out; extends the mapping of
+            the layout. Case and punctuation of the data set's names are ignored.
+        split: Part of a set that has parts; ``auto`` is the test part if there is one, else everything.
+        per_class: Most images of each class, evenly spread over the natural order of names; 0 takes all.
         table: CSV of labels below the root.
-        image_column: Its column that names the image; "" finds it.
-        label_column: Its column of labels; "" finds it, or takes columns of 0 and 1.
-        separator: What stands between several labels in one column.
+        image_column: Column that names the image; "" finds it.
+        label_column: Column of labels; "" finds it, or takes columns of 0 and 1.
+        separator: Separator of several labels in one column.
     """
 
     layout: LabelLayout = "auto"

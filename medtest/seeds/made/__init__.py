@@ -1,1 +1,1 @@
-"""Source cases that are made: phantoms, films, abdomens."""
+"""Synthetic source cases: phantoms, films, abdomens."""

@@ -1,4 +1,4 @@
-"""Made CT volumes of the abdomen, with livers whose variability is spread evenly over a range."""
+"""Synthetic CT volumes of the abdomen, with livers evenly spread over a range of variability."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from medtest.seeds.made.base import settings_digest
 
 VARIABILITY = "liver_variability"
 LOW_HU, HIGH_HU = -200.0, 300.0
-"""What is shown black and white, and what PSNR and noise scales are reckoned against."""
+"""Values shown black and white; PSNR and noise scales refer to this range."""
 Millimetres = Annotated[float, Field(gt=0.0, le=2000.0)]
 
 
 class AbdomenSettings(PartSettings):
-    """What a suite may set.
+    """Settings of :class:`Abdomens`.
 
     Attributes:
-        count: Livers.
-        repeats: Scans of each, alike but for the noise; they share a cluster.
+        count: Number of livers.
+        repeats: Scans of each liver, which differ only in noise and share a cluster.
         lowest: Smallest variability, per cent.
-        highest: Largest.
+        highest: Largest variability, per cent.
         shape: Voxels along z, y, x.
-        spacing: Their size, millimetres.
+        spacing: Voxel size, millimetres.
         noise: Standard deviation of the noise, Hounsfield units.
         box: Standard box in millimetres (z, y, x); None takes the mean dimensions of the training livers.
-        placement: How the box is laid: ``centroid`` or ``corner``.
+        placement: Placement of the box: ``centroid`` or ``corner``.
     """
 
     count: int = Field(default=20, ge=1, le=10_000)
@@ -68,7 +68,7 @@ class AbdomenSettings(PartSettings):
 
 
 class Abdomens(SeedSource):
-    """Phantoms ``liver-00-n0`` …: liver 0 with its first noise; livers ascend in variability."""
+    """Abdomen phantoms ``liver-00-n0`` … (liver 0 with its first noise), in ascending variability."""
 
     Settings: ClassVar[type[PartSettings]] = AbdomenSettings
     revision: ClassVar[int] = REVISION
@@ -92,36 +92,38 @@ class Abdomens(SeedSource):
         )
 
     def make(self, ref: SeedRef) -> AbdomenPhantom:
-        """Make one phantom with all that is known about it."""
-        one = self.settings
+        """Generate one phantom with its ground truth."""
+        settings = self.settings
         liver, repeat = (int(part) for part in ref.locator.split("/"))
-        share = liver / (one.count - 1) if one.count > 1 else 0.5
-        wanted = one.lowest + (one.highest - one.lowest) * share
-        drawn = draw_liver(self.suite_seed, self.dataset, liver, wanted, one.placement)
+        share = liver / (settings.count - 1) if settings.count > 1 else 0.5
+        target = settings.lowest + (settings.highest - settings.lowest) * share
+        drawn = draw_liver(self.suite_seed, self.dataset, liver, target, settings.placement)
         return make_abdomen(
             abdomen_rng(self.suite_seed, self.dataset, liver),
             drawn.coefficients,
             shift=drawn.shift,
             noise=abdomen_rng(self.suite_seed, self.dataset, liver, repeat),
-            shape=(one.shape[0], one.shape[1], one.shape[2]),
-            spacing=(one.spacing[0], one.spacing[1], one.spacing[2]),
-            noise_hu=one.noise,
+            shape=(settings.shape[0], settings.shape[1], settings.shape[2]),
+            spacing=(settings.spacing[0], settings.spacing[1], settings.spacing[2]),
+            noise_hu=settings.noise,
         )
 
     def box(self) -> StandardBox:
         """Return the standard box that variability is measured against."""
-        given = self.settings.box
-        return StandardBox(size=tuple(given)) if given is not None else box_of_training_livers()
+        size = self.settings.box
+        return StandardBox(size=tuple(size)) if size is not None else box_of_training_livers()
 
     def load(self, ref: SeedRef) -> Seed:
-        """Make one phantom and measure its liver."""
-        made = self.make(ref)
-        measured = liver_variability(made.liver, made.spacing, self.box(), placement=self.settings.placement)
-        spec = ImageSpec(dtype="float32", low=LOW_HU, high=HIGH_HU, spacing=made.spacing, axes="zyx", marks=made.marks)
+        """Generate one phantom and measure its liver."""
+        phantom = self.make(ref)
+        measured = liver_variability(phantom.liver, phantom.spacing, self.box(), placement=self.settings.placement)
+        spec = ImageSpec(
+            dtype="float32", low=LOW_HU, high=HIGH_HU, spacing=phantom.spacing, axes="zyx", marks=phantom.marks
+        )
         return Seed(
             ref=ref,
-            image=made.volume,
-            expected=made.liver,
+            image=phantom.volume,
+            expected=phantom.liver,
             kind="region",
             spec=spec,
             properties={VARIABILITY: measured},
@@ -132,6 +134,6 @@ class Abdomens(SeedSource):
         return settings_digest(self, "abdomen")
 
     def notices(self) -> Sequence[str]:
-        """Say which box the livers are measured against."""
+        """Describe the box that livers are measured against."""
         size = " × ".join(f"{mm:.0f}" for mm in self.box().size)
         return [f"{self.dataset}: variability against a box of {size} mm (z, y, x), laid by {self.settings.placement}"]

@@ -1,6 +1,6 @@
-"""What sources of made images share: a digest over their settings, and pictures that are drawn by their number.
+"""Base classes of synthetic sources: a digest over their settings, and pictures drawn by number.
 
-They exercise a suite where no clinical images are at hand, and never stand for clinical evidence.
+They exercise a suite without clinical images and are no clinical evidence.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def settings_digest(source: SeedSource, generator: str) -> str:
 
 
 class NumberedSettings(PartSettings):
-    """What a suite may set of pictures that are drawn by number.
+    """Settings of pictures drawn by number.
 
     Attributes:
-        count: How many, 1 to 100,000.
+        count: Number of pictures, 1 to 100,000.
         start: Number of the first, so that two data sets of one suite share none.
         size: Pixels a side, 128 to 1024; None for the generator's own.
     """
@@ -46,28 +46,29 @@ class NumberedSettings(PartSettings):
 
 
 class NumberedPhantoms(SeedSource):
-    """Picture ``i`` depends on the suite's seed, generator, ``size`` and ``i`` alone, however many are made.
+    """Base class of pictures drawn by number.
 
-    Each is a cluster of its own.
+    Picture ``i`` depends only on the suite's seed, generator, ``size`` and ``i``, not on the number of pictures. Each
+    is its own cluster.
     """
 
     phantom: ClassVar[bool] = True
 
     @abstractmethod
     def generator_name(self) -> str:
-        """Return the generator's module, which loads where it is used."""
+        """Return the name of the generator's module, which is imported on use."""
 
     @abstractmethod
     def named(self) -> str:
-        """Return what seeds' ids begin with."""
+        """Return the prefix of seed ids."""
 
     def items(self) -> tuple[str, ...]:
-        """Return the names of the questions that are asked of every picture; one empty name where there are none."""
+        """Return the names of the questions asked of every picture; a single empty name without questions."""
         return ("",)
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """Return what else determines the seeds, as JSON values: the generator's name and further settings."""
+        """Return further values that determine the seeds, as JSON values: generator name and settings."""
 
     def refs(self) -> Sequence[SeedRef]:
         """Return ``<name>-00000``, ``<name>-00001``, … from ``start`` on."""
@@ -78,12 +79,12 @@ class NumberedPhantoms(SeedSource):
         )
 
     def make(self, ref: SeedRef) -> Any:
-        """Draw one picture with all that is known about it."""
+        """Draw one picture with its ground truth."""
         generator, size = self._drawn_by()
         return generator.make(int(ref.locator), self.suite_seed, size=size)
 
     def digest(self) -> str:
-        """Return a SHA-256 over generator and its revision, which pictures, their size, the suite's seed, and more."""
+        """Return a SHA-256 over the generator and its revision, range and size of pictures, suite seed and facts."""
         generator, size = self._drawn_by()
         content = {
             "revision": generator.REVISION,

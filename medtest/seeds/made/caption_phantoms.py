@@ -1,6 +1,6 @@
-"""Made prompts: pools over what drawn scenes show, in the words of templates.
+"""Synthetic prompts: pools of what drawn scenes show, worded by templates.
 
-They exercise a suite where no captions are at hand; simulated services can draw them, and the bundled reader sees them.
+They exercise a suite without captions; simulated services can draw them and the bundled reader can check them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from medtest.seeds.captions.base import Candidate, Prompts, PromptSeedSettings, 
 
 
 class CaptionPhantomSettings(PromptSeedSettings):
-    """What a suite may set.
+    """Settings of :class:`CaptionPhantoms`.
 
     Attributes:
-        count: How many are made, 1 to 100,000, before any are left out or drawn of them.
+        count: Number of prompts, 1 to 100,000, before filtering and sampling.
         start: Number of the first, so that two data sets of one suite share none.
         fewest: Least number of entities, 1 to 8.
-        most: Greatest; each number between is as likely.
-        related: How likely an entity after the first is related to one before it.
+        most: Greatest number of entities; all numbers between are equally likely.
+        related: Probability that an entity after the first is related to an earlier one.
     """
 
     count: int = Field(default=24, ge=1, le=100_000)
@@ -38,14 +38,14 @@ class CaptionPhantomSettings(PromptSeedSettings):
 
 
 class CaptionPhantoms(PromptSource):
-    """Made prompts, ``caption-00000``, ``caption-00001``, …; each is a cluster of its own."""
+    """Synthetic prompts ``caption-00000``, ``caption-00001``, …; each is its own cluster."""
 
     Settings: ClassVar[type[PartSettings]] = CaptionPhantomSettings
     phantom: ClassVar[bool] = True
 
     settings: CaptionPhantomSettings
 
-    def _look(self, found: Prompts) -> None:
+    def _look(self, listing: Prompts) -> None:
         from medtest.phantoms import prompts
 
         settings = self.settings
@@ -53,4 +53,4 @@ class CaptionPhantoms(PromptSource):
             pool = prompts.make(
                 index, self.suite_seed, fewest=settings.fewest, most=settings.most, related=settings.related
             )
-            found.candidates.append(Candidate(seed_id=f"caption-{index:05d}", text="", pool=pool))
+            listing.candidates.append(Candidate(seed_id=f"caption-{index:05d}", text="", pool=pool))

@@ -1,4 +1,4 @@
-"""Films as seeds of a series: made ones with the truth of every frame, or the user's files and folders of frames."""
+"""Films as seeds of a series: synthetic ones with ground truth, or the user's video files and frame folders."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ FORM = "folders of frames (with input/ and groundtruth/ inside, as CDnet has the
 
 
 class FilmsSettings(PartSettings):
-    """What a suite may set.
+    """Settings of :class:`Films`.
 
     Attributes:
-        count: How many made films, where there is no ``data=``.
-        frames: Frames of each; of the user's films at most the first so many, 0 takes all.
-        size: Height and width of made films in pixels.
-        things: Things that move in each made film.
-        noise: Sensor noise of made films in grey levels.
+        count: Number of synthetic films, without ``data=``.
+        frames: Frames of each film; of the user's films the first ones at most, 0 takes all.
+        size: Height and width of synthetic films in pixels.
+        things: Moving things in each synthetic film.
+        noise: Sensor noise of synthetic films in grey levels.
         max_pixels: Larger frames are refused before they are decoded.
     """
 
@@ -58,11 +58,11 @@ class FilmsSettings(PartSettings):
 
 
 class Films(SeedSource):
-    """Grey films, T×H×W; the expected region is what moves.
+    """Grey films, T×H×W, whose expected region is everything that moves.
 
-    With ``data=PATH`` every folder below that holds ``input/`` or frames is a film, and every video file. Truth lies in
-    ``groundtruth/`` beside ``input/``, one picture a frame in the same order, white where something moves (CDnet's
-    greys for shadow and unknown are background). Films without truth only give comparisons with the source.
+    With ``data=PATH`` every folder below that holds ``input/`` or frames is a film, and every video file. Ground truth
+    is in ``groundtruth/`` beside ``input/``, one picture per frame in the same order, white for motion (CDnet's greys
+    for shadow and unknown are background). Films without ground truth are only compared with the source.
     """
 
     Settings: ClassVar[type[PartSettings]] = FilmsSettings
@@ -76,7 +76,7 @@ class Films(SeedSource):
         """Return every film.
 
         Raises:
-            UserMistakes: The folder holds no film, or frames cannot be used.
+            UserMistakes: The folder holds no film, or frames are unusable.
         """
         problems = self.faults().all()
         if problems:
@@ -84,17 +84,17 @@ class Films(SeedSource):
         return self.places()
 
     def faults(self) -> Faults:
-        """Return the films that cannot be used."""
+        """Return the problems of unusable films."""
         if self.root is None:
             return Faults()
-        return Faults(of_seeds={(self.dataset, name): (one,) for name, one in self._wrong.items()})
+        return Faults(of_seeds={(self.dataset, name): (problem,) for name, problem in self._wrong.items()})
 
     def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
-        """Return the one report on films that cannot be used."""
+        """Return a single error report on all unusable films."""
         return UserMistakes([problem.as_mistake() for problem in problems[:50]])
 
     def places(self) -> Sequence[SeedRef]:
-        """Return every film in its place, those that cannot be used among them.
+        """Return every film in its place, including unusable ones.
 
         Raises:
             UserMistakes: The folder holds no film.
@@ -107,10 +107,10 @@ class Films(SeedSource):
         return tuple(SeedRef(dataset=self.dataset, seed_id=name, locator=name) for name in self._found)
 
     def load(self, ref: SeedRef) -> Seed:
-        """Make or read one film.
+        """Generate or read one film.
 
         Raises:
-            UserMistakes: A file cannot be read any more.
+            UserMistakes: A file can no longer be read.
         """
         moving: NDArray[np.bool_] | None
         if self.root is None:
@@ -159,8 +159,13 @@ class Films(SeedSource):
         if not root.is_dir():
             raise _wrong(f"{root.name}, which is no folder")
         below = list(walk(root, deepest=DEEPEST, ignored=is_ignored))
-        names = [(one.path / n).as_posix() for one in below for n in one.files if Path(n).suffix.lower() in VIDEOS]
-        for folder in (root / one.path for one in below):
+        names = [
+            (folder_entry.path / n).as_posix()
+            for folder_entry in below
+            for n in folder_entry.files
+            if Path(n).suffix.lower() in VIDEOS
+        ]
+        for folder in (root / folder_entry.path for folder_entry in below):
             inside = folder / INPUT if (folder / INPUT).is_dir() else folder
             if folder.name not in (INPUT, TRUTH) and _frames(inside):
                 names.append(folder.relative_to(root).as_posix())
@@ -170,12 +175,12 @@ class Films(SeedSource):
 
     @cached_property
     def _wrong(self) -> dict[str, SeedProblem]:
-        """What is wrong with films: sizes of frames, and a truth for each frame where there is truth."""
+        """Problems of films: frame sizes, and a ground truth for every frame if there is any."""
         return {name: problem for name in self._found if (problem := self._problem(name)) is not None}
 
     @property
     def _whole(self) -> list[str]:
-        """Names of the films that can be used."""
+        """Names of the usable films."""
         return [name for name in self._found if name not in self._wrong]
 
     def _problem(self, name: str) -> SeedProblem | None:
@@ -243,7 +248,7 @@ class Films(SeedSource):
 
 
 def _frames(folder: Path) -> list[Path]:
-    """Return the pictures of a folder by the numbers in their names."""
+    """Return the pictures of a folder, ordered by the numbers in their names."""
     if not folder.is_dir():
         return []
     files = [p for p in folder.iterdir() if p.suffix.lower() in PICTURES and not p.is_dir() and not is_ignored(p.name)]
@@ -251,11 +256,11 @@ def _frames(folder: Path) -> list[Path]:
 
 
 def _grey(content: bytes) -> NDArray[np.uint8]:
-    found = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_GRAYSCALE)
-    if found is None:
+    image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_GRAYSCALE)
+    if image is None:
         raise BadFileError("holds a frame that is damaged")
-    return np.asarray(found, np.uint8)
+    return np.asarray(image, np.uint8)
 
 
-def _wrong(found: str) -> UserMistakes:
-    return Mistake(where="command line", key="data", found=found, allowed=FORM).as_error()
+def _wrong(problem: str) -> UserMistakes:
+    return Mistake(where="command line", key="data", found=problem, allowed=FORM).as_error()

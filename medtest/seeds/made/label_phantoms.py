@@ -1,6 +1,6 @@
-"""Made images with labels: capsule frames, skin lesions, fundus photographs, chest films.
+"""Synthetic labelled images: capsule frames, skin lesions, fundus photographs, chest films.
 
-They exercise a suite where no clinical images are at hand, and never stand for clinical evidence.
+They exercise a suite without clinical images and are no clinical evidence.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ KINDS: dict[str, tuple[str, Classes]] = {
     "fundus": ("medtest.phantoms.fundus", FUNDUS),
     "chest": ("medtest.phantoms.chest", CHEST),
 }
-"""Where each kind's generator stands, and its classes."""
+"""Generator module and classes of each kind."""
 
 
 class LabelPhantomSettings(NumberedSettings):
-    """What a suite may set; the size of their own is 320 for capsule and fundus, 256 for the others.
+    """Settings of :class:`LabelPhantoms`; the default size is 320 for capsule and fundus, 256 for the others.
 
     Attributes:
         what: ``capsule``, ``dermoscopy``, ``fundus`` or ``chest``.
@@ -32,7 +32,7 @@ class LabelPhantomSettings(NumberedSettings):
 
 
 class LabelPhantoms(NumberedPhantoms):
-    """Phantoms with labels, made when they are loaded: ``capsule-00000``, ``capsule-00001``, …."""
+    """Labelled phantoms ``capsule-00000``, ``capsule-00001``, …, generated when loaded."""
 
     Settings: ClassVar[type[PartSettings]] = LabelPhantomSettings
     task: ClassVar[str] = "label"
@@ -44,7 +44,7 @@ class LabelPhantoms(NumberedPhantoms):
         return KINDS[self.settings.what][1]
 
     def generator_name(self) -> str:
-        """Return the module of the kind's generator."""
+        """Return the generator module of the kind."""
         return KINDS[self.settings.what][0]
 
     def named(self) -> str:
@@ -57,7 +57,12 @@ class LabelPhantoms(NumberedPhantoms):
 
     def load(self, ref: SeedRef) -> Seed:
         """Draw one phantom."""
-        made = self.make(ref)
+        phantom = self.make(ref)
         return Seed(
-            ref=ref, image=made.image, expected=made.mask, kind="label", classes=self.classes(), labels=made.labels
+            ref=ref,
+            image=phantom.image,
+            expected=phantom.mask,
+            kind="label",
+            classes=self.classes(),
+            labels=phantom.labels,
         )

@@ -1,4 +1,4 @@
-"""Made colonoscopy images: seeds without data protection, whose truth is known to the pixel."""
+"""Synthetic colonoscopy images: seeds without privacy restrictions and with exact ground truth."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from medtest.seeds.made.base import settings_digest
 
 FrameKind = Literal["none", "round", "octagonal", "rectangular", "cut_corners", "inset", "stepped"]
 NEGATIVES = 0.06
-"""Share of phantoms without polyp where the suite leaves it open."""
+"""Share of phantoms without polyp if the suite does not set it."""
 Side = Annotated[int, Field(ge=64, le=4096)]
 
 
 class PhantomSettings(PartSettings):
-    """What a suite may set.
+    """Settings of :class:`Phantoms`.
 
     Attributes:
-        count: How many phantoms, 1 to 100,000.
+        count: Number of phantoms, 1 to 100,000.
         polyps: Polyps on each, 0 to 3; None draws (most have one).
-        negatives: Share without polyp, 0 to 1, drawn for each on its own; None is 6 %, and at most one of each ten
-            (the last). Only where ``polyps`` is None.
+        negatives: Share without polyp, 0 to 1, drawn independently; None is 6 %, and at most one of each ten
+            (the last). Requires ``polyps`` to be None.
         frames: Kinds of black frame to draw from; None is all, each at the generator's weight.
         size: Height and width in pixels, 64 to 4096; None draws from 384×288 to 1920×1072.
     """
@@ -45,7 +45,7 @@ class PhantomSettings(PartSettings):
 
 
 class Phantoms(SeedSource):
-    """Phantoms of the colon, made when they are loaded.
+    """Colon phantoms, generated when loaded.
 
     Phantom ``i`` depends on the suite's seed, the data set's id and ``i`` (see
     :func:`medtest.phantoms.colon.colon_rng`), and on the settings other than ``count``.
@@ -58,14 +58,14 @@ class Phantoms(SeedSource):
     settings: PhantomSettings
 
     def refs(self) -> Sequence[SeedRef]:
-        """Return ``phantom-0000``, ``phantom-0001``, …, each a cluster of its own."""
+        """Return ``phantom-0000``, ``phantom-0001``, …, each its own cluster."""
         return tuple(
             SeedRef(dataset=self.dataset, seed_id=f"phantom-{index:04d}", locator=str(index))
             for index in range(self.settings.count)
         )
 
     def make(self, ref: SeedRef) -> ColonPhantom:
-        """Make one phantom with all that is known about it: its true frame and ``info`` besides image and mask."""
+        """Generate one phantom with its ground truth: true frame and ``info`` besides image and mask."""
         index, size = int(ref.locator), self.settings.size
         polyps, negatives = self.settings.polyps, self.settings.negatives
         if polyps is None and negatives is None:
@@ -79,19 +79,19 @@ class Phantoms(SeedSource):
         )
 
     def _is_negative(self, index: int) -> bool:
-        """Whether a phantom has no polyp where the suite leaves it open.
+        """Return True if a phantom has no polyp under the default share.
 
-        Only the last of each ten may be, so that of the first n at most n / 10 are, however small n is: a network
-        cannot lose what is not there, and few cases should go into that. The data set's name is marked with ``#``,
-        which no id holds, to keep this draw apart from the phantoms' own.
+        Only the last of each ten may be negative, so at most n / 10 of the first n are: negatives cannot show a lost
+        polyp, and few cases should be spent on them. The data set's name is marked with ``#``, which no id contains, to
+        keep this draw independent of the phantoms' own.
         """
         last = index % 10 == 9
         return last and float(colon_rng(self.suite_seed, f"{self.dataset}#negatives", index).random()) < 10 * NEGATIVES
 
     def load(self, ref: SeedRef) -> Seed:
-        """Make one phantom."""
-        made = self.make(ref)
-        return Seed(ref=ref, image=made.image, expected=made.mask)
+        """Generate one phantom."""
+        phantom = self.make(ref)
+        return Seed(ref=ref, image=phantom.image, expected=phantom.mask)
 
     def digest(self) -> str:
         """Return a SHA-256 over the generator's revision, the settings, the data set's id and the suite's seed."""

@@ -1,6 +1,6 @@
-"""Made endoscopy pictures with the 18 questions of MEDVQA-GI and their true answers.
+"""Synthetic endoscopy pictures with the 18 questions of MEDVQA-GI and their true answers.
 
-They exercise a suite where no clinical images are at hand, and never stand for clinical evidence.
+They exercise a suite without clinical images and are no clinical evidence.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ GENERATOR = "medtest.phantoms.questions"
 
 
 class QuestionPhantomSettings(AskSettings, NumberedSettings):
-    """What a suite may set; the size of their own is 512.
+    """Settings of :class:`QuestionPhantoms`; the default size is 512.
 
     Attributes:
-        count: How many, 1 to 100,000. Each run of twenty shows every answer that there is.
+        count: Number of pictures, 1 to 100,000. Each run of twenty covers every possible answer.
     """
 
     count: int = Field(default=20, ge=1, le=100_000)
 
 
 class QuestionPhantoms(NumberedPhantoms):
-    """Pictures with questions, made when they are loaded: ``scene-00000``, ``scene-00001``, ….
+    """Pictures with questions, generated when loaded: ``scene-00000``, ``scene-00001``, ….
 
-    ``Seed.expected`` is what must not be covered for the answers to stay true.
+    ``Seed.expected`` is the region that must stay uncovered for the answers to hold.
     """
 
     Settings: ClassVar[type[PartSettings]] = QuestionPhantomSettings
@@ -40,7 +40,7 @@ class QuestionPhantoms(NumberedPhantoms):
     settings: QuestionPhantomSettings
 
     def questions(self) -> tuple[Question, ...]:
-        """Return the questions that are asked of every picture."""
+        """Return the questions asked of every picture."""
         return among(official(), self.settings.questions)
 
     def generator_name(self) -> str:
@@ -53,24 +53,24 @@ class QuestionPhantoms(NumberedPhantoms):
 
     def items(self) -> tuple[str, ...]:
         """Return the questions' names."""
-        return tuple(one.name for one in self.questions())
+        return tuple(question.name for question in self.questions())
 
     def facts(self) -> dict[str, Any]:
-        """Return the questions, their words, and how they are asked."""
+        """Return the questions, their wording, and how they are asked."""
         return {
-            "generator": "medtest.phantoms.questions",  # as digests know it, wherever it lies
-            "questions": [[one.name, one.text, one.kind.value] for one in self.questions()],
+            "generator": "medtest.phantoms.questions",  # fixed name in digests, independent of the module's location
+            "questions": [[question.name, question.text, question.kind.value] for question in self.questions()],
             "ask": self.settings.ask,
         }
 
     def load(self, ref: SeedRef) -> Seed:
         """Draw one picture."""
-        made = self.make(ref)
+        phantom = self.make(ref)
         return Seed(
             ref=ref,
-            image=made.image,
-            expected=made.mask,
+            image=phantom.image,
+            expected=phantom.mask,
             kind="answer",
-            asks=tuple(ask_of(one, made.answers[one.name]) for one in self.questions()),
+            asks=tuple(ask_of(question, phantom.answers[question.name]) for question in self.questions()),
             together=self.settings.ask == "together",
         )

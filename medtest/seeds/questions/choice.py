@@ -1,4 +1,4 @@
-"""Images and their questions below a folder: which file is the file of questions, and which image each row means."""
+"""Images and questions below a folder: the question file, and the image of each row."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ SUFFIXES = (".json", ".jsonl", ".csv")
 """Suffixes of files of questions."""
 
 DEEPEST = 2
-"""Folders below the root in which a file of questions is looked for."""
+"""Depth below the root to which question files are searched."""
 
 HEAD_BYTES = 65_536
-"""The start of a file in which the word "question" stands if it is one: a header, or the first entry."""
+"""Bytes at a file's start that contain the word "question" in question files: a header or the first entry."""
 
 MOST_LOOKED_AT = 200
 _HEAD_LINES = 5
-"""Spreadsheets put titles above the names of columns."""
+"""Header lines searched, since spreadsheets may put titles above column names."""
 
 _NAMED = re.compile(r"(?:.*[_\- .])?(?:questions?|vqa|qa)(?:[_\- .].*)?\.(?:csv|tsv|xlsx?|ods)", re.I)
-"""Tables called like questions: one that cannot be read is a mistake, and no reason to ask others."""
+"""Tables named like questions; an unreadable one is reported as a mistake."""
 
 _ASKED = {"q", "query", "prompt", "frage", "pregunta", "answer", "answers"}
 _IMAGED = {"image", "img", "img_id", "image_id", "imageid", "image_name", "filename", "file", "image_path", "picture"}
-"""Names of columns that look like questions of images, read or not."""
+"""Column names typical of questions about images."""
 
 Answered: TypeAlias = "tuple[Question, tuple[str, ...]]"
-"""A question with its true answers; empty where none is known."""
+"""Question with its true answers; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionedImage:
-    """An image and what is asked of it.
+    """Image with its questions.
 
     Attributes:
         entry: The image.
-        asked: Questions in the order in which they are asked, each with its true answers (empty: not known).
+        asked: Questions in the order asked, each with its true answers (empty: unknown).
     """
 
     entry: LabelEntry
@@ -64,12 +64,12 @@ class QuestionedImage:
 
 @dataclass(slots=True)
 class Gathered(Remarks):
-    """Images with their questions as they lie below a folder.
+    """Images and questions gathered from a folder.
 
     Attributes:
-        keeps: Whether images that cannot be used keep their places.
-        askings: Images that are asked about, in natural order of names.
-        file: The file of questions; None where there is none.
+        keeps: Whether unusable images keep their places.
+        askings: Images with questions, in natural order of names.
+        file: The question file, or None.
     """
 
     keeps: bool = True
@@ -78,11 +78,11 @@ class Gathered(Remarks):
 
 
 def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gathered:
-    """Return the images that a suite means, with their questions; opens no image.
+    """Return the images that a suite selects, with their questions; opens no image.
 
     Raises:
-        LayoutError: A folder that the suite names is not there, or there are no images.
-        UserMistakes: Several files of questions, one that cannot be read, or questions that it does not have.
+        LayoutError: A folder that the suite names is missing, or there are no images.
+        UserMistakes: There are several question files, or the file is unreadable or lacks requested questions.
     """
     file = question_file(root, settings, dataset=dataset)
     folder = images_folder(root, settings.images)
@@ -92,7 +92,7 @@ def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gat
     if file is None:
         entries = _every_image(files, folder, gathered)
         rows: list[tuple[LabelEntry, list[Answered]]] = [
-            (entry, [(one, ()) for one in official()]) for entry in entries
+            (entry, [(question, ()) for question in official()]) for entry in entries
         ]
         images = "1 image is" if len(entries) == 1 else f"{len(entries):,} images are"
         gathered.notices.append(f"No file of questions: {images} asked the questions without a known answer.")
@@ -102,54 +102,54 @@ def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gat
     if settings.masks:
         join_masks(root, HERE / settings.masks, masks)
         gathered.take(masks)
-    asked_of = [(entry, asked) for entry, (_, asked) in zip(masks.entries, rows, strict=True)]
+    asked_of = [(entry, questions) for entry, (_, questions) in zip(masks.entries, rows, strict=True)]
     _choose(asked_of, settings.questions, gathered, key=f"seeds.{dataset}.questions")
-    gathered.askings.sort(key=lambda one: natural_key(one.entry.name))
+    gathered.askings.sort(key=lambda item: natural_key(item.entry.name))
     return gathered
 
 
-# ----------------------------------------------------------------------------------------------- the file of questions
+# ------------------------------------------------------------------------------------------------ the question file
 
 
 def question_file(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> PurePosixPath | None:
-    """Return the file of questions below a folder: the one that the suite names, else the only one there is.
+    """Return the question file below a folder: the one that the suite names, else the only one.
 
     Raises:
-        UserMistakes: The named one is not there, or there are several.
+        UserMistakes: The named file is missing, or there are several.
     """
     if settings.file:
         table_below(root, settings.file, f"seeds.{dataset}.file")
         return HERE / settings.file
     metadata = HERE / settings.metadata if settings.metadata else None
-    found = [path for path in files_of_questions(root) if path != metadata]
-    if len(found) > 1:
-        names = ", ".join(shown(path) for path in found[:6]) + (" and others" if len(found) > 6 else "")
+    paths = [path for path in files_of_questions(root) if path != metadata]
+    if len(paths) > 1:
+        names = ", ".join(shown(path) for path in paths[:6]) + (" and others" if len(paths) > 6 else "")
         raise UserMistakes(
             [
                 Mistake(
                     where=shown(root.name or "."),
                     key=f"seeds.{dataset}.file",
-                    found=f"{len(found)} files of questions: {names}",
+                    found=f"{len(paths)} files of questions: {names}",
                     allowed="the name of one of them",
-                    fix=f"seeds.{dataset}.file={shown(found[0])}",
+                    fix=f"seeds.{dataset}.file={shown(paths[0])}",
                 )
             ],
             heading="the data folder cannot be used",
         )
-    return found[0] if found else None
+    return paths[0] if paths else None
 
 
 def files_of_questions(root: Path) -> list[PurePosixPath]:
-    """Return the JSON and CSV files in a folder, or two below it, whose beginning speaks of questions.
+    """Return JSON and CSV files up to two folders deep whose beginning mentions questions.
 
-    Where there is none, tables that are called like questions, for reading them says what is wrong with them.
+    If there are none, return tables named like questions, so that reading them reports what is wrong.
     """
-    found: list[PurePosixPath] = []
+    matches: list[PurePosixPath] = []
     named: list[PurePosixPath] = []
     looked = 0
-    # Folders of images are listed again, and one that cannot be read is said there.
+    # Image folders are listed again later, and unreadable ones are reported then.
     folders = walk(root, deepest=DEEPEST, ignored=is_ignored)
-    for folder in sorted(folders, key=lambda one: (len(one.path.parts), *map(natural_key, one.path.parts))):
+    for folder in sorted(folders, key=lambda entry: (len(entry.path.parts), *map(natural_key, entry.path.parts))):
         for name in sorted(set(folder.files) - set(folder.broken), key=natural_key):
             path = folder.path / name
             if _NAMED.fullmatch(name):
@@ -157,8 +157,8 @@ def files_of_questions(root: Path) -> list[PurePosixPath]:
             if name.lower().endswith(SUFFIXES) and looked < MOST_LOOKED_AT:
                 looked += 1
                 if _speaks_of_questions(root / path):
-                    found.append(path)
-    return found or named
+                    matches.append(path)
+    return matches or named
 
 
 def _speaks_of_questions(path: Path) -> bool:
@@ -199,7 +199,7 @@ def _every_image(files: Files, folder: PurePosixPath, gathered: Gathered) -> lis
 def _matched(
     rows: Sequence[QuestionRow], images: Images, folder: PurePosixPath, gathered: Gathered, *, where: str
 ) -> list[tuple[LabelEntry, list[Answered]]]:
-    """Give every row of a file of questions its image; what has none is a problem, images without a row are counted."""
+    """Assign an image to every row of a question file; rows without image are problems, unused images are counted."""
     by_image: dict[PurePosixPath, dict[str, Answered]] = {}
     without: dict[str, dict[str, Answered]] = {}
     wrong: Counter[str] = Counter()
@@ -213,9 +213,9 @@ def _matched(
             wrong[row.image] += 1
             without.setdefault(row.image, {})[row.question.name] = (row.question, row.answers)
             continue
-        known = by_image.setdefault(path, {})
-        before = known.get(row.question.name, (row.question, ()))[1]
-        known[row.question.name] = (row.question, tuple(dict.fromkeys((*before, *row.answers))))
+        asked_so_far = by_image.setdefault(path, {})
+        before = asked_so_far.get(row.question.name, (row.question, ()))[1]
+        asked_so_far[row.question.name] = (row.question, tuple(dict.fromkeys((*before, *row.answers))))
     lost: list[tuple[LabelEntry, list[Answered]]] = []
     for name, count in wrong.items():
         questions = "1 question" if count == 1 else f"{count:,} questions"
@@ -226,34 +226,34 @@ def _matched(
             lost.append((entry, list(without[name].values())))
         else:
             gathered.problems.append(problem)
-    left = images.count - len(by_image)
-    if left:
-        gathered.notices.append(f"{left:,} of {images.count:,} images have no question in {where} and are left out.")
+    unused = images.count - len(by_image)
+    if unused:
+        gathered.notices.append(f"{unused:,} of {images.count:,} images have no question in {where} and are left out.")
     return [
         *(
-            (LabelEntry(image=path, name=entry_name(path, folder), labels=None), list(asked.values()))
-            for path, asked in by_image.items()
+            (LabelEntry(image=path, name=entry_name(path, folder), labels=None), list(questions.values()))
+            for path, questions in by_image.items()
         ),
         *lost,
     ]
 
 
 def _of_use(question: Question, answers: tuple[str, ...]) -> tuple[str, ...]:
-    """Return true answers; none where they say yes and no, which every answer would contradict."""
+    """Return true answers; none if they contain both yes and no, which every answer would contradict."""
     return () if contradicts(question, answers) else answers
 
 
 def _choose(
     rows: Sequence[tuple[LabelEntry, list[Answered]]],
-    wanted: str | list[str],
+    names_or_group: str | list[str],
     gathered: Gathered,
     *,
     key: str,
 ) -> None:
-    """Put the questions that are asked into order; names of which there is no question are one message."""
-    names = {question.name for _, asked in rows for question, _ in asked}
-    if isinstance(wanted, list):
-        gone = [name for name in wanted if name not in names]
+    """Order the requested questions; unknown names are reported in one message."""
+    names = {question.name for _, questions in rows for question, _ in questions}
+    if isinstance(names_or_group, list):
+        gone = [name for name in names_or_group if name not in names]
         if gone:
             raise UserMistakes(
                 Mistake(
@@ -262,11 +262,11 @@ def _choose(
                 )
                 for name in gone
             )  # fmt: skip
-    given = [one for _, asked in rows for one in asked]
-    gathered.notices += [notice for notice in (truths_notice(given), odd_truths(given)) if notice]
-    for entry, asked in rows:
-        answers = {question.name: given for question, given in asked}
-        chosen = among((question for question, _ in asked), wanted)
+    pairs = [pair for _, questions in rows for pair in questions]
+    gathered.notices += [notice for notice in (truths_notice(pairs), odd_truths(pairs)) if notice]
+    for entry, questions in rows:
+        answers = {question.name: truths for question, truths in questions}
+        chosen = among((question for question, _ in questions), names_or_group)
         if chosen:
             gathered.askings.append(
                 QuestionedImage(
@@ -277,7 +277,7 @@ def _choose(
     without = len(rows) - len(gathered.askings)
     if without:
         gathered.notices.append(f"{without:,} images have none of the questions that are asked and are left out.")
-    unknown = sum(not given for one in gathered.askings for _, given in one.asked)
-    total = sum(len(one.asked) for one in gathered.askings)
+    unknown = sum(not truths for item in gathered.askings for _, truths in item.asked)
+    total = sum(len(item.asked) for item in gathered.askings)
     if gathered.file is not None and unknown:
         gathered.notices.append(f"{unknown:,} of {total:,} questions have no answer: accuracy is of the others.")

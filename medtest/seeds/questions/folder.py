@@ -1,4 +1,4 @@
-"""Images that a user has, with questions from the contest's JSON, Kvasir-VQA, VQA-RAD or a CSV, or with none."""
+"""The user's images with questions from the contest's JSON, Kvasir-VQA, VQA-RAD or a CSV, or with the 18."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from medtest.seeds.volumes.check import Checked
 
 
 class QuestionFolder(FolderSource):
-    """Images with questions from a folder, every file looked at before a run."""
+    """Images with questions from a folder, all checked before a run."""
 
     Settings: ClassVar[type[PartSettings]] = QuestionFolderSettings
     task: ClassVar[str] = "answer"
@@ -35,16 +35,16 @@ class QuestionFolder(FolderSource):
         """Read one seed's files.
 
         Raises:
-            UserMistakes: A file has changed since it was looked at and cannot be read any more.
+            UserMistakes: A file has changed since it was checked and cannot be read any more.
         """
-        given = usable(ref)
-        image = self._frame(given["image"], 0, tuple(given["span"]))
+        fields = usable(ref)
+        image = self._frame(fields["image"], 0, tuple(fields["span"]))
         return Seed(
             ref=ref,
             image=image,
-            expected=marked(self._mask(given["mask"], 0, image)),
+            expected=marked(self._mask(fields["mask"], 0, image)),
             kind="answer",
-            asks=tuple(_unpacked(item) for item in given["asks"]),
+            asks=tuple(_unpacked(item) for item in fields["asks"]),
             together=self.settings.ask == "together",
         )
 
@@ -57,25 +57,25 @@ class QuestionFolder(FolderSource):
         listing.nothing = "no image with a question"
         listing.metadata = metadata_of(root, self.settings.metadata)
         askings = gathered.askings
-        ids = ids_in_place([one.entry.name for one in askings], [one.entry.wrong is None for one in askings])
+        ids = ids_in_place([item.entry.name for item in askings], [item.entry.wrong is None for item in askings])
         files = [
-            ((one, seed_id), Pair(image=one.entry.image, mask=one.entry.mask), one.entry.problems)
-            for one, seed_id in zip(askings, ids, strict=True)
+            ((item, seed_id), Pair(image=item.entry.image, mask=item.entry.mask), item.entry.problems)
+            for item, seed_id in zip(askings, ids, strict=True)
         ]
         rules = Rules(reading=self._reading(), negatives=True)
-        for (one, seed_id), _, checked in self._looked_at(root, files, rules, listing):
+        for (item, seed_id), _, checked in self._looked_at(root, files, rules, listing):
             if len(checked.slices) != 1 and not checked.problems:
                 reason = f"holds {len(checked.slices)} images; questions are asked of files with one"
-                checked = replace(checked, problems=(SeedProblem(file=shown(one.entry.image), reason=reason),))
+                checked = replace(checked, problems=(SeedProblem(file=shown(item.entry.image), reason=reason),))
             if checked.problems:
-                items = tuple(question.name for question, _ in one.asked)
+                items = tuple(question.name for question, _ in item.asked)
                 listing.fault(SeedRef(dataset=self.dataset, seed_id=seed_id, items=items), checked)
             else:
-                self._add_one(one, seed_id, checked, listing)
+                self._add_one(item, seed_id, checked, listing)
 
-    def _add_one(self, one: QuestionedImage, seed_id: str, checked: Checked, listing: Listing) -> None:
-        entry = one.entry
-        asks = [_packed(ask_of(question, answers)) for question, answers in one.asked]
+    def _add_one(self, item: QuestionedImage, seed_id: str, checked: Checked, listing: Listing) -> None:
+        entry = item.entry
+        asks = [_packed(ask_of(question, answers)) for question, answers in item.asked]
         locator = {
             "image": str(entry.image),
             "mask": str(entry.mask) if entry.mask is not None else "",
@@ -85,7 +85,7 @@ class QuestionFolder(FolderSource):
         ref = SeedRef(
             dataset=self.dataset,
             seed_id=seed_id,
-            items=tuple(question.name for question, _ in one.asked),
+            items=tuple(question.name for question, _ in item.asked),
             locator=json.dumps(locator, ensure_ascii=False),
         )
         facts = listing.facts(self.dataset, (seed_id, entry.name), entry.image)
@@ -94,14 +94,14 @@ class QuestionFolder(FolderSource):
 
 
 def _packed(ask: Ask) -> list[Any]:
-    """Return a question as a locator holds it; of the 18 the name says the rest."""
+    """Return a question as stored in a locator; for the 18 official questions the name is enough."""
     truth = None if ask.truth is None else list(ask.truth)
     return [ask.item, truth] if ask.id is not None else [ask.item, truth, ask.text, ask.kind]
 
 
-def _unpacked(given: Sequence[Any]) -> Ask:
-    name, truth = given[0], tuple(given[1] or ())
-    known = by_name(name)
-    if known is not None:
-        return ask_of(known, truth)
-    return Ask(item=name, text=given[2], kind=given[3], truth=truth or None)
+def _unpacked(fields: Sequence[Any]) -> Ask:
+    name, truth = fields[0], tuple(fields[1] or ())
+    question = by_name(name)
+    if question is not None:
+        return ask_of(question, truth)
+    return Ask(item=name, text=fields[2], kind=fields[3], truth=truth or None)

@@ -1,4 +1,4 @@
-"""Which questions seeds ask, and how: what suites may say wherever questions come from."""
+"""Settings of questions: which are asked, and how."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL, KEPT = "all", "kept"
 
 
 class AskSettings(PartSettings):
-    """What a suite may set of the questions.
+    """Settings shared by all sources of questions.
 
     Attributes:
         ask: ``each``: one call for each question. ``together``: one call for all questions of an image.
@@ -45,10 +45,10 @@ class AskSettings(PartSettings):
 
     @classmethod
     def check_name(cls, name: str) -> None:
-        """See that a name is one of the 18 questions.
+        """Check that a name is one of the 18 questions.
 
         Raises:
-            ValueError: It is none.
+            ValueError: The name is unknown.
         """
         if name not in official_names():
             raise ValueError(_allowed(name))
@@ -61,27 +61,27 @@ def _allowed(name: str) -> str:
 
 def official_names() -> tuple[str, ...]:
     """Return the short names of the 18 questions in the order of the MedTest slides."""
-    return tuple(one.name for one in in_slide_order())
+    return tuple(question.name for question in in_slide_order())
 
 
 def among(found: Iterable[Question], wanted: str | Sequence[str]) -> tuple[Question, ...]:
-    """Return the questions that are asked: the 18 in the order of the slides, then others as they come.
+    """Return the requested questions: the 18 in the order of the slides, then others in the given order.
 
     Args:
-        found: Questions that there are.
+        found: Available questions.
         wanted: ``all``, ``kept``, or names.
     """
-    by_name = {one.name: one for one in found}
+    by_name = {question.name: question for question in found}
     ordered = [by_name[name] for name in official_names() if name in by_name]
-    ordered += [one for one in by_name.values() if one.id is None]
+    ordered += [question for question in by_name.values() if question.id is None]
     if wanted == ALL:
         return tuple(ordered)
-    names = {one.name for one in kept()} if wanted == KEPT else set(wanted)
-    return tuple(one for one in ordered if one.name in names)
+    names = {question.name for question in kept()} if wanted == KEPT else set(wanted)
+    return tuple(question for question in ordered if question.name in names)
 
 
 def ask_of(question: Question, truth: Sequence[str]) -> Ask:
-    """Return a question as seeds ask it; ``truth`` is empty where no answer is known."""
+    """Return a question as a seed asks it; ``truth`` is empty if no answer is known."""
     return Ask(
         item=question.name,
         text=question.text,
@@ -92,16 +92,16 @@ def ask_of(question: Question, truth: Sequence[str]) -> Ask:
 
 
 _OTHER = re.compile(r"q_[0-9a-f]{8}")
-"""Names of questions that are none of the 18 (:func:`medtest.language.questions.questions.question_of`)."""
+"""Names of questions other than the 18 (:func:`medtest.language.questions.questions.question_of`)."""
 
 
 class QuestionFolderSettings(AskSettings, FolderSettings):
-    """How a folder of images with questions is read; see ``docs/question-data.md``.
+    """Settings of a folder of images with questions; see ``docs/question-data.md``.
 
     Attributes:
-        file: File of questions below the root, JSON or CSV; "" finds the one there is. Without any, the questions are
+        file: Question file below the root, JSON or CSV; "" finds it. Without one, the 18 questions are
             asked of every image, and no answer is known.
-        masks: Folder of masks below the root of what must not be covered, named like their images; "" for none.
+        masks: Folder below the root of masks of regions to keep uncovered, named like their images; "" for none.
     """
 
     file: str = ""
@@ -110,6 +110,6 @@ class QuestionFolderSettings(AskSettings, FolderSettings):
 
     @classmethod
     def check_name(cls, name: str) -> None:
-        """As for made pictures, and names of other questions (``q_1a2b3c4d``), which stand in tables."""
+        """Check a name, also allowing other questions (``q_1a2b3c4d``) as named in tables."""
         if not _OTHER.fullmatch(name):
             super().check_name(name)

@@ -1,4 +1,4 @@
-"""True answers that say nothing a question of their type could be compared with: counted before a run, not after."""
+"""Checks of true answers: those of no use for comparison are counted before a run."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _PLAIN: Mapping[str, Callable[[str], bool]] = {
     "yes and no": lambda answer: answer.strip().lower().rstrip(".") in (YES, NO),
     "counts": lambda answer: answer.strip().isdecimal(),
 }
-"""Kinds that an answer shows at first sight."""
+"""Kinds of answers that are recognised by form."""
 
 
 def contradicts(question: Question, answers: Sequence[str]) -> bool:
-    """Say whether true answers to a question of yes or no say both."""
+    """Return True if the true answers to a yes-no question contain both."""
     if KINDS[question.kind].choices != frozenset((YES, NO)) or len(answers) < 2:
         return False
     return len({str(question.parse_truth((answer,))) for answer in answers} & {YES, NO}) == 2
 
 
 def unusable(question: Question, answers: Sequence[str]) -> str:
-    """Return what makes true answers useless, in words; "" where they are of use, or where there are none."""
+    """Describe why true answers are of no use; "" if they are usable or there are none."""
     if not answers or KINDS[question.kind].free:
         return ""
     if contradicts(question, answers):
@@ -40,20 +40,20 @@ def unusable(question: Question, answers: Sequence[str]) -> str:
 
 
 def odd_truths(asked: Sequence[tuple[Question, Sequence[str]]]) -> str:
-    """Return which true answers are of another kind than nearly all of their question's, in words; "" for none.
+    """Describe true answers of another kind than nearly all others of their question; "" without any.
 
-    Questions of free text are compared by their words: "maybe" among yes and no, or "5 mm" among counts, is then an
-    answer like any other, and mostly a slip of who wrote it.
+    Free-text questions are compared by their words, so "maybe" among yes and no, or "5 mm" among counts, would count
+    like any other answer, but is usually a slip.
     """
     by_name: dict[str, list[str]] = {}
     for question, answers in asked:
         if KINDS[question.kind].free:
             by_name.setdefault(question.name, []).extend(answers)
     counts: Counter[str] = Counter()
-    for given in by_name.values():
+    for texts in by_name.values():
         for words, fits in _PLAIN.items():
-            odd = [answer for answer in given if not fits(answer)]
-            if 0 < len(odd) <= _ODD_SHARE * len(given):
+            odd = [answer for answer in texts if not fits(answer)]
+            if 0 < len(odd) <= _ODD_SHARE * len(texts):
                 counts.update(f"{answer[:40]!r} among {words}" for answer in odd)
     return (
         f"True answers unlike the others of their question, compared word by word: {_named(counts)}." if counts else ""
@@ -61,13 +61,13 @@ def odd_truths(asked: Sequence[tuple[Question, Sequence[str]]]) -> str:
 
 
 def truths_notice(asked: Iterable[tuple[Question, Sequence[str]]]) -> str:
-    """Return how many questions have a true answer that is of no use, and which these are; "" for none."""
+    """Describe how many questions have unusable true answers, and which; "" for none."""
     counts = Counter(why for question, answers in asked if (why := unusable(question, answers)))
     if not counts:
         return ""
     total = sum(counts.values())
-    said = "1 true answer is" if total == 1 else f"{total:,} true answers are"
-    return f"{said} of no use and count as unknown: {_named(counts)}."
+    subject = "1 true answer is" if total == 1 else f"{total:,} true answers are"
+    return f"{subject} of no use and count as unknown: {_named(counts)}."
 
 
 def _named(counts: Counter[str]) -> str:

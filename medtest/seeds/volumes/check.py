@@ -1,4 +1,4 @@
-"""Looking once at a file that may hold several images: DICOM frames, slices of a volume, and their masks."""
+"""Check of files that may hold several images: DICOM frames, slices of a volume, and their masks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Which: TypeAlias = Literal["all", "middle", "largest"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choose:
-    """Which images of a file with several are taken.
+    """Selection of images from files with several.
 
     Attributes:
         which: ``all``, the ``middle`` one, or the one with the ``largest`` lesion.
-        every: Only each n-th, counted from the first.
+        every: Take every n-th image, counted from the first.
     """
 
     which: Which = "all"
@@ -35,9 +35,9 @@ class Slice:
     """One image of a file.
 
     Attributes:
-        index: From 0; -1 for a picture, which is the whole file.
-        label: What is added to the file's name in the seed's id.
-        span: What is shown black and white.
+        index: Index from 0; -1 for a picture, which is the whole file.
+        label: Suffix added to the file's name in the seed id.
+        span: Values shown black and white.
     """
 
     index: int = -1
@@ -47,17 +47,17 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What looking at the files of one image or volume gave.
+    """Result of checking the files of one image or volume.
 
     Attributes:
-        digests: SHA-256 of image, mask and rough mask, with a mark where medtest once read another mask of the file;
-            empty where there is none or it cannot be read.
-        problems: What is wrong with its files.
-        slices: Its images: one for a picture, as many as are taken of a DICOM file's frames or a volume's slices.
-        traits: What is odd about them and stops nothing.
-        size: Height and width of the image or of each of its images; None where it cannot be read.
-        count: How many images the file holds, taken or not.
-        headers: Whether headers alone were read, so that more may be wrong.
+        digests: SHA-256 of image, mask and rough mask, marked if earlier versions of medtest read another mask from the
+            file; empty for missing or unreadable files.
+        problems: Problems of its files.
+        slices: Selected images: one for a picture, several of a DICOM file's frames or a volume's slices.
+        traits: Oddities that do not stop a run.
+        size: Height and width of each image; None if unreadable.
+        count: Number of images in the file, selected or not.
+        headers: Whether only headers were read, so that further problems are possible.
     """
 
     digests: tuple[str, str, str]
@@ -81,13 +81,13 @@ class _Problem(Exception):
 def check_volume(
     paths: tuple[Named, Named | None, Named | None], reading: FrameReading, choose: Choose, *, negatives: bool
 ) -> Checked:
-    """Look at every image that would be taken from a file, one after the other.
+    """Check every selected image of a file, one after the other.
 
     Args:
-        paths: Image, mask and rough mask, each with the name that people know it by.
-        reading: How files are read.
-        choose: Which images are taken.
-        negatives: Whether images without lesion are taken; else they are left out without a word, unless no image of
+        paths: Image, mask and rough mask, each with its name for messages.
+        reading: Reading options.
+        choose: Selection of images.
+        negatives: Whether images without lesion are kept; otherwise they are silently left out, unless no image of
             the file has one.
     """
     try:
@@ -100,7 +100,7 @@ def check_volume(
 
 
 def check_headers(paths: tuple[Named, Named | None, Named | None], reading: FrameReading) -> Checked:
-    """Look at the headers of a file and of its masks alone; arguments as of :func:`check_volume`."""
+    """Check only the headers of a file and of its masks; arguments as in :func:`check_volume`."""
     try:
         with ExitStack() as stack:
             frames, _ = _opened(stack, paths, reading)
@@ -113,7 +113,7 @@ def check_headers(paths: tuple[Named, Named | None, Named | None], reading: Fram
 def _opened(
     stack: ExitStack, paths: tuple[Named, Named | None, Named | None], reading: FrameReading
 ) -> tuple[Frames, list[tuple[Named, Frames]]]:
-    """Open a file and its masks, and see that they fit."""
+    """Open a file and its masks, and check that they fit."""
     image, *masks = paths
     frames = _open(stack, image, reading)
     others = [(named, _open(stack, named, reading)) for named in masks if named is not None]
@@ -136,7 +136,7 @@ def _open(stack: ExitStack, named: Named, reading: FrameReading) -> Frames:
 
 @contextmanager
 def _problem_of(named: Named) -> Iterator[None]:
-    """Turn what reading a file raises into its problem."""
+    """Turn errors of reading a file into its problem."""
     try:
         with damage_is("is damaged or truncated"):
             yield
@@ -161,7 +161,7 @@ def _slices(
 
 
 def _readable(image: Named, frames: Frames, chosen: Sequence[int]) -> list[Slice]:
-    """Decode every image that is taken, to see that it is whole."""
+    """Decode every selected image to check that it is intact."""
     with _problem_of(image):
         frames.prefer_all()
         span = frames.span
@@ -177,15 +177,15 @@ def _with_lesion(
     with _problem_of(named):
         masks.prefer_all()
         for index in indices:
-            found = masks.mask(index)
-            areas[index] = int(found.sum())
-            if areas[index] == found.size:
+            mask = masks.mask(index)
+            areas[index] = int(mask.sum())
+            if areas[index] == mask.size:
                 which = f"image {index + 1} of {masks.count} " if masks.count > 1 else ""
                 raise BadFileError(f"{which}is white all over")
-    kept = [index for index in indices if areas[index] or negatives]
-    if not kept:
+    selected = [index for index in indices if areas[index] or negatives]
+    if not selected:
         where = f"in any of the {len(areas)} images looked at" if masks.count > 1 else "in it"
         raise _Problem(named[0], f"has no lesion {where}; negatives: true allows it")
     if choose.which == "largest":
-        return [max(kept, key=lambda index: (areas[index], -index))]
-    return [kept[len(kept) // 2]] if choose.which == "middle" else kept
+        return [max(selected, key=lambda index: (areas[index], -index))]
+    return [selected[len(selected) // 2]] if choose.which == "middle" else selected

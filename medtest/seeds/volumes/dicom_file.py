@@ -1,18 +1,18 @@
-"""Reading DICOM files from strangers: bounds before decoding, one frame at a time, and never a tag but the pixels'.
+"""Reading of untrusted DICOM files: bounds before decoding, one frame at a time, only tags of the pixels.
 
-Only the elements below are parsed, so that what a file says of a patient is not even in memory; and no message quotes
-what a file says, for a damaged element may hold anything.
+Only the elements below are parsed, so patient data is not even in memory; messages never quote a file, because a
+damaged element may hold anything.
 
-How a frame becomes 8-bit RGB:
+Conversion of a frame to 8-bit RGB:
 
-- grey: stored values → modality (rescale slope and intercept, or its table) → window → 8 bits; MONOCHROME1 is turned
-  round. The window is the one asked for, else the file's first table or window (LINEAR, LINEAR_EXACT, SIGMOID as in
+- grey: stored values → modality (rescale slope and intercept, or its table) → window → 8 bits; MONOCHROME1 is
+  inverted. The window is the requested one, else the file's first table or window (LINEAR, LINEAR_EXACT, SIGMOID as in
   PS3.3 C.11.2), else, for more than 8 bits, the darkest and brightest value of the frame without padding;
 - colour: RGB, YBR_FULL, YBR_FULL_422, YBR_RCT and YBR_ICT become RGB; more than 8 bits keep the high byte;
 - palette: its table is applied; 16-bit tables keep the high byte.
 
-How a frame becomes a mask: stored values, those that ``label_values`` names; without, of two values the higher one, of
-several labels up to 20 nobody knows which, else what is brighter than half of the brightest.
+Conversion of a frame to a mask: stored values listed in ``label_values``; without them the higher of two values, an
+error for several labels up to 20, else values brighter than half of the brightest.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _HINT = "pip install pylibjpeg pylibjpeg-libjpeg pylibjpeg-openjpeg pyjpegls, or
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DicomInfo:
-    """What a file's header says of its pixels.
+    """Pixel properties from a file's header.
 
     Attributes:
-        frames: How many.
+        frames: Number of frames.
         height: Rows.
         width: Columns.
     """
@@ -64,7 +64,7 @@ class DicomInfo:
 
 @cache
 def _tags() -> tuple[int, ...]:
-    """Return the only elements that are parsed: those of the image, its class, and per-frame groups."""
+    """Return the only elements parsed: those of the image, its class, and per-frame groups."""
     from pydicom.datadict import keyword_dict
 
     return (*(tag for tag in keyword_dict.values() if tag >> 16 == _IMAGE_ELEMENTS), *_KEPT)
@@ -72,7 +72,7 @@ def _tags() -> tuple[int, ...]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[BinaryIO, Dataset]]:
-    """Open a file and read its header; whatever its parser raises becomes one reason without the file's words."""
+    """Open a file and read its header; parser errors become one reason that quotes nothing of the file."""
     pydicom = pydicom_library()
     with opened_file(path) as (file, size):
         if size == 0:
@@ -112,10 +112,10 @@ def _info(header: Dataset, max_pixels: int) -> DicomInfo:
 
 
 def dicom_info(path: Path, *, max_pixels: int) -> DicomInfo:
-    """Return what the header says, nothing decoded.
+    """Return pixel properties from the header without decoding.
 
     Raises:
-        BadFileError: It is no readable DICOM image within the bounds, or pydicom is not installed.
+        BadFileError: The file is no readable DICOM image within the bounds, or pydicom is missing.
     """
     with _opened(path) as (_, header):
         return _info(header, max_pixels)
@@ -128,10 +128,10 @@ def dicom_rgb(path: Path, index: int, *, max_pixels: int, window: Sequence[float
         path: The file.
         index: Frame, from 0.
         max_pixels: Bound on the frame's pixels.
-        window: Centre and width, in the units after rescaling; empty takes the file's own.
+        window: Centre and width, in the units after rescaling; empty for the file's own.
 
     Raises:
-        BadFileError: With the reason.
+        BadFileError: The frame cannot be read; the message gives the reason.
     """
     with _opened(path) as (file, header):
         _info(header, max_pixels)
@@ -154,10 +154,10 @@ def dicom_mask(path: Path, index: int, *, max_pixels: int, values: Sequence[int]
         path: The file.
         index: Frame, from 0.
         max_pixels: Bound on the frame's pixels.
-        values: Stored values that are lesion; empty leaves it to the rules above.
+        values: Stored values that mark the lesion; empty applies the rules above.
 
     Raises:
-        BadFileError: With the reason.
+        BadFileError: The frame cannot be read; the message gives the reason.
     """
     with _opened(path) as (file, header):
         _info(header, max_pixels)
@@ -192,9 +192,9 @@ def _colours(header: Dataset) -> str:
 
 
 def _frame(file: BinaryIO, header: Dataset, index: int) -> NDArray[Any]:
-    """Decode one frame; only its bytes are read where the encoding lets them be found.
+    """Decode one frame, reading only its bytes if the encoding allows it.
 
-    A JPEG stream that is larger than the header says meets Pillow's own bound and then the check of its size.
+    A JPEG stream larger than the header states is caught by Pillow's bound and then by the check of its size.
     """
     pydicom = pydicom_library()
     _check_decoder(pydicom, header)
@@ -213,8 +213,10 @@ def _check_decoder(pydicom: Any, header: Dataset) -> None:
     try:
         decoder = pydicom.pixels.get_decoder(uid)
     except NotImplementedError:
-        known = uid.name if str(uid) != uid.name else "in a way that DICOM does not define"
-        raise BadFileError(f"is encoded ({known}) in a way that is not read; convert it with gdcmconv --raw") from None
+        encoding = uid.name if str(uid) != uid.name else "in a way that DICOM does not define"
+        raise BadFileError(
+            f"is encoded ({encoding}) in a way that is not read; convert it with gdcmconv --raw"
+        ) from None
     if not decoder.is_available:
         raise BadFileError(f"is compressed as {decoder.UID.name}, for which no decoder is installed; {_HINT}")
 
@@ -225,21 +227,21 @@ def _check_decoder(pydicom: Any, header: Dataset) -> None:
 def _palette(values: NDArray[Any], header: Dataset) -> Image:
     coloured = pydicom_library().pixels.apply_color_lut(values, header)[..., :3]
     bits = int(header.RedPaletteColorLookupTableDescriptor[2])
-    # Some files hold 8-bit entries in 16-bit tables.
+    # Some files store 8-bit entries in 16-bit tables.
     wide = bits > 8 and int(coloured.max()) > 255
     return np.ascontiguousarray((coloured >> 8 if wide else coloured).astype(np.uint8))
 
 
-def _windowed(values: NDArray[Any], header: Dataset, index: int, asked: tuple[float, ...]) -> NDArray[np.uint8]:
-    """Return grey values as 8 bits: rescaled, windowed, and turned round where the least is white."""
+def _windowed(values: NDArray[Any], header: Dataset, index: int, window: tuple[float, ...]) -> NDArray[np.uint8]:
+    """Return grey values as 8 bits: rescaled, windowed, and inverted for MONOCHROME1."""
     pixels = pydicom_library().pixels
     padding = header.get("PixelPaddingValue")
     shown = values != padding if isinstance(padding, int) else None
     level = pixels.apply_rescale(values, _functional(header, index, "PixelValueTransformationSequence") or header)
     voi = _functional(header, index, "FrameVOILUTSequence") or header
     bits = _number(header, "BitsStored", 8)
-    if len(asked) == 2:
-        grey = _window(level, asked[0], asked[1], "LINEAR")
+    if len(window) == 2:
+        grey = _window(level, window[0], window[1], "LINEAR")
     elif "VOILUTSequence" in voi:
         table = voi.VOILUTSequence[0]
         grey = pixels.apply_voi_lut(level.astype(np.int64), voi) / (2.0 ** int(table.LUTDescriptor[2]) - 1)
@@ -258,7 +260,7 @@ def _windowed(values: NDArray[Any], header: Dataset, index: int, asked: tuple[fl
 
 
 def _functional(header: Dataset, index: int, name: str) -> Any:
-    """Return a frame's own item, or the one that all frames share, of an enhanced file; None where there is none."""
+    """Return a frame's functional group item, or the shared one, of an enhanced file; None without one."""
     frames = header.get("PerFrameFunctionalGroupsSequence") or []
     shared = header.get("SharedFunctionalGroupsSequence") or []
     for group in [*frames[index : index + 1], *shared[:1]]:

@@ -1,4 +1,4 @@
-"""One way to read whatever holds images: a picture, a DICOM file's frames, a NIfTI volume's slices."""
+"""Uniform access to images: a picture, a DICOM file's frames, a NIfTI volume's slices."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from medtest.seeds.volumes.nifti_file import LETTERS, Axis, NiftiInfo, NiftiVolu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameReading:
-    """How files are read.
+    """Options for reading files.
 
     Attributes:
         max_pixels: Bound on a picture's, frame's or slice's pixels, checked before decoding.
-        axis: Which way volumes are cut.
-        window: Centre and width for grey DICOM and NIfTI images; empty takes the file's own.
-        label_values: Values of masks that are lesion. Where empty, every one but 0 of a volume is, and pictures are
-            read as :mod:`medtest.core.files.masks` says.
-        label_key: The whole key by which a suite or a command line sets them.
+        axis: Plane in which volumes are cut.
+        window: Centre and width for grey DICOM and NIfTI images; empty for the file's own.
+        label_values: Mask values that mark the lesion. If empty, every value but 0 of a volume does, and pictures are
+            read as described in :mod:`medtest.core.files.masks`.
+        label_key: Full key of this setting in suites and on command lines.
     """
 
     max_pixels: int = MAX_PIXELS
@@ -37,7 +37,7 @@ class FrameReading:
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """Those of ``label_values`` that are no colours."""
+        """The ``label_values`` that are not colours."""
         return tuple(value for value in self.label_values if isinstance(value, int))
 
 
@@ -45,7 +45,7 @@ class Frames(ABC):
     """The images of one file.
 
     Attributes:
-        count: How many.
+        count: Number of images.
         height: Rows of each.
         width: Columns of each.
     """
@@ -56,18 +56,18 @@ class Frames(ABC):
 
     @property
     def span(self) -> tuple[float, float]:
-        """What is shown black and white, where a whole file shares it; (0, 0) elsewhere."""
+        """Values shown black and white, if shared by the whole file; (0, 0) otherwise."""
         return 0.0, 0.0
 
     def label(self, index: int) -> str:
-        """Return what is added to the file's name to name one of its images."""
+        """Return the suffix that identifies one image of the file."""
         return ""
 
     def prefer_all(self) -> None:  # noqa: B027 - most files have nothing to prepare
-        """Say that every image will be read."""
+        """Prepare for reading every image."""
 
     def fits(self, other: Frames) -> str:
-        """Return why another file cannot be the mask of this one, or ""."""
+        """Return the reason why another file cannot be the mask of this one, or ""."""
         if (other.height, other.width) != (self.height, self.width):
             return f"is {other.width}×{other.height}, but its image is {self.width}×{self.height}"
         if other.count != self.count:
@@ -135,8 +135,8 @@ class _Nifti(Frames):
         if not isinstance(other, _Nifti):
             return "is no NIfTI file, but its image is"
         if self.info.shape != other.info.shape:
-            own, found = ("×".join(map(str, info.shape)) for info in (self.info, other.info))
-            return f"is {found} voxels, but its image is {own}"
+            own, other_shape = ("×".join(map(str, info.shape)) for info in (self.info, other.info))
+            return f"is {other_shape} voxels, but its image is {own}"
         return "" if self.info.lies_like(other.info) else "lies elsewhere in space than its image (other affine)"
 
     def rgb(self, index: int, span: tuple[float, float]) -> Image:
@@ -148,10 +148,10 @@ class _Nifti(Frames):
 
 @contextmanager
 def opened_frames(path: Path, reading: FrameReading) -> Iterator[Frames]:
-    """Open a file whatever it is, its size checked against the bound before anything is decoded.
+    """Open a file of any kind after checking its size against the bound.
 
     Raises:
-        BadFileError: It cannot be read; also what reading its images raises.
+        BadFileError: The file or one of its images cannot be read.
     """
     kind = kind_of(path.name)
     try:

@@ -1,4 +1,4 @@
-"""Which file of a folder is a volume and which holds its labels, for the collections that people have.
+"""Pairs of volumes and labels in a folder, for common collections.
 
 - SLIVER: ``liver-orig001.mhd`` with ``liver-seg001.mhd``, anywhere;
 - 3D-IRCADb: ``PATIENT_DICOM/`` beside ``MASKS_DICOM/<organ>/``, folders of DICOM slices;
@@ -27,13 +27,13 @@ DEEPEST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumePair:
-    """A volume with its labels.
+    """Volume with its labels.
 
     Attributes:
         name: Unique within the folder; becomes the seed's id.
         volume: File or folder.
         labels: File or folder.
-        layout: Which collection's layout it is.
+        layout: Name of the collection whose layout it has.
     """
 
     name: str
@@ -43,16 +43,16 @@ class VolumePair:
 
 
 def find_pairs(root: Path, organ: str = "liver") -> list[VolumePair]:
-    """Return the pairs of a folder, by name in natural order; an empty list where no layout is known.
+    """Return the pairs of a folder, by name in natural order; an empty list if no layout matches.
 
     Args:
         root: The user's folder.
         organ: Name of the organ's folder in 3D-IRCADb.
     """
     for finder in (_sliver, _ircad, _lits, _folders):
-        found = list(finder(root, organ))
-        if found:
-            return sorted(found, key=lambda pair: _natural(pair.name))
+        pairs = list(finder(root, organ))
+        if pairs:
+            return sorted(pairs, key=lambda pair: _natural(pair.name))
     return []
 
 
@@ -61,8 +61,8 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    for folder in sorted(walk(root, deepest=MOST_DEPTH - 1, ignored=_is_hidden), key=lambda one: one.path):
-        # A broken link is listed, and looking at its header says so.
+    for folder in sorted(walk(root, deepest=MOST_DEPTH - 1, ignored=_is_hidden), key=lambda entry: entry.path):
+        # Broken links are listed and reported when their header is checked.
         yield from (root / folder.path / name for name in folder.files if kind_of(Path(name)) is not None)
 
 
@@ -75,18 +75,18 @@ def _sliver(root: Path, organ: str) -> Iterator[VolumePair]:
     labels = {path.name.lower(): path for path in files}
     for path in files:
         match = _SLIVER.fullmatch(path.name)
-        found = labels.get(path.name.lower().replace("-orig", "-seg")) if match else None
-        if match and found:
-            yield VolumePair(name=f"sliver-{match[1]}", volume=path, labels=found, layout="SLIVER")
+        segmentation = labels.get(path.name.lower().replace("-orig", "-seg")) if match else None
+        if match and segmentation:
+            yield VolumePair(name=f"sliver-{match[1]}", volume=path, labels=segmentation, layout="SLIVER")
 
 
 def _ircad(root: Path, organ: str) -> Iterator[VolumePair]:
-    folders = (root / one.path for one in walk(root, deepest=DEEPEST, ignored=_is_hidden))
+    folders = (root / entry.path for entry in walk(root, deepest=DEEPEST, ignored=_is_hidden))
     for patient in sorted(path for path in folders if path.name == "PATIENT_DICOM"):
         masks = patient.parent / "MASKS_DICOM" / organ
         if not patient.is_dir() or not masks.is_dir():
             continue
-        # Unpacked archives often hold a folder of the same name once more.
+        # Unpacked archives often contain a nested folder of the same name.
         inner = [_inner(folder) for folder in (patient, masks)]
         name = patient.parent.name if patient.parent != root else root.name
         yield VolumePair(name=_plain(name), volume=inner[0], labels=inner[1], layout="3D-IRCADb")
@@ -101,25 +101,25 @@ def _lits(root: Path, organ: str) -> Iterator[VolumePair]:
     files = {path.name.lower(): path for path in _files(root)}
     for name, path in files.items():
         match = _LITS.fullmatch(name)
-        wanted = [f"segmentation-{match[1]}.{suffix}" for suffix in ("nii", "nii.gz")] if match else []
-        found = next((files[one] for one in wanted if one in files), None)
-        if match and found:
-            yield VolumePair(name=f"volume-{match[1]}", volume=path, labels=found, layout="LiTS")
+        names = [f"segmentation-{match[1]}.{suffix}" for suffix in ("nii", "nii.gz")] if match else []
+        segmentation = next((files[candidate] for candidate in names if candidate in files), None)
+        if match and segmentation:
+            yield VolumePair(name=f"volume-{match[1]}", volume=path, labels=segmentation, layout="LiTS")
 
 
 def _folders(root: Path, organ: str) -> Iterator[VolumePair]:
     for images, labels in _PAIRS:
         if not (root / images).is_dir() or not (root / labels).is_dir():
             continue
-        known = {_stem(path): path for path in sorted((root / labels).iterdir()) if _is_volume(path)}
+        labels_by_stem = {_stem(path): path for path in sorted((root / labels).iterdir()) if _is_volume(path)}
         for path in sorted((root / images).iterdir()):
             stem = _stem(path)
-            found = known.get(stem) or known.get(stem.removesuffix("_0000"))
-            if found is not None and _is_volume(path):
+            label_path = labels_by_stem.get(stem) or labels_by_stem.get(stem.removesuffix("_0000"))
+            if label_path is not None and _is_volume(path):
                 yield VolumePair(
                     name=_plain(stem.removesuffix("_0000")),
                     volume=path,
-                    labels=found,
+                    labels=label_path,
                     layout=f"{images}/ and {labels}/",
                 )
         return
@@ -138,5 +138,5 @@ def _stem(path: Path) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return a name as an id: small letters, digits, - and _."""
+    """Return a name as an id: lower-case letters, digits, - and _."""
     return re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-_")[:64] or "volume"

@@ -1,4 +1,4 @@
-"""The user's own CT volumes with segmented livers (or another organ), and their variability."""
+"""The user's CT volumes with segmented livers (or another organ), and their variability."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ Millimetres = Annotated[float, Field(gt=0.0, le=2000.0)]
 
 
 class LiverVolumeSettings(PartSettings):
-    """What a suite may set.
+    """Settings of :class:`LiverVolumes`.
 
     Attributes:
-        organ: Name of the organ's folder of masks, where a collection has several (3D-IRCADb).
-        labels: Values that are the organ; every one but 0 where empty.
+        organ: Name of the organ's folder of masks, for collections with several (3D-IRCADb).
+        labels: Values that mark the organ; empty for every value but 0.
         property: Name under which variability is recorded.
         box: Standard box in millimetres (z, y, x); None takes the mean dimensions of these volumes' organs.
-        placement: How the box is laid: ``centroid`` or ``corner``.
-        clicks: Points given to semi-automatic methods: the deepest of the true organ, in place of a person.
+        placement: Placement of the box: ``centroid`` or ``corner``.
+        clicks: Points given to semi-automatic methods, in place of a user's clicks: the deepest of the organ.
         low: Value shown black, Hounsfield units.
         high: Value shown white.
         on_bad_seed: ``stop`` or ``skip``.
@@ -74,10 +74,10 @@ class LiverVolumes(SeedSource):
         self._layout = ""
 
     def refs(self) -> Sequence[SeedRef]:
-        """Return every volume whose header and labels' header fit, by name.
+        """Return every volume whose header fits that of its labels, by name.
 
         Raises:
-            UserMistakes: There is none, or one cannot be used and ``on_bad_seed`` is ``stop``.
+            UserMistakes: There is no volume, or one is unusable and ``on_bad_seed`` is ``stop``.
         """
         refs = self.places()
         if self._problems and self.settings.on_bad_seed == "stop":
@@ -85,7 +85,7 @@ class LiverVolumes(SeedSource):
         return refs
 
     def faults(self) -> Faults:
-        """Return what cannot be used: each volume stops every call where the standard box is that of all organs."""
+        """Return unusable volumes; each stops every call if the standard box depends on all organs."""
         if self.settings.on_bad_seed == "skip" or not self._problems:
             return Faults()
         of_seeds = {key: problems for key, problems in self._wrong.items() if problems}
@@ -95,16 +95,16 @@ class LiverVolumes(SeedSource):
         return Faults(of_seeds=of_seeds)
 
     def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
-        """Return the one report on volumes that cannot be used."""
+        """Return a single error report on all unusable volumes."""
         fix = "mend or remove them, or set on_bad_seed: skip"
         wrong = [Mistake(where=problem.file, found=problem.reason, fix=fix) for problem in problems]
         return UserMistakes(wrong, heading=f"{len(wrong)} of {self._found} volumes cannot be used")
 
     def places(self) -> Sequence[SeedRef]:
-        """Return every volume in its place, those that cannot be used among them.
+        """Return every volume in its place, including unusable ones.
 
         Raises:
-            UserMistakes: There is none.
+            UserMistakes: There is no volume.
         """
         root = self._root()
         pairs = find_pairs(root, self.settings.organ)
@@ -115,11 +115,11 @@ class LiverVolumes(SeedSource):
         self._layout = pairs[0].layout
         self._found = len(pairs)
         problems = {pair.name: _problem(root, pair) for pair in pairs}
-        self._wrong = {(self.dataset, name): (one,) for name, one in problems.items() if one is not None}
-        self._problems = [one for one in problems.values() if one is not None]
+        self._wrong = {(self.dataset, name): (problem,) for name, problem in problems.items() if problem is not None}
+        self._problems = [problem for problem in problems.values() if problem is not None]
         keeps = self.settings.on_bad_seed == "stop"
-        kept = [pair for pair in pairs if keeps or problems[pair.name] is None]
-        if not kept:
+        selected = [pair for pair in pairs if keeps or problems[pair.name] is None]
+        if not selected:
             raise Mistake(where=f"data={root}", key=self.dataset, found="no volume that can be used").as_error()
         return tuple(
             SeedRef(
@@ -127,42 +127,47 @@ class LiverVolumes(SeedSource):
                 seed_id=pair.name,
                 locator=json.dumps([_name(root, pair.volume), _name(root, pair.labels)]),
             )
-            for pair in kept
+            for pair in selected
         )
 
     def load(self, ref: SeedRef) -> Seed:
         """Read one volume with its labels and measure the organ.
 
         Raises:
-            UserMistakes: A file's values cannot be read, or none of them is the organ.
+            UserMistakes: A file's values cannot be read, or none marks the organ.
         """
-        root, one = self._root(), self.settings
+        root, settings = self._root(), self.settings
         volume_name, labels_name = json.loads(ref.locator)
         now = labels_name
         try:
-            organ, _ = read_labels(root / labels_name, one.labels)
+            organ, _ = read_labels(root / labels_name, settings.labels)
             if not organ.any():
                 raise BadFileError("has no voxel of the organ")
             now = volume_name
             volume = read_volume(root / volume_name)
         except BadFileError as error:
             raise Mistake(where=now, found=str(error)).as_error() from error
-        box = StandardBox(size=tuple(one.box)) if one.box is not None else self.mean_box()
-        measured = liver_variability(organ, volume.info.spacing, box, placement=one.placement)
+        box = StandardBox(size=tuple(settings.box)) if settings.box is not None else self.mean_box()
+        measured = liver_variability(organ, volume.info.spacing, box, placement=settings.placement)
         spec = ImageSpec(
             dtype="float32",
-            low=one.low,
-            high=one.high,
+            low=settings.low,
+            high=settings.high,
             spacing=volume.info.spacing,
             axes="zyx",
-            marks=deepest_points(organ, volume.info.spacing, one.clicks),
+            marks=deepest_points(organ, volume.info.spacing, settings.clicks),
         )
         return Seed(
-            ref=ref, image=volume.values, expected=organ, kind="region", spec=spec, properties={one.property: measured}
+            ref=ref,
+            image=volume.values,
+            expected=organ,
+            kind="region",
+            spec=spec,
+            properties={settings.property: measured},
         )
 
     def mean_box(self) -> StandardBox:
-        """Return the box of the mean dimensions of these volumes' organs, worked out once a process."""
+        """Return the box of the mean dimensions of these volumes' organs, computed once per process."""
         names = tuple(str(json.loads(ref.locator)[1]) for ref in self.refs())
         return _mean_box(self._root(), names, tuple(self.settings.labels))
 
@@ -178,13 +183,13 @@ class LiverVolumes(SeedSource):
         return total.hexdigest()
 
     def problems(self) -> Sequence[SeedProblem]:
-        """Return what was left out."""
+        """Return the volumes left out."""
         return tuple(self._problems) if self.settings.on_bad_seed == "skip" else ()
 
     def notices(self) -> Sequence[str]:
-        """Say what was recognised and how variability is measured."""
-        how = "the given box" if self.settings.box is not None else "the mean dimensions of these organs"
-        return [f"{self.dataset}: {self._layout}; variability against {how}, laid by {self.settings.placement}"]
+        """Describe the recognised layout and how variability is measured."""
+        reference = "the given box" if self.settings.box is not None else "the mean dimensions of these organs"
+        return [f"{self.dataset}: {self._layout}; variability against {reference}, laid by {self.settings.placement}"]
 
     def _root(self) -> Path:
         if self.root is None:
@@ -197,12 +202,12 @@ def deepest_points(
 ) -> tuple[tuple[float, float, float], ...]:
     """Return the points of an organ farthest from its surface and from one another, as index coordinates.
 
-    They stand in for a person's clicks where none were recorded. Found on a grid of at most about 64 voxels a side.
+    They replace a user's clicks if none were recorded. The search grid has at most about 64 voxels a side.
 
     Args:
         organ: bool D×H×W.
-        spacing: Millimetres a voxel.
-        count: How many at most.
+        spacing: Voxel size, millimetres.
+        count: Maximum number of points.
     """
     from scipy import ndimage
 
@@ -211,18 +216,18 @@ def deepest_points(
     size = [s * step for s, step in zip(spacing, steps, strict=True)]
     depth = ndimage.distance_transform_edt(np.pad(small, 1), sampling=size)[1:-1, 1:-1, 1:-1]
     axes = [np.arange(n) * s for n, s in zip(small.shape, size, strict=True)]
-    found: list[tuple[float, float, float]] = []
+    points: list[tuple[float, float, float]] = []
     score = depth.copy()
-    while len(found) < count and score.max() > 0:
+    while len(points) < count and score.max() > 0:
         place = np.unravel_index(int(score.argmax()), score.shape)
         at = [int(n) * step + step // 2 for n, step in zip(place, steps, strict=True)]
-        found.append((float(at[0]), float(at[1]), float(at[2])))
+        points.append((float(at[0]), float(at[1]), float(at[2])))
         away = sum(
             (axis - axis[int(n)]).reshape([-1 if m == k else 1 for m in range(3)]) ** 2
             for k, (axis, n) in enumerate(zip(axes, place, strict=True))
         )
         score = np.minimum(score, depth * np.minimum(1.0, np.sqrt(away) / 80.0))
-    return tuple(found)
+    return tuple(points)
 
 
 @lru_cache(maxsize=8)

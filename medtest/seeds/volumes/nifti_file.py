@@ -1,14 +1,14 @@
-"""Reading NIfTI volumes slice by slice: bounds before decoding, orientation from the header, no text of it kept.
+"""Reading of NIfTI volumes slice by slice: bounds before decoding, orientation from the header, no text kept.
 
-A slice is cut along one anatomical axis after the volume's axes are turned to the nearest of right-left,
-back-front, foot-head (nibabel's ``io_orientation``), so that one patient scanned in two ways gives the same pictures.
-It is shown as radiologists look at it: axial and coronal slices with the patient's right on the left side, axial ones
-with the front up, coronal and sagittal ones with the head up, sagittal ones with the front on the left. Slices are
-numbered from 0: axial from the feet, coronal from the back, sagittal from the left.
+A slice is cut along one anatomical axis after the volume's axes are turned to the nearest of right-left, back-front,
+foot-head (nibabel's ``io_orientation``), so that one patient scanned in two ways gives the same pictures. It is shown
+in radiological convention: axial and coronal slices with the patient's right on the left side, axial ones with the
+front up, coronal and sagittal ones with the head up, sagittal ones with the front on the left. Slices are numbered from
+0: axial from the feet, coronal from the back, sagittal from the left.
 
-Values become 8 bits by one window for a whole volume: the one asked for, else the header's ``cal_min`` and
-``cal_max``, else the 0.5th and 99.5th percentile of the values (of a regular sample of at most about two million);
-8-bit volumes stay as they are. In a volume of labels everything but 0 is lesion, or the values asked for.
+Values become 8 bits by one window for a whole volume: the requested one, else the header's ``cal_min`` and ``cal_max``,
+else the 0.5th and 99.5th percentile of the values (of a regular sample of at most about two million); 8-bit volumes are
+unchanged. In a volume of labels the lesion is everything but 0, or the requested values.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from medtest.volumes.nifti import check_head
 Axis: TypeAlias = Literal["axial", "coronal", "sagittal"]
 _CANONICAL: dict[str, int] = {"sagittal": 0, "coronal": 1, "axial": 2}
 LETTERS: dict[str, str] = {"sagittal": "x", "coronal": "y", "axial": "z"}
-"""How the slices of an axis are called in seed ids."""
+"""Letters of the axes in seed ids."""
 
 MOST_BYTES = 4 * 2**30
-"""Bound on a volume's values once unpacked."""
+"""Largest size of a volume's values in bytes, unpacked."""
 
 _SAMPLE = 2_000_000
 _SAME_PLACE_MM = 1e-2
@@ -42,7 +42,7 @@ _SAME_PLACE_MM = 1e-2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NiftiInfo:
-    """What a volume's header says.
+    """Properties from a volume's header.
 
     Attributes:
         slices: Slices along the axis.
@@ -59,25 +59,25 @@ class NiftiInfo:
     shape: tuple[int, ...]
 
     def lies_like(self, other: NiftiInfo) -> bool:
-        """Say whether another volume has the same voxels at the same places."""
+        """Return True if another volume has the same voxels at the same positions."""
         return self.shape == other.shape and bool(
             np.allclose(self.affine, other.affine, rtol=1e-3, atol=_SAME_PLACE_MM)
         )
 
 
 class NiftiVolume:
-    """An opened volume; :meth:`plane` reads one slice.
+    """Opened volume; :meth:`plane` reads one slice.
 
     Args:
         image: nibabel's image.
-        axis: Which way to cut.
+        axis: Plane in which it is cut.
     """
 
     def __init__(self, image: Any, axis: Axis) -> None:
         library = nibabel_library()
         self._image = image
         proxy = image.dataobj
-        # Without slope and intercept, so that a slice is read as it is stored.
+        # Slope and intercept are left out to read stored values.
         self._data: Any = library.arrayproxy.ArrayProxy(proxy.file_like, (proxy.shape, proxy.dtype, proxy.offset))
         shape = tuple(int(n) for n in image.shape)
         self.shape = (*shape, 1) if len(shape) == 2 else shape
@@ -88,7 +88,7 @@ class NiftiVolume:
 
     @property
     def info(self) -> NiftiInfo:
-        """What the header says."""
+        """Properties from the header."""
         rest = [n for n in range(3) if n != self._cut]
         first, second = sorted(rest, key=lambda n: float(self._orientation[n, 0]))
         return NiftiInfo(
@@ -100,12 +100,12 @@ class NiftiVolume:
         )
 
     def unpack(self) -> None:
-        """Read all values once: cheaper for a packed file of which every slice is wanted; drop the volume after."""
+        """Read all values at once, faster if every slice of a packed file is needed; discard the volume after."""
         with _reading():
             self._data = np.asanyarray(self._data)
 
     def plane(self, index: int) -> NDArray[Any]:
-        """Return one slice as it is shown, as stored values (before slope and intercept)."""
+        """Return one slice in display orientation, as stored values (before slope and intercept)."""
         number = index if self._orientation[self._cut, 1] > 0 else self.shape[self._cut] - 1 - index
         where: list[Any] = [slice(None)] * 3
         where[self._cut] = number
@@ -136,7 +136,7 @@ class NiftiVolume:
         return self._image.get_data_dtype().fields is not None
 
     def rgb(self, index: int, low: float, high: float) -> Image:
-        """Return one slice as uint8 H×W×3 RGB, ``low`` black and ``high`` white (colours stay as they are)."""
+        """Return one slice as uint8 H×W×3 RGB, ``low`` black and ``high`` white (colours unchanged)."""
         values = self.plane(index)
         if self.is_rgb:
             return np.ascontiguousarray(np.stack([values[name] for name in ("R", "G", "B")], axis=-1))
@@ -147,10 +147,10 @@ class NiftiVolume:
         return np.repeat(grey[..., None], 3, axis=2)
 
     def lesion(self, index: int, labels: Sequence[int]) -> Mask:
-        """Return one slice of a volume of labels as bool H×W: where a label is among ``labels``, or is not 0.
+        """Return one slice of a volume of labels as bool H×W: voxels in ``labels``, or any but 0 if it is empty.
 
         Raises:
-            BadFileError: It holds colours.
+            BadFileError: The volume holds colours.
         """
         if self.is_rgb:
             raise BadFileError("holds colours, not labels")
@@ -162,7 +162,7 @@ class NiftiVolume:
         """Return the darkest and the brightest value shown.
 
         Args:
-            asked: Centre and width, or nothing.
+            asked: Centre and width, or empty.
         """
         if len(asked) == 2:
             return asked[0] - asked[1] / 2, asked[0] + asked[1] / 2
@@ -190,10 +190,10 @@ class NiftiVolume:
 
 @contextmanager
 def opened_volume(path: Path, axis: Axis, *, max_pixels: int) -> Iterator[NiftiVolume]:
-    """Open a volume, its header checked against the bounds and nothing of it decoded.
+    """Open a volume after checking its header against the bounds; nothing is decoded.
 
     Raises:
-        BadFileError: It is no readable volume within the bounds, or nibabel is not installed.
+        BadFileError: The file is no readable volume within the bounds, or nibabel is missing.
     """
     nibabel = nibabel_library()
     check_head(path)

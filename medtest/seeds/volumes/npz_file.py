@@ -1,9 +1,9 @@
-"""Arrays in .npz files that come from strangers: bounded before reading, one item at a time, never unpickled.
+"""Arrays in untrusted .npz files: bounded before reading, one item at a time, never unpickled.
 
-An .npz file is a ZIP archive of .npy files (NumPy's ``numpy.lib.format``). Items of a member that is stored are read
-in place. Of a packed one nobody can read the middle without what comes before, so copies of the decompressor's state
-are kept at up to 512 places (some 40 kB each): item 20,000 of a gigabyte costs a few milliseconds, not the whole, the
-item after the last one hardly anything, and no worker holds the array.
+An .npz file is a ZIP archive of .npy files (NumPy's ``numpy.lib.format``). Items of a stored member are read in place.
+A packed member can only be read from its start, so copies of the decompressor's state are kept at up to 512 positions
+(some 40 kB each): item 20,000 of a gigabyte costs a few milliseconds, the item after the last one hardly anything, and
+no worker holds the array.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ MOST_MEMBERS = 64
 MOST_ITEMS = 5_000_000
 MOST_DIMENSIONS = 5
 MOST_BYTES = 64 * 2**30
-"""Unpacked bytes of one member; the largest known set takes 14 GB."""
+"""Largest member in unpacked bytes; the largest known set takes 14 GB."""
 
 MOST_HEADER = 10_000
-"""Bytes of an .npy header; NumPy's own bound."""
+"""Largest .npy header in bytes; NumPy's own bound."""
 
 MOST_TABLE = 256 * 2**20
-"""Bytes of a member that is read whole (labels)."""
+"""Largest member in bytes that is read whole (labels)."""
 
 _STEP = 512 * 2**10
-"""Least number of unpacked bytes between two kept states of the decompressor."""
+"""Least number of unpacked bytes between two stored states of the decompressor."""
 
 _MOST_STATES = 512
 
 _CHUNK = 16 * 2**10
-"""Packed bytes unpacked at once: deflate grows at most about a thousandfold, so at most some 16 MB."""
+"""Packed bytes unpacked at once; deflate expands at most about a thousandfold, so to some 16 MB at most."""
 
 _LOCAL_HEADER = 30
 
@@ -58,10 +58,10 @@ class Member:
         name: Its name without ``.npy``.
         shape: Its shape.
         dtype: Its type: numbers or truth values.
-        start: Where its data begin in the file, packed or not.
-        packed: Whether they are packed (deflate).
-        packed_size: How many bytes they take in the file.
-        header: How many unpacked bytes come before the first item.
+        start: Offset of its data in the file, packed or not.
+        packed: Whether the data are packed (deflate).
+        packed_size: Size of the data in the file, in bytes.
+        header: Unpacked bytes before the first item.
     """
 
     name: str
@@ -79,24 +79,24 @@ class Member:
 
 
 def npz_members(path: Path) -> dict[str, Member]:
-    """Return the arrays of an .npz file by name, from headers alone.
+    """Return the arrays of an .npz file by name, read from headers only.
 
     Raises:
-        BadFileError: It is no such file, damaged, or holds something else than plain arrays.
+        BadFileError: The file is no .npz file, is damaged, or holds other things than plain arrays.
     """
     try:
         with opened_file(path) as (file, _), zipfile.ZipFile(file) as archive:
             listed = archive.infolist()
             if len(listed) > MOST_MEMBERS:
                 raise BadFileError(f"holds {len(listed)} arrays; at most {MOST_MEMBERS} are read")
-            found = [_member(archive, file, info) for info in listed if info.filename.endswith(".npy")]
+            members = [_member(archive, file, info) for info in listed if info.filename.endswith(".npy")]
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
         raise BadFileError("is no .npz file that can be read, or is damaged") from error
-    if not found:
+    if not members:
         raise BadFileError("holds no arrays")
-    if len({member.name for member in found}) < len(found):
+    if len({member.name for member in members}) < len(members):
         raise BadFileError("holds two arrays of one name")
-    return {member.name: member for member in found}
+    return {member.name: member for member in members}
 
 
 def _member(archive: zipfile.ZipFile, file: IO[bytes], info: zipfile.ZipInfo) -> Member:
@@ -142,10 +142,10 @@ def _header(packed: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def read_whole(path: Path, member: Member) -> NDArray[Any]:
-    """Return a small array whole, its bytes checked against the archive's checksum.
+    """Return a small array, verified against the archive's checksum.
 
     Raises:
-        BadFileError: It is larger than ``MOST_TABLE`` or damaged.
+        BadFileError: The array is larger than ``MOST_TABLE`` or damaged.
     """
     size = prod(member.shape) * member.dtype.itemsize
     if size > MOST_TABLE:
@@ -155,7 +155,7 @@ def read_whole(path: Path, member: Member) -> NDArray[Any]:
 
 
 def item_digests(path: Path, member: Member) -> Iterator[str]:
-    """Yield the SHA-256 of every item's bytes in order, reading the member once and holding one item.
+    """Yield the SHA-256 of every item in order, reading the member once and holding one item at a time.
 
     Raises:
         BadFileError: The member is damaged or its checksum does not fit.
@@ -165,7 +165,7 @@ def item_digests(path: Path, member: Member) -> Iterator[str]:
 
 
 def _blocks(path: Path, member: Member, size: int) -> Iterator[bytes]:
-    """Yield the member's data in blocks of a size; the last one is whole or an error."""
+    """Yield the member's data in blocks of ``size`` bytes; raise an error for an incomplete one."""
     total = prod(member.shape) * member.dtype.itemsize
     early = f"is damaged ({member.name} ends early)"
     try:
@@ -181,13 +181,13 @@ def _blocks(path: Path, member: Member, size: int) -> Iterator[bytes]:
                 if len(block) < size:
                     raise BadFileError(early)
                 yield block
-            packed.read(1)  # the checksum is compared at the end
+            packed.read(1)  # reading to the end verifies the checksum
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, RuntimeError) as error:
         raise BadFileError(f"is damaged ({member.name} does not fit its checksum)") from error
 
 
 class Items:
-    """Single items of one member, in any order; safe to share between threads.
+    """Random access to items of one member; thread-safe.
 
     Args:
         path: The .npz file.
@@ -197,7 +197,7 @@ class Items:
     def __init__(self, path: Path, member: Member) -> None:
         self.path, self.member = path, member
         self._lock = threading.Lock()
-        # Unpacked bytes so far, packed bytes so far, state of the decompressor there.
+        # Unpacked bytes so far, packed bytes so far, decompressor state at that point.
         self._states: list[tuple[int, int, Any]] = [(0, 0, zlib.decompressobj(-zlib.MAX_WBITS))]
         self._last = self._fresh()
         self._step = max(_STEP, member.shape[0] * member.item_bytes // _MOST_STATES)
@@ -226,14 +226,14 @@ class Items:
 
     @staticmethod
     def _fresh() -> tuple[int, int, Any, bytes]:
-        """Return what is known where a read ended (as of a kept state, and the last piece that came out): nothing."""
+        """Return the initial read state (as a stored state, plus the last unpacked piece)."""
         return 0, 0, zlib.decompressobj(-zlib.MAX_WBITS), b""
 
     def _unpacked(self, file: IO[bytes], start: int, size: int) -> bytes:
-        """Unpack from where the last read ended or the last kept state before ``start`` on, keeping further states."""
+        """Unpack from the last read position or the nearest state before ``start``, storing further states."""
         out, done, state, piece = self._last
-        self._last = self._fresh()  # should anything be raised below, what is known is no longer true
-        at = bisect_right(self._states, start, key=lambda kept: kept[0]) - 1
+        self._last = self._fresh()  # an error below would invalidate the read state
+        at = bisect_right(self._states, start, key=lambda state_entry: state_entry[0]) - 1
         pieces: list[bytes] = []
         if out - len(piece) <= start and self._states[at][0] <= out:
             pieces.append(piece[max(0, start - out + len(piece)) :][:size])
@@ -260,7 +260,7 @@ class Items:
 
 
 def items_of(path: Path, name: str) -> Items:
-    """Return the items of a member; what is known of a file is kept as long as it does not change.
+    """Return the items of a member, cached until the file changes.
 
     Raises:
         BadFileError: The file cannot be read, or has no such member.

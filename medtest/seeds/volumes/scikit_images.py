@@ -1,7 +1,6 @@
-"""Well-known pictures that come with scikit-image: a default set for filters, without a download.
+"""Well-known pictures shipped with scikit-image: a default set for filters, without a download.
 
-Only files inside scikit-image's own wheel are named; its other pictures are fetched from the network when asked for,
-which medtest never does.
+Only files in scikit-image's wheel are named; its other pictures are fetched over the network, which medtest never does.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _FILES: dict[str, str] = {
 }
 
 NAMES: tuple[str, ...] = tuple(_FILES)
-"""Thirteen pictures: people, things, textures, and three of medicine and biology (cell, ihc, retina)."""
+"""Thirteen pictures: people, objects, textures, and three of medicine and biology (cell, ihc, retina)."""
 
 MOST_SIDE = 512
-"""A larger picture (cell, retina, rocket) is cut to its middle, not scaled: scaling would take away its own noise."""
+"""Larger pictures (cell, retina, rocket) are cropped to their centre: scaling would remove their noise."""
 
 
 def load_image(name: str) -> NDArray[np.uint8]:
-    """Return one picture as uint8, H×W where it is grey and H×W×3 RGB where it has colours.
+    """Return one picture as uint8, H×W if grey, H×W×3 RGB if coloured.
 
     Args:
         name: One of :data:`NAMES`.

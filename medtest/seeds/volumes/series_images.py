@@ -1,4 +1,4 @@
-"""Clean images as seeds of a series: the user's folder, or well-known pictures that come with scikit-image."""
+"""Clean images as seeds of a series: the user's folder, or pictures shipped with scikit-image."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MOST_FILES = 100_000
 
 
 class SeriesImagesSettings(PartSettings):
-    """What a suite may set.
+    """Settings of :class:`SeriesImages`.
 
     Attributes:
-        names: Which of scikit-image's pictures to take where there is no ``data=``; all when empty.
+        names: Pictures of scikit-image to take without ``data=``; all if empty.
         colour: ``grey`` (ITU-R BT.601 luma), ``rgb`` (grey pictures get three equal colours) or ``own``.
-        dtype: ``float32`` keeps what noise does outside of the range; ``own`` keeps 8 or 16 bit, which cannot.
-        max_side: Larger pictures are cut to their middle; 0 keeps them whole.
-        on_bad_seed: ``stop`` (one report names every bad file) or ``skip``.
+        dtype: ``float32`` keeps noise outside the value range; ``own`` keeps 8 or 16 bit, which cannot.
+        max_side: Larger pictures are cropped to their centre; 0 keeps them whole.
+        on_bad_seed: ``stop`` (one report lists every bad file) or ``skip``.
         max_pixels: Larger pictures are refused before they are decoded.
     """
 
@@ -49,10 +49,10 @@ class SeriesImagesSettings(PartSettings):
 
 
 class SeriesImages(SeedSource):
-    """Clean images, each its own truth.
+    """Clean images, each its own ground truth.
 
-    With ``data=PATH`` every picture below the folder (8 and 16 bit, grey and RGB) is a seed under its path without
-    suffix; without, scikit-image's pictures are, which need no download.
+    With ``data=PATH`` every picture below the folder (8 and 16 bit, grey and RGB) is a seed named by its path without
+    suffix; otherwise scikit-image's pictures are used, which need no download.
     """
 
     Settings: ClassVar[type[PartSettings]] = SeriesImagesSettings
@@ -62,10 +62,10 @@ class SeriesImages(SeedSource):
     settings: SeriesImagesSettings
 
     def refs(self) -> Sequence[SeedRef]:
-        """Return every picture, scikit-image's in their order or the user's by name.
+        """Return every picture: scikit-image's in their order, or the user's by name.
 
         Raises:
-            UserMistakes: A name is not known, the folder holds no picture, or one cannot be used.
+            UserMistakes: A name is unknown, the folder holds no picture, or one is unusable.
         """
         problems = self.faults().all()
         if problems:
@@ -73,26 +73,26 @@ class SeriesImages(SeedSource):
         return self.places()
 
     def places(self) -> Sequence[SeedRef]:
-        """Return every picture in its place, those that cannot be used among them.
+        """Return every picture in its place, including unusable ones.
 
         Raises:
-            UserMistakes: A name is not known, or the folder holds no picture.
+            UserMistakes: A name is unknown, or the folder holds no picture.
         """
         return tuple(ref for ref, _ in self._listed[0])
 
     def faults(self) -> Faults:
-        """Return what cannot be used and was not left out."""
+        """Return the unusable files that were not left out."""
         if self.settings.on_bad_seed == "skip":
             return Faults()
         refs, problems = self._listed
         wrong = {problem.file: problem for problem in problems}
-        found = {(ref.dataset, ref.seed_id): (wrong[ref.locator],) for ref, _ in refs if ref.locator in wrong}
-        return Faults(of_seeds=found)
+        of_seeds = {(ref.dataset, ref.seed_id): (wrong[ref.locator],) for ref, _ in refs if ref.locator in wrong}
+        return Faults(of_seeds=of_seeds)
 
     def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
-        """Return the one report on files that cannot be used."""
+        """Return a single error report on all unusable files."""
         fix = "mend or remove them, or set on_bad_seed: skip"
-        return UserMistakes([Mistake(where=one.file, found=one.reason, fix=fix) for one in problems[:50]])
+        return UserMistakes([Mistake(where=problem.file, found=problem.reason, fix=fix) for problem in problems[:50]])
 
     def problems(self) -> Sequence[SeedProblem]:
         """Return the files left out under ``on_bad_seed: skip``."""
@@ -113,7 +113,7 @@ class SeriesImages(SeedSource):
         """Read one picture.
 
         Raises:
-            UserMistakes: A file has changed since it was looked at and cannot be read any more.
+            UserMistakes: A file has changed since it was checked and cannot be read any more.
         """
         if self.root is None:
             pixels: Image = load_image(ref.seed_id)
@@ -137,7 +137,7 @@ class SeriesImages(SeedSource):
 
     @cached_property
     def _listed(self) -> tuple[list[tuple[SeedRef, str]], tuple[SeedProblem, ...]]:
-        """Return references with their contents' SHA-256, and what cannot be used."""
+        """Return references with the SHA-256 of their contents, and the problems."""
         return (self._bundled(), ()) if self.root is None else self._folder(self.root)
 
     def _bundled(self) -> list[tuple[SeedRef, str]]:
@@ -146,41 +146,41 @@ class SeriesImages(SeedSource):
             where, key = "suite", f"seeds.{self.dataset}.names"
             nearest = nearest_name(unknown[0], NAMES)
             raise Mistake(where=where, key=key, found=unknown[0], allowed=", ".join(NAMES), nearest=nearest).as_error()
-        found = []
+        entries = []
         for name in self.settings.names or NAMES:
             try:
                 pixels = load_image(name)
             except MedtestError as error:
                 raise Mistake(where="scikit-image", found=str(error), fix="add data=PATH").as_error() from error
             ref = SeedRef(dataset=self.dataset, seed_id=name, locator=name)
-            found.append((ref, hashlib.sha256(pixels.tobytes()).hexdigest()))
-        return found
+            entries.append((ref, hashlib.sha256(pixels.tobytes()).hexdigest()))
+        return entries
 
     def _folder(self, root: Path) -> tuple[list[tuple[SeedRef, str]], tuple[SeedProblem, ...]]:
         if not root.is_dir():
             raise _data_mistake(f"{root.name}, which is no folder")
         below = walk(root, deepest=DEEPEST, ignored=is_ignored)
-        files = sorted(root / one.path / name for one in below for name in one.files if _is_picture(name))
-        found: list[tuple[SeedRef, str]] = []
+        files = sorted(root / folder.path / name for folder in below for name in folder.files if _is_picture(name))
+        entries: list[tuple[SeedRef, str]] = []
         problems: list[SeedProblem] = []
-        seen: dict[str, str] = {}
+        names: dict[str, str] = {}
         for path in files[:MOST_FILES]:
             name = path.relative_to(root).as_posix()
             seed_id = name[: -len(path.suffix)]
             try:
-                if seed_id in seen:
-                    raise BadFileError(f"has the same name as {seen[seed_id]}")
+                if seed_id in names:
+                    raise BadFileError(f"has the same name as {names[seed_id]}")
                 digest = self._checked(path)
             except BadFileError as error:
                 problems.append(SeedProblem(file=name, reason=str(error)))
                 if self.settings.on_bad_seed == "skip":
                     continue
-                seed_id, digest = (name if seed_id in seen else seed_id), ""
-            seen[seed_id] = name
-            found.append((SeedRef(dataset=self.dataset, seed_id=seed_id, locator=name), digest))
-        if not found:
+                seed_id, digest = (name if seed_id in names else seed_id), ""
+            names[seed_id] = name
+            entries.append((SeedRef(dataset=self.dataset, seed_id=seed_id, locator=name), digest))
+        if not entries:
             raise _data_mistake(f"{root.name}, which holds no picture that can be used")
-        return found, tuple(problems)
+        return entries, tuple(problems)
 
     def _checked(self, path: Path) -> str:
         file = read_bytes(path, max_pixels=self.settings.max_pixels)
@@ -195,26 +195,26 @@ def _is_picture(name: str) -> bool:
     return Path(name).suffix.lower() in PICTURES
 
 
-def _data_mistake(found: str) -> UserMistakes:
+def _data_mistake(problem: str) -> UserMistakes:
     allowed = "a folder of pictures (PNG, JPEG, TIFF, BMP, WebP)"
-    return Mistake(where="command line", key="data", found=found, allowed=allowed).as_error()
+    return Mistake(where="command line", key="data", found=problem, allowed=allowed).as_error()
 
 
 def _decoded(content: bytes) -> NDArray[Any]:
-    """Return a picture as uint8 or uint16, H×W or H×W×3 RGB; its size is bounded already.
+    """Return a picture of bounded size as uint8 or uint16, H×W or H×W×3 RGB.
 
     Raises:
-        BadFileError: It is damaged, or holds something else than 8 or 16 bits.
+        BadFileError: The picture is damaged or not of 8 or 16 bits.
     """
     try:
-        found = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_ANYDEPTH | cv2.IMREAD_ANYCOLOR)
+        image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_ANYDEPTH | cv2.IMREAD_ANYCOLOR)
     except cv2.error as error:
         raise BadFileError("is damaged") from error
-    if found is None:
+    if image is None:
         raise BadFileError("is damaged, or no picture that can be read")
-    if found.dtype not in (np.uint8, np.uint16):
-        raise BadFileError(f"holds {found.dtype}; 8 or 16 bits are read")
-    return np.ascontiguousarray(found[..., ::-1]) if found.ndim == 3 else np.asarray(found)
+    if image.dtype not in (np.uint8, np.uint16):
+        raise BadFileError(f"holds {image.dtype}; 8 or 16 bits are read")
+    return np.ascontiguousarray(image[..., ::-1]) if image.ndim == 3 else np.asarray(image)
 
 
 def _cut(image: Image, side: int) -> Image:

@@ -1,4 +1,4 @@
-"""How folders of labelled images are laid out: one reader a layout, which opens tables and no image."""
+"""Layouts of labelled images: one reader per layout, which reads tables but opens no image."""
 
 from __future__ import annotations
 

@@ -26,18 +26,18 @@ _PARTS = {
     "val_list.txt": "val",
     "test_list.txt": "test",
 }
-"""The archive's own train_val list is taken for the training part."""
+"""Parts of the lists; the archive's own train_val list counts as the training part."""
 
 
 @dataclass(slots=True)
 class Listed:
-    """What the tables say.
+    """Content of the tables.
 
     Attributes:
         labels: Findings by image, in the data set's words.
         views: View position (PA or AP) by image.
         parts: Images by part.
-        wrong: What is wrong with the row of an image that cannot be used.
+        wrong: Problems of unusable rows by image.
     """
 
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -47,11 +47,11 @@ class Listed:
 
 
 def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
-    """Read lists and findings, and find the images of the asked part.
+    """Read lists and findings, and locate the images of the requested part.
 
     Raises:
-        UserMistakes: A list cannot be read, or the asked part has no list.
-        LayoutError: No findings are there, or none of the images.
+        UserMistakes: A list cannot be read, or the requested part has no list.
+        LayoutError: The findings or all images are missing.
     """
     listed = Listed()
     for name in found.tables:
@@ -98,15 +98,15 @@ def _read(table: Sheet, name: PurePosixPath, listed: Listed) -> None:
 def _read_entries(table: Sheet, listed: Listed) -> None:
     header = [column_name(cell) for cell in table.rows[0].cells]
     if "image_index" not in header or "finding_labels" not in header:
-        found, allowed = f"columns {', '.join(table.rows[0].cells[:6])}", "Image Index and Finding Labels among them"
-        raise UserMistakes([table.mistake(found, line=1, key="table", allowed=allowed)])
+        problem, allowed = f"columns {', '.join(table.rows[0].cells[:6])}", "Image Index and Finding Labels among them"
+        raise UserMistakes([table.mistake(problem, line=1, key="table", allowed=allowed)])
     image, findings = header.index("image_index"), header.index("finding_labels")
     view = header.index("view_position") if "view_position" in header else -1
     for row in table.rows[1:]:
         if len(row.cells) <= max(image, findings, view):
             if len(row.cells) > image:
-                found, allowed = f"{len(row.cells)} values", f"{len(header)} as in the first row"
-                listed.wrong[row.cells[image]] = _wrong(table, row, found, allowed)
+                problem, allowed = f"{len(row.cells)} values", f"{len(header)} as in the first row"
+                listed.wrong[row.cells[image]] = _wrong(table, row, problem, allowed)
             continue
         own = (part.strip() for part in row.cells[findings].split("|"))
         listed.labels[row.cells[image]] = tuple(part for part in own if part and fold(part) != fold(NO_FINDING))
@@ -119,20 +119,20 @@ def _wrong(table: Sheet, row: SheetRow, found: str, allowed: str) -> SeedProblem
 
 
 def _chosen(listed: Listed, split: str) -> tuple[str, list[str]]:
-    """Return the part that is taken, "" for everything, and the names of its images."""
+    """Return the selected part, "" for everything, and the names of its images."""
     named = (*listed.labels, *listed.wrong, *(n for names in listed.parts.values() for n in names))
     everything = list(dict.fromkeys(named))
     if split == "all" or (split == "auto" and "test" not in listed.parts):
         return "", everything
     part = "test" if split == "auto" else split
     if part not in listed.parts:
-        there = ", ".join(sorted(name for name in listed.parts if name)) or "none"
-        raise LayoutError(f"no list of the {part} part", f"split: all takes every image; parts: {there}", key="split")
+        present = ", ".join(sorted(name for name in listed.parts if name)) or "none"
+        raise LayoutError(f"no list of the {part} part", f"split: all takes every image; parts: {present}", key="split")
     return part, listed.parts[part]
 
 
 def _add(names: Iterable[str], listed: Listed, images: Images, laid: LabelledFolder) -> int:
-    """Add images in natural order, and return how many are not there."""
+    """Add images in natural order and return the number of missing ones."""
     missing = 0
     for name in sorted(dict.fromkeys(names), key=natural_key):
         try:

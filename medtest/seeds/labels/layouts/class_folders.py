@@ -1,4 +1,4 @@
-"""A folder for each class: the user's own, Kvasir-Capsule, KID and CAD-CAP."""
+"""One folder per class: the user's own, Kvasir-Capsule, KID and CAD-CAP."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MASK_SUFFIX = ("-annotations", "_annotations", " annotations")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """What is particular to a data set in class folders.
+    """Naming conventions of a data set in class folders.
 
     Attributes:
         dataset: Id of the known data set whose names its folders have; "" for none.
         mask_names: Pattern of masks' names, in the class folder or in one called ``<class>-annotations``.
-        video: Pattern of images' names whose group ``video`` is what images have in common.
+        video: Pattern of image names whose group ``video`` is the cluster.
     """
 
     dataset: str = ""
@@ -43,10 +43,10 @@ STYLES: dict[str, Style] = {
 
 
 def read_class_folders(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
-    """Read folders of classes.
+    """Read class folders.
 
     Raises:
-        LayoutError: There are none, or too many to be classes.
+        LayoutError: There are no class folders, or too many.
     """
     style = STYLES[found.reader]
     folders = class_folders(root, found.where, masks=settings.masks)
@@ -69,21 +69,21 @@ def read_class_folders(root: Path, found: Found, settings: LabelFolderSettings) 
 
 
 def class_folders(root: Path, where: PurePosixPath, *, masks: str = "") -> list[PurePosixPath]:
-    """Return the folders right below one that may be classes; those of masks and annotations are not."""
+    """Return the direct sub-folders that may be classes, without those of masks and annotations."""
     try:
         inside = [where / path.name for path in (root / where).iterdir() if path.is_dir() and not is_ignored(path.name)]
     except OSError as error:
         raise LayoutError(f"folder {shown(where)} cannot be read ({error.strerror})", "give read permission") from error
-    kept = [path for path in inside if not path.name.lower().endswith(_MASK_SUFFIX)]
+    candidates = [path for path in inside if not path.name.lower().endswith(_MASK_SUFFIX)]
     if masks:
-        kept = [path for path in kept if not PurePosixPath(masks).is_relative_to(path)]
-    return sorted(kept, key=lambda path: natural_key(path.name))
+        candidates = [path for path in candidates if not PurePosixPath(masks).is_relative_to(path)]
+    return sorted(candidates, key=lambda path: natural_key(path.name))
 
 
 def _add(
     root: Path, where: PurePosixPath, folder: PurePosixPath, name: str, style: Style, laid: LabelledFolder
 ) -> bool:
-    """Add the images of one class, and say whether there are any."""
+    """Add the images of one class and return True if there are any."""
     files = list_files(root, folder)
     laid.take(files)
     masks = _masks(root, folder, files, style, laid)
@@ -110,11 +110,11 @@ def _add(
 def _masks(
     root: Path, folder: PurePosixPath, files: Files, style: Style, laid: LabelledFolder
 ) -> dict[str, PurePosixPath]:
-    """Return masks by the keys of their images, and take those beside images out of the images."""
+    """Return masks by the keys of their images, and remove masks from the listed images."""
     if not style.mask_names:
         return {}
     beside = masks_among(files.by_key, style.mask_names)
-    found = {key: files.by_key[mask][0] for key, mask in beside.items()}
+    masks = {key: files.by_key[mask][0] for key, mask in beside.items()}
     for mask in beside.values():
         del files.by_key[mask]
     for suffix in _MASK_SUFFIX:
@@ -126,5 +126,5 @@ def _masks(
         rule = re.compile(style.mask_names, re.S | re.I)
         for key, paths in listed.by_key.items():
             match = rule.fullmatch(key)
-            found |= {base: paths[0] for base in (key, match["stem"] if match else key) if base in files.by_key}
-    return found
+            masks |= {base: paths[0] for base in (key, match["stem"] if match else key) if base in files.by_key}
+    return masks

@@ -1,4 +1,4 @@
-"""What layouts of labelled images share: finding an image by its name, and a mask by its image's."""
+"""Helpers shared by layouts of labelled images: finding images by name and masks by their image."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from medtest.seeds.labels.settings import LabelFolderSettings
 Row = TypeVar("Row")
 
 Reader: TypeAlias = Callable[[Path, Found, LabelFolderSettings], LabelledFolder]
-"""Reads labels and names of images of a data set that was found; opens no image."""
+"""Reader of labels and image names of a recognised data set; it opens no image."""
 
 LOOK = "medtest data inspect PATH says what is there"
 
 _MASK_NAMES = (re.compile(r"(?P<stem>.+)m", re.S | re.I), re.compile(r"(?P<stem>.+)_a", re.S | re.I))
-"""How KID and CAD-CAP name masks after their image, beside the usual ways."""
+"""Mask names of KID and CAD-CAP, besides the usual ones."""
 
 
 def key_of(name: str) -> str:
-    """Return an image's name as it is compared: without a picture's suffix, composed."""
+    """Return an image's name for comparison: without picture suffix, in composed form."""
     path = PurePosixPath(name.strip().replace("\\", "/"))
     return composed(str(without_suffix(path)))
 
 
 class Images:
-    """The images below a folder, to be found by path or by name.
+    """Lookup of the images below a folder by path or name.
 
     Args:
-        files: What lies below the folder.
+        files: Files below the folder.
     """
 
     def __init__(self, files: Files) -> None:
@@ -55,16 +55,16 @@ class Images:
 
     @property
     def count(self) -> int:
-        """How many files there are."""
+        """Number of files."""
         return sum(len(paths) for paths in self.files.by_key.values())
 
     def find(self, name: str) -> PurePosixPath | None:
-        """Return the one file of a path below the folder or of a bare name, or None.
+        """Return the file of a path below the folder or of a bare name; None without a match.
 
-        Tables of Windows mix case, so that a name in another case counts where no file has the name as it stands.
+        Case is ignored if no file matches exactly, because tables made on Windows mix case.
 
         Raises:
-            KeyError: Several files have that name; the message says which.
+            KeyError: Several files have that name; the message lists them.
         """
         key = key_of(name)
         bare = key.rpartition("/")[2]
@@ -78,10 +78,10 @@ class Images:
 
 
 def images_folder(root: Path, named: str) -> PurePosixPath:
-    """Return the folder of images below the root: the one that a suite names, else one of the usual names or the root.
+    """Return the image folder below the root: the one that a suite names, else a usual one, else the root.
 
     Raises:
-        LayoutError: There is no folder of the given name.
+        LayoutError: The named folder does not exist.
         BadFileError: The root cannot be read.
     """
     try:
@@ -97,47 +97,47 @@ def images_folder(root: Path, named: str) -> PurePosixPath:
 
 
 def pictures_below(root: Path, folder: PurePosixPath, masks: str = "") -> Files:
-    """Return the image files below a folder by key, in natural order, without those that look like masks.
+    """Return the image files below a folder by key, in natural order, leaving out likely masks.
 
     Args:
         root: The user's folder.
-        folder: Below it.
+        folder: Folder below the root.
         masks: Folder of masks that a suite names, or "".
 
     Raises:
-        LayoutError: There are none.
+        LayoutError: No picture is found.
     """
     files = list_images(root, [folder])
-    kept = {
+    images = {
         key: paths
         for key, paths in sorted(files.by_key.items(), key=lambda item: natural_key(item[0].casefold()))
         if not set(key.casefold().split("/")[:-1]) & set(MASK_FOLDERS)
         and not any(base in files.by_key for base in mask_of(key))
         and not (masks and paths[0].is_relative_to(masks))
     }
-    if not kept:
+    if not images:
         raise LayoutError(f"no pictures in {shown(folder)}", f"give the folder that holds them; {LOOK}")
-    return replace(files, by_key=kept)
+    return replace(files, by_key=images)
 
 
 def list_images(root: Path, folders: Iterable[PurePosixPath]) -> Files:
-    """Return the image files below several folders together, by key below each."""
+    """Return the image files of several folders, by key below each."""
     together = Files()
-    seen: set[PurePosixPath] = set()
+    listed: set[PurePosixPath] = set()
     for folder in folders:
         files = list_files(root, folder)
         together.take(files)
         for key, paths in files.by_key.items():
-            together.by_key.setdefault(key, []).extend(path for path in paths if path not in seen)
-            seen.update(paths)
+            together.by_key.setdefault(key, []).extend(path for path in paths if path not in listed)
+            listed.update(paths)
     return together
 
 
 def join_masks(root: Path, folder: PurePosixPath, laid: LabelledFolder) -> None:
-    """Give entries the masks of a folder, by path below it or by name; entries without one stay without.
+    """Assign the masks of a folder to entries, by path below it or by name; other entries stay without mask.
 
     Raises:
-        LayoutError: The folder is not there, or none of its files is named like an image.
+        LayoutError: The folder is missing, or none of its files is named like an image.
     """
     if not (root / folder).is_dir():
         raise LayoutError(f"no folder {shown(folder)}", "name the folder of lesion masks below data=PATH", key="masks")
@@ -172,7 +172,7 @@ def join_masks(root: Path, folder: PurePosixPath, laid: LabelledFolder) -> None:
 
 
 def _bases(key: str) -> list[str]:
-    """Return the keys of images that a mask may belong to, with its folder and without, the most exact first."""
+    """Return the keys of images that a mask may belong to, with and without folder, most exact first."""
     folder, slash, name = key.rpartition("/")
     own = [f"{folder}{slash}{match['stem']}" for rule in _MASK_NAMES if (match := rule.fullmatch(name))]
     full = [key, *mask_of(key), *own]
@@ -180,33 +180,33 @@ def _bases(key: str) -> list[str]:
 
 
 def masks_among(keys: Mapping[str, Sequence[PurePosixPath]], pattern: str) -> dict[str, str]:
-    """Return the key of the mask by the key of the image, where both lie in one folder.
+    """Return the keys of masks by the keys of images in the same folder.
 
     Args:
         keys: Files by key.
         pattern: Pattern of a mask's name with the group ``stem`` for its image's.
     """
     rule = re.compile(pattern, re.S | re.I)
-    found = {}
+    masks = {}
     for key in keys:
         folder, slash, name = key.rpartition("/")
         match = rule.fullmatch(name)
         if match and f"{folder}{slash}{match['stem']}" in keys:
-            found[f"{folder}{slash}{match['stem']}"] = key
-    return found
+            masks[f"{folder}{slash}{match['stem']}"] = key
+    return masks
 
 
 def rows_with_images(
     rows: Iterable[tuple[str, str, Row]], images: Images, laid: LabelledFolder
 ) -> Iterator[tuple[PurePosixPath, Row]]:
-    """Yield each row of a table with its image's file; images that are not there are counted in ``laid.missing``.
+    """Yield each row of a table with its image file; missing images are counted in ``laid.missing``.
 
     Args:
-        rows: Place of each row, the name that it gives of its image, and the row.
-        images: Where they are looked for.
-        laid: Takes rows that cannot be used, in their places: a name of several files, an image a second time.
+        rows: Position of each row, the image name it gives, and the row.
+        images: Lookup of the images.
+        laid: Receives unusable rows in their places: ambiguous names and duplicate images.
     """
-    taken: set[PurePosixPath] = {entry.image for entry in laid.entries}
+    used: set[PurePosixPath] = {entry.image for entry in laid.entries}
     for where, name, row in rows:
         try:
             path = images.find(name)
@@ -215,18 +215,18 @@ def rows_with_images(
             continue
         if path is None:
             laid.missing += 1
-        elif path in taken:
+        elif path in used:
             laid.add_wrong(SeedProblem(file=where, reason=f"{shown(path.name)} a second time"), key_of(name))
         else:
-            taken.add(path)
+            used.add(path)
             yield path, row
 
 
 def note_missing(laid: LabelledFolder, named: str, folder: PurePosixPath, fix: str) -> None:
-    """Say how many of the images that tables name are not there.
+    """Add a notice on missing images that tables name.
 
     Raises:
-        LayoutError: None of them is.
+        LayoutError: All of them are missing.
     """
     if not laid.entries and not laid.problems:
         raise LayoutError(f"none of the {laid.missing:,} {named} is in {shown(folder)}", fix, key="images")
@@ -235,7 +235,7 @@ def note_missing(laid: LabelledFolder, named: str, folder: PurePosixPath, fix: s
 
 
 def single(paths: Sequence[PurePosixPath], folder: PurePosixPath, laid: LabelledFolder) -> PurePosixPath | None:
-    """Return the one path of a key; files that differ in their suffix alone keep one place and cannot be used."""
+    """Return the only path of a key; files that differ only in suffix share one unusable place."""
     if len(paths) == 1:
         return paths[0]
     first, *others = same_names(paths)
@@ -245,5 +245,5 @@ def single(paths: Sequence[PurePosixPath], folder: PurePosixPath, laid: Labelled
 
 
 def entry_name(path: PurePosixPath, folder: PurePosixPath) -> str:
-    """Return the path of an image below a folder, without suffix: what its seed's id is made of."""
+    """Return the path of an image below a folder, without suffix: the basis of its seed id."""
     return str(without_suffix(path.relative_to(folder)))

@@ -1,4 +1,4 @@
-"""ISIC 2016 and 2017 as their pages give them: folders of images, ground-truth CSVs, folders of lesion masks."""
+"""ISIC 2016 and 2017 as published: folders of images, ground-truth CSVs, folders of lesion masks."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from medtest.seeds.labels.layouts.common import (
 from medtest.seeds.labels.settings import LabelFolderSettings
 
 NAMES = ("benign", "malignant", "melanoma", "seborrheic keratosis", "nevus")
-"""2016 writes benign and malignant (0 and 1 for its test part); 2017 has a column each for melanoma and seborrheic
-keratosis, and what is neither is a nevus."""
+"""Labels of ISIC: 2016 has benign and malignant (0 and 1 in its test part).
+
+2017 has one column each for melanoma and seborrheic keratosis; images with neither are nevi.
+"""
 
 MAPPING = {
     "benign": "benign",
@@ -48,7 +50,7 @@ def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Labell
 
     Raises:
         UserMistakes: The table cannot be read.
-        LayoutError: None of its images is there.
+        LayoutError: All of its images are missing.
     """
     name = found.tables[0]
     table = read_table(table_below(root, str(name), "table"), shown(name))
@@ -73,7 +75,7 @@ def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Labell
 def _labelled(table: Sheet, laid: LabelledFolder) -> Iterator[tuple[SheetRow, str]]:
     """Yield rows with their labels, in 2017's form (a header, two columns of 0 and 1) or 2016's (two columns).
 
-    Rows that say something else keep their places and cannot be used.
+    Rows with other values keep their places as unusable.
     """
     header = [column_name(cell) for cell in table.rows[0].cells]
     of_2017 = "melanoma" in header
@@ -86,20 +88,20 @@ def _labelled(table: Sheet, laid: LabelledFolder) -> Iterator[tuple[SheetRow, st
                 raise _WrongRowError(f"{len(row.cells)} values", "", f"{columns} as in the first row")
             label = _of_2017(row, melanoma, keratosis) if of_2017 else _of_2016(row)
         except _WrongRowError as error:
-            found, key, allowed = error.args
-            problem = SeedProblem(file=table.where, line=row.line, key=key, reason=found, allowed=allowed)
+            problem_text, key, allowed = error.args
+            problem = SeedProblem(file=table.where, line=row.line, key=key, reason=problem_text, allowed=allowed)
             laid.add_wrong(problem, key_of(row.cells[0]))
             continue
         yield row, label
 
 
 class _WrongRowError(Exception):
-    """A row that cannot be used: what was found, under which key, and what is allowed."""
+    """Unusable row; arguments: what was found, its key, and the allowed values."""
 
 
 def _of_2016(row: SheetRow) -> str:
-    known = {"benign": False, "malignant": True, **_FLAGS}
-    return "malignant" if _value(row.cells[1].lower(), known) else "benign"
+    values = {"benign": False, "malignant": True, **_FLAGS}
+    return "malignant" if _value(row.cells[1].lower(), values) else "benign"
 
 
 def _of_2017(row: SheetRow, melanoma: int, keratosis: int) -> str:
@@ -110,7 +112,7 @@ def _of_2017(row: SheetRow, melanoma: int, keratosis: int) -> str:
     return "benign"
 
 
-def _value(text: str, known: dict[str, bool]) -> bool:
-    if text not in known:
-        raise _WrongRowError(repr(text), "table", ", ".join(known))
-    return known[text]
+def _value(text: str, values: dict[str, bool]) -> bool:
+    if text not in values:
+        raise _WrongRowError(repr(text), "table", ", ".join(values))
+    return values[text]

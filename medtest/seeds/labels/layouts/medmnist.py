@@ -27,13 +27,13 @@ _NAME = re.compile(r"(?P<name>[a-z]+mnist)(?:_(?:28|64|128|224))?")
 
 
 def medmnist_id(stem: str) -> str:
-    """Return the set's id of a file's name: ``pathmnist_224`` is ``pathmnist``; "" where it is none."""
+    """Return the set's id from a file name (``pathmnist_224`` is ``pathmnist``); "" for other names."""
     match = _NAME.fullmatch(stem.lower())
     return match["name"] if match and match["name"] in known() else ""
 
 
 def read_medmnist(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
-    """Read labels of the asked part; images are read one at a time, when they are needed.
+    """Read the labels of the requested part; images are read one at a time on demand.
 
     Raises:
         LayoutError: The file holds no such arrays, or cannot be read.
@@ -46,8 +46,8 @@ def read_medmnist(root: Path, found: Found, settings: LabelFolderSettings) -> La
         parts = [part for part in PARTS if f"{part}_images" in members and f"{part}_labels" in members]
         if not parts:
             raise BadFileError(f"holds {', '.join(sorted(members))}; train_images, train_labels, … are read")
-        taken = _taken(parts, settings.split)
-        labels = {part: _labels(path, members, part, settings) for part in taken}
+        selected = _taken(parts, settings.split)
+        labels = {part: _labels(path, members, part, settings) for part in selected}
     except BadFileError as error:
         raise LayoutError(
             f"{shown(name)} {error}", "download it again, or see the page on label data", key="table"
@@ -70,22 +70,24 @@ def read_medmnist(root: Path, found: Found, settings: LabelFolderSettings) -> La
                 continue
             own = tuple(n for n, flag in zip(names, row, strict=False) if flag) if multi else (names[int(row[0])],)
             laid.entries.append(replace(entry, labels=own))
-    if len(taken) < len(parts):
-        laid.notices.append(f"The {taken[0]} part is taken, {len(laid.entries):,} images; split: all takes every part.")
+    if len(selected) < len(parts):
+        laid.notices.append(
+            f"The {selected[0]} part is taken, {len(laid.entries):,} images; split: all takes every part."
+        )
     return laid
 
 
 def _taken(parts: list[str], split: str) -> list[str]:
     if split == "all":
         return parts
-    wanted = split if split != "auto" else "test" if "test" in parts else parts[0]
-    if wanted not in parts:
-        raise LayoutError(f"no {wanted} part", f"parts: {', '.join(parts)}", key="split")
-    return [wanted]
+    part = split if split != "auto" else "test" if "test" in parts else parts[0]
+    if part not in parts:
+        raise LayoutError(f"no {part} part", f"parts: {', '.join(parts)}", key="split")
+    return [part]
 
 
 def _labels(path: Path, members: dict[str, Member], part: str, settings: LabelFolderSettings) -> NDArray[Any]:
-    """Return the labels of one part, N×1 or N×C, once its images are seen to be 8-bit pictures within the bound."""
+    """Return the labels of one part, N×1 or N×C, after checking that its images are 8-bit and within bounds."""
     images, labels = members[f"{part}_images"], members[f"{part}_labels"]
     _check_images(images, settings.max_pixels)
     array = read_whole(path, labels)
@@ -103,8 +105,8 @@ def _labels(path: Path, members: dict[str, Member], part: str, settings: LabelFo
 def _check_images(images: Member, max_pixels: int) -> None:
     shape = images.shape
     if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] != 3):
-        what = "volumes; the sets of flat images are read" if len(shape) in (4, 5) else "no list of images"
-        raise BadFileError(f"holds {images.name} of shape {shape}: {what}")
+        kind = "volumes; the sets of flat images are read" if len(shape) in (4, 5) else "no list of images"
+        raise BadFileError(f"holds {images.name} of shape {shape}: {kind}")
     if images.dtype != np.uint8:
         raise BadFileError(f"holds {images.name} as {images.dtype}; uint8 is read")
     if not 0 < shape[1] * shape[2] <= max_pixels:
@@ -115,7 +117,7 @@ def read_image(path: Path, part: str, index: int) -> Image:
     """Return one image as uint8 H×W×3 RGB.
 
     Raises:
-        BadFileError: It cannot be read any more.
+        BadFileError: The file can no longer be read.
     """
     pixels = items_of(path, f"{part}_images").read(index)
     return np.ascontiguousarray(pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, axis=2))

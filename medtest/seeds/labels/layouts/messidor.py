@@ -25,11 +25,11 @@ _DEPARTMENT = ("ophthalmologic_department", "department")
 
 
 def read_messidor(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
-    """Read every table of grades and find its images.
+    """Read every table of grades and locate its images.
 
     Raises:
-        UserMistakes: A table cannot be read, or has not the columns.
-        LayoutError: None of the images is there.
+        UserMistakes: A table cannot be read or lacks the columns.
+        LayoutError: All images are missing.
     """
     images = Images(list_images(root, [found.images]))
     mapping = dict(zip(GRADES, FUNDUS.names, strict=True))
@@ -49,9 +49,9 @@ def _add(table: Sheet, images: Images, laid: LabelledFolder) -> None:
     header = [column_name(cell) for cell in table.rows[0].cells]
     places = [next((header.index(name) for name in names if name in header), -1) for names in (_IMAGE, _GRADE)]
     if min(places) < 0:
-        found = f"columns {', '.join(table.rows[0].cells)}"
+        problem = f"columns {', '.join(table.rows[0].cells)}"
         allowed = "Image name and Retinopathy grade, as in Annotation_Base11.xls"
-        raise UserMistakes([table.mistake(found, line=1, key="table", allowed=allowed)])
+        raise UserMistakes([table.mistake(problem, line=1, key="table", allowed=allowed)])
     image, grade = places
     department = next((header.index(name) for name in _DEPARTMENT if name in header), -1)
 

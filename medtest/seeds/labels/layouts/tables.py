@@ -1,4 +1,4 @@
-"""Images and a CSV of labels: one column of one or several names, or a column of 0 and 1 for each class."""
+"""Images with a CSV of labels: one column of one or several names, or a 0/1 column for each class."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from medtest.seeds.labels.layouts.common import Images, entry_name, join_masks, 
 from medtest.seeds.labels.settings import LabelFolderSettings
 
 IMAGE_COLUMNS = (*ID_COLUMNS, *usual_columns("image_of_label"))
-"""Columns that may name the image, in the order they are preferred."""
+"""Columns that may name the image, in order of preference."""
 
 LABEL_COLUMNS = usual_columns("label")
-"""Columns that may hold labels, in the order they are preferred."""
+"""Columns that may hold labels, in order of preference."""
 
 TRUE, FALSE = ("1", "1.0"), ("0", "0.0", "")
-"""How tables write that a class is true of an image, or not."""
+"""Table values that mean that a class applies, or not."""
 
 NONE_TRUE = ("nofinding", "none", "nofindings")
-"""What tables write in a column of several labels where none is true, in plain form."""
+"""Table values of a multi-label column that mean no class, in plain form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Which column of a table is what.
+    """Roles of a table's columns.
 
     Attributes:
-        names: All of them, plain.
-        shown: All of them as they stand.
-        image: Place of the one that names the image.
-        label: Place of the one of labels; -1 where each class has a column.
-        classes: Places of the columns of classes.
-        cluster: Place of the one of patients or videos; -1 where there is none.
+        names: All column names in plain form.
+        shown: All column names as written.
+        image: Index of the image column.
+        label: Index of the label column; -1 if each class has a column.
+        classes: Indices of the class columns.
+        cluster: Index of the patient or video column; -1 without one.
     """
 
     names: tuple[str, ...]
@@ -52,11 +52,11 @@ class Columns:
 
 
 def read_label_table(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
-    """Read a CSV of labels and find its images.
+    """Read a CSV of labels and locate its images.
 
     Raises:
-        UserMistakes: The table cannot be read, or it is not clear which column is what.
-        LayoutError: No image that it names is there.
+        UserMistakes: The table cannot be read, or its columns are ambiguous.
+        LayoutError: All images that it names are missing.
     """
     name = found.tables[0]
     table = read_table(table_below(root, str(name), "table"), shown(name))
@@ -76,33 +76,33 @@ def read_label_table(root: Path, found: Found, settings: LabelFolderSettings) ->
 
 
 def _columns(table: Sheet, images: Images, settings: LabelFolderSettings) -> tuple[Columns, list[SheetRow]]:
-    """Say which column is what, and return the rows below the header; two columns need none."""
+    """Return the roles of columns and the rows below the header; a table of two columns may lack a header."""
     first, rest = table.rows[0], list(table.rows[1:])
     names = tuple(column_name(cell) for cell in first.cells)
-    wanted = {"image_column": settings.image_column, "label_column": settings.label_column}
-    headless = len(names) == 2 and not any(wanted.values()) and not set(names) & {*IMAGE_COLUMNS}
+    chosen = {"image_column": settings.image_column, "label_column": settings.label_column}
+    headless = len(names) == 2 and not any(chosen.values()) and not set(names) & {*IMAGE_COLUMNS}
     if headless and _finds(images, first.cells[0]):
         return Columns(names=("image", "label"), shown=("image", "label"), image=0, label=1), [first, *rest]
-    for key, text in wanted.items():
+    for key, text in chosen.items():
         if text and column_name(text) not in names:
             nearest = nearest_name(text, first.cells)
             allowed = ", ".join(first.cells)
             raise UserMistakes([table.mistake(repr(text), line=1, key=key, allowed=allowed, nearest=nearest)])
-    image = _place(names, (column_name(wanted["image_column"]),) if wanted["image_column"] else IMAGE_COLUMNS)
+    image = _place(names, (column_name(chosen["image_column"]),) if chosen["image_column"] else IMAGE_COLUMNS)
     if image < 0:
-        found, allowed = f"columns {', '.join(first.cells)}", f"one of {', '.join(IMAGE_COLUMNS)} names the image"
+        problem, allowed = f"columns {', '.join(first.cells)}", f"one of {', '.join(IMAGE_COLUMNS)} names the image"
         fix = "set image_column to the one that names the image"
-        raise UserMistakes([table.mistake(found, line=1, key="image_column", allowed=allowed, fix=fix)])
-    label = _place(names, (column_name(wanted["label_column"]),) if wanted["label_column"] else LABEL_COLUMNS, image)
+        raise UserMistakes([table.mistake(problem, line=1, key="image_column", allowed=allowed, fix=fix)])
+    label = _place(names, (column_name(chosen["label_column"]),) if chosen["label_column"] else LABEL_COLUMNS, image)
     cluster = _place(names, CLUSTER_COLUMNS, image)
     classes = () if label >= 0 else _flags(rest, names, (image, cluster), settings)
     if label < 0 and not classes:
-        found, allowed = (
+        problem, allowed = (
             f"columns {', '.join(first.cells)}",
             f"one of {', '.join(LABEL_COLUMNS)}, or columns of 0 and 1",
         )
         fix = "set label_column to the one that holds labels"
-        raise UserMistakes([table.mistake(found, line=1, key="label_column", allowed=allowed, fix=fix)])
+        raise UserMistakes([table.mistake(problem, line=1, key="label_column", allowed=allowed, fix=fix)])
     columns = Columns(names=names, shown=first.cells, image=image, label=label, classes=classes, cluster=cluster)
     return columns, rest
 
@@ -114,14 +114,14 @@ def _finds(images: Images, name: str) -> bool:
         return True
 
 
-def _place(names: Sequence[str], wanted: Sequence[str], but: int = -1) -> int:
-    return next((names.index(name) for name in wanted if name in names and names.index(name) != but), -1)
+def _place(names: Sequence[str], candidates: Sequence[str], but: int = -1) -> int:
+    return next((names.index(name) for name in candidates if name in names and names.index(name) != but), -1)
 
 
 def _flags(
     rows: Sequence[SheetRow], names: Sequence[str], but: Sequence[int], settings: LabelFolderSettings
 ) -> tuple[int, ...]:
-    """Return the places of columns that hold 0 and 1 alone; where the suite states classes, those it speaks of."""
+    """Return the indices of 0/1 columns; only those of the suite's classes if it states them."""
     spoken = {fold(name) for name in (*settings.classes, *settings.mapping)}
     flags = []
     for place, name in enumerate(names):
@@ -142,7 +142,7 @@ def _read_rows(
     folder: PurePosixPath,
     laid: LabelledFolder,
 ) -> bool:
-    """Add an entry for each row, and say whether several labels may be true at once."""
+    """Add an entry for each row, and return True if several labels may apply at once."""
     several = settings.multi is not False
     even = [len(row.cells) == len(columns.names) for row in rows]
     own = [
@@ -150,21 +150,21 @@ def _read_rows(
         for row, fits in zip(rows, even, strict=True)
     ]
     flags = bool(columns.classes)
-    said = [labels for labels, fits in zip(own, even, strict=True) if fits]
-    multi = any(len(labels) > 1 for labels in said) or (flags and any(not labels for labels in said))
+    valid = [labels for labels, fits in zip(own, even, strict=True) if fits]
+    multi = any(len(labels) > 1 for labels in valid) or (flags and any(not labels for labels in valid))
     multi = multi if settings.multi is None else settings.multi
     if not flags and multi:
         own = [tuple(label for label in labels if fold(label) not in NONE_TRUE) for labels in own]
-    seen: dict[PurePosixPath, int] = {}
+    lines: dict[PurePosixPath, int] = {}
     names = dict.fromkeys(columns.shown[place] for place in columns.classes)
     for row, labels, fits in zip(rows, own, even, strict=True):
         if not fits:
             name = row.cells[columns.image] if len(row.cells) > columns.image else f"line {row.line}"
-            found, allowed = f"{len(row.cells)} values", f"{len(columns.names)} as in the first row"
-            problem = SeedProblem(file=table.where, line=row.line, reason=found, allowed=allowed)
+            problem_text, allowed = f"{len(row.cells)} values", f"{len(columns.names)} as in the first row"
+            problem = SeedProblem(file=table.where, line=row.line, reason=problem_text, allowed=allowed)
             laid.add_wrong(problem, key_of(name))
             continue
-        path = _image(table, row, row.cells[columns.image], images, seen, laid)
+        path = _image(table, row, row.cells[columns.image], images, lines, laid)
         names |= dict.fromkeys(labels)
         if path is None:
             continue
@@ -179,7 +179,7 @@ def _read_rows(
     laid.names = tuple(names if flags else sorted(names))
     if not any(even):
         table.even(rows, len(columns.names))
-    if not seen and all(even):
+    if not lines and all(even):
         example = rows[0].cells[columns.image] if rows else "none"
         raise LayoutError(
             f"none of the images that {table.where} names is in {shown(folder)} (the first is {shown(example)})",
@@ -198,9 +198,9 @@ def _labels(row: SheetRow, columns: Columns, separator: str) -> tuple[str, ...]:
 
 
 def _image(
-    table: Sheet, row: SheetRow, name: str, images: Images, seen: dict[PurePosixPath, int], laid: LabelledFolder
+    table: Sheet, row: SheetRow, name: str, images: Images, lines: dict[PurePosixPath, int], laid: LabelledFolder
 ) -> PurePosixPath | None:
-    """Return the file that a row names; a row that names none keeps its place and cannot be used."""
+    """Return the image file of a row; a row without valid image keeps its place as unusable."""
     reason = ""
     path = None
     try:
@@ -209,10 +209,10 @@ def _image(
         reason = f"{shown(name)} {error.args[0]}"
     if path is None:
         reason = reason or f"{shown(name)} is not in the folder of images"
-    elif path in seen:
-        reason = f"{shown(name)} a second time (first in line {seen[path]})"
+    elif path in lines:
+        reason = f"{shown(name)} a second time (first in line {lines[path]})"
     else:
-        seen[path] = row.line
+        lines[path] = row.line
         return path
     problem = SeedProblem(file=f"{table.where}:{row.line}", reason=reason)
     laid.add_wrong(problem, key_of(name) or f"line {row.line}")
