@@ -1,1 +1,1 @@
-"""Metamorphic relations: one class in one file, its severities in ``conf/relations/<name>.yaml``."""
+"""Metamorphic relations: one class per file, its severities in ``conf/relations/<name>.yaml``."""

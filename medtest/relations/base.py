@@ -1,8 +1,8 @@
-"""What a metamorphic relation is.
+"""Base classes of metamorphic relations.
 
-Sampling is apart from applying: :meth:`Relation.sample` draws JSON parameters from a generator, :meth:`Relation.apply`
-turns them into pixels and draws nothing. The parameters are kept in the record and replay the case exactly; noise is
-drawn from a ``noise_seed`` parameter.
+Sampling is separate from applying: :meth:`Relation.sample` draws JSON parameters from a generator,
+:meth:`Relation.apply` turns them into pixels and draws nothing. The parameters are stored in the record and replay the
+case exactly; noise is drawn from a ``noise_seed`` parameter.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ PUBLISHED_SEVERITY = 0
 
 
 class RelationSettings(PartSettings):
-    """Settings every relation has; a relation adds its own ``levels`` model and options.
+    """Settings shared by all relations; a relation adds its own ``levels`` model and options.
 
     Attributes:
-        known_severities: Those that there are, where the settings have no ``levels``; empty where any will do.
-        severities: Which of the levels to run.
+        known_severities: Valid severities if the settings have no ``levels``; empty if any is valid.
+        severities: Levels to run.
         repeats: Draws per seed and severity.
     """
 
-    # every relation had it once; now those alone whose parameters can be drawn from published ranges
+    # Rejects mode: published for relations without published ranges, which earlier versions accepted.
 
     known_severities: ClassVar[tuple[int, ...]] = ()
 
@@ -50,39 +50,39 @@ class RelationSettings(PartSettings):
     @model_validator(mode="after")
     def _check_severities(self) -> Self:
         levels = getattr(self, "levels", None)
-        known = levels if isinstance(levels, Mapping) else self.known_severities
-        missing = [severity for severity in self.severities if severity not in known]
-        if known and missing:
-            there = ", ".join(str(severity) for severity in sorted(known))
-            raise wrong_at("severities", f"severities that have a level: {there}; not {missing[0]}")
+        levels_known = levels if isinstance(levels, Mapping) else self.known_severities
+        missing = [severity for severity in self.severities if severity not in levels_known]
+        if levels_known and missing:
+            valid = ", ".join(str(severity) for severity in sorted(levels_known))
+            raise wrong_at("severities", f"severities that have a level: {valid}; not {missing[0]}")
         return self
 
     @property
     def drawn(self) -> bool:
-        """Whether parameters are drawn from published ranges and not taken from levels."""
+        """Whether parameters are drawn from published ranges instead of levels."""
         return False
 
 
 class Relation(Part, ABC):
-    """A change of the input that must not change the answer, or must change it in a known way.
+    """Base class of metamorphic relations: changes of the input with a known effect on the answer.
 
     Args:
         settings: An instance of the class's ``Settings``.
 
     Attributes:
         group: lighting, motion, objects, non_objects, floor …
-        takes: What it changes: ``picture`` (any picture, volume or film, whatever the task), or names of tasks.
-        scale_unit: Unit of :attr:`FollowUp.scale`, for axes of figures.
-        touches_frame: True when it may change pixels on the black frame (text alone).
-        any_image: True when it takes images of every dtype, range and dimension (noise), not 8-bit RGB alone.
-        effects: What it does to the picture, where that bears on what can rightly be said of it: ``relight``,
+        takes: Inputs that it changes: ``picture`` (any picture, volume or film of any task), or names of tasks.
+        scale_unit: Unit of :attr:`FollowUp.scale`, shown on axes.
+        touches_frame: Whether it may change pixels on the black frame (only text).
+        any_image: Whether it accepts images of every dtype, range and dimension (noise), not only 8-bit RGB.
+        effects: Effects on the picture that may change correct answers: ``relight``,
             ``recolour``, ``hide``, ``move``, ``resize``, ``insert_instrument``, ``insert_text``, ``insert_finding``
-            (``medtest/language/questions/expectations.yaml`` says what each may do to an answer), or a name of its own,
-            which may change every answer. Empty: no answer may become another; None: it does not say, and is taken so.
-        alters: Words of diagnoses that it would alter (``vascular``): classes named so are refused in a suite of
-            labels, unless the suite says ``may_alter``.
-        alters_why: Why, in a phrase.
-        beside_attacks: Whether its follow-ups stand beside attacks of the same scale: attacks, and noise of their ε.
+            (``medtest/language/questions/expectations.yaml`` lists the answers that each may change), or a custom name,
+            which may change every answer. Empty: no answer changes; None: unspecified, treated as empty.
+        alters: Words of diagnoses that it would alter (``vascular``): such classes are refused in a suite of
+            labels, unless the suite sets ``may_alter``.
+        alters_why: Reason, in a phrase.
+        beside_attacks: Whether its follow-ups are compared with attacks of the same scale (attacks, noise of their ε).
     """
 
     Settings: ClassVar[type[RelationSettings]] = RelationSettings
@@ -106,15 +106,15 @@ class Relation(Part, ABC):
         return tuple(sorted(self.settings.severities))
 
     def repeats(self) -> int:
-        """Return how many draws there are for each seed and severity."""
+        """Return the number of draws for each seed and severity."""
         return int(self.settings.repeats)
 
     def frames(self) -> int:
-        """Return how many frames a sequence has; 1 where a follow-up is a single image."""
+        """Return the number of frames of a sequence; 1 if a follow-up is a single image."""
         return 1
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what the run's digest must cover beside settings and revision (digests of files), JSON values."""
+        """Return values for the run's digest besides settings and revision (such as file digests), as JSON values."""
         return {}
 
     @abstractmethod
@@ -124,26 +124,26 @@ class Relation(Part, ABC):
         Args:
             seed: The prepared source case.
             severity: 1–5, or 0 for a draw from the published ranges.
-            rng: The case's own generator.
+            rng: The case's random generator.
 
         Raises:
-            NotApplicable: The seed has no room for it, with the reason.
+            NotApplicable: The relation does not apply to the seed; the message gives the reason.
         """
 
     @property
     def needs(self) -> Need:
-        """What it needs of a system: nothing, unless it is a :class:`CraftedRelation`."""
+        """Requirement on a system: nothing, except for a :class:`CraftedRelation`."""
         return Need.NOTHING
 
     @abstractmethod
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Make the follow-up from what :meth:`sample` gave, deterministically; ``seed`` stays untouched."""
+        """Make the follow-up from the parameters of :meth:`sample`, deterministically; ``seed`` is not modified."""
 
     def follow_up(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> FollowUp:
         """Sample and apply.
 
         Raises:
-            NotApplicable: As :meth:`sample`.
+            NotApplicable: As in :meth:`sample`.
         """
         return self.apply(seed, self.sample(seed, severity, rng))
 
@@ -156,21 +156,21 @@ class Relation(Part, ABC):
             seed: The prepared source case.
             severity: As in :meth:`sample`.
             frame: From 0 to ``frames() - 1``.
-            rng: The frame's own generator.
-            sequence: A generator that starts alike for every frame of the sequence, for what its frames share.
+            rng: The frame's random generator.
+            sequence: A generator with the same start for every frame, for values shared by the sequence.
 
         Raises:
-            NotApplicable: As :meth:`sample`.
+            NotApplicable: As in :meth:`sample`.
         """
         return self.sample(seed, severity, rng)
 
 
 class CraftedSettings(RelationSettings):
-    """Settings of relations that need a system.
+    """Settings of relations that are crafted on a system.
 
     Attributes:
-        crafted_on: ``each``: every system under test gets follow-ups made on itself (white box). A system's name: they
-            are made on that one and shown to all (transfer); it need not be among those tested. Or such a system with
+        crafted_on: ``each``: every system under test gets follow-ups crafted on itself (white box). A system's name:
+            they are crafted on that one and shown to all (transfer); it need not be under test. Or such a system with
             settings, as in ``systems``: ``{use: NAME, ...}``.
     """
 
@@ -178,14 +178,14 @@ class CraftedSettings(RelationSettings):
 
 
 class CraftedRelation(Relation):
-    """A relation that needs a system: its pixels are made from a seed, parameters and a probe.
+    """Relation that is crafted on a system: its pixels depend on a seed, parameters and a probe.
 
-    :meth:`sample` draws what is random of a case (start noise, target), as for every relation, and knows no system.
-    Pixels are made by :meth:`craft`, in batches cut from the full plan, on one thread of torch.
+    :meth:`sample` draws the random parameters of a case (start noise, target) independently of any system. Pixels are made
+    by :meth:`craft`, in batches cut from the full plan, on one thread of torch.
 
     Attributes:
-        gathers: Whether :attr:`~medtest.core.probes.CraftCase.beside` holds what the suite's other attacks of no larger
-            scale, and noise, have made of the same image, so that the worst of all can be kept.
+        gathers: Whether :attr:`~medtest.core.probes.CraftCase.beside` holds the results of the suite's other attacks of no
+            larger scale, and of noise, for the same image, so that the worst of all can be kept.
     """
 
     Settings: ClassVar[type[CraftedSettings]] = CraftedSettings
@@ -195,23 +195,23 @@ class CraftedRelation(Relation):
     @property
     @abstractmethod
     def needs(self) -> Need:
-        """What its probe must give: scores or gradients."""
+        """Requirement on the probe: scores or gradients."""
 
     @abstractmethod
     def craft(self, cases: Sequence[CraftCase], probe: Probe) -> Sequence[FollowUp | Exception]:
         """Make follow-ups of images of one size.
 
         Args:
-            cases: What to make.
-            probe: Of the system on which they are made.
+            cases: The cases to craft.
+            probe: Probe of the system on which they are crafted.
 
         Returns:
-            For each case its follow-up, with ``crafting`` set, or why there is none: a
+            For each case its follow-up, with ``crafting`` set, or the exception: a
             :class:`~medtest.core.errors.NotApplicable` makes it SKIP, any other exception ERROR with its text.
         """
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Refuse: without a system there are no pixels.
+        """Raise an error, because pixels need a system.
 
         Raises:
             MedtestError: Always.
@@ -219,7 +219,7 @@ class CraftedRelation(Relation):
         raise MedtestError("its follow-ups are made on a system and cannot be made from the source image alone")
 
     def fingerprint_on(self, system: str) -> dict[str, Any]:
-        """Return what the run's digest must cover of files that belong to the system on which it is crafted.
+        """Return values for the run's digest of files that belong to the system on which it is crafted.
 
         Args:
             system: Digest of that system, :attr:`~medtest.core.probes.Probe.digest`.
@@ -227,24 +227,24 @@ class CraftedRelation(Relation):
         return {}
 
     def missing_on(self, system: str, name: str, *, size: int | None = None, typed: str = "") -> Sequence[Mistake]:
-        """Return what it lacks to be crafted on a system (something trained against it); asked before anything loads.
+        """Return what is missing for crafting on a system (such as a trained generator); called before loading.
 
         Args:
             system: Digest of that system.
             name: Its name in records.
-            size: Side in pixels of the prepared images; None where they keep their own.
-            typed: What names suite, system and training images on a command line, ``suite=… model=… phantoms=…``.
+            size: Side in pixels of the prepared images; None if they keep their own size.
+            typed: Command-line words for suite, system and training images, ``suite=… model=… phantoms=…``.
         """
         return ()
 
     def unfit_for(self, task: str) -> tuple[str, str] | None:
-        """Return the setting and what it allows, where one does not go with a suite's task; None where all do."""
+        """Return a setting that does not fit a suite's task, with its allowed values; None if all fit."""
         return None
 
     def leads_towards(self) -> Sequence[str]:
-        """Return the names of the classes that its settings say to lead towards; empty where they name none."""
+        """Return the class names that its settings target; empty without target."""
         return ()
 
     def network_passes(self, severity: int) -> int:
-        """Return about how many images a system is asked about for one follow-up, for plans; 0: not known."""
+        """Return the approximate number of queries per follow-up, for plans; 0 if unknown."""
         return 0

@@ -1,1 +1,1 @@
-"""Relations that attack: their pixels are made on a system, from its scores or their gradients."""
+"""Adversarial relations, which craft pixels on a system from its scores or gradients."""

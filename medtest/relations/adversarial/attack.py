@@ -1,4 +1,4 @@
-"""What every attack of ours is: settings, what is in reach, from a search to follow-ups that are saved and told of."""
+"""Base class of built-in attacks: settings, reachable pixels, search, and saved follow-ups."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 Where: TypeAlias = Literal["field", "everywhere", "off_lesion", "lesion"]
 LEVELS = 255.0
 _ASIDE = 4
-"""Images that a system is asked about beside the search: the source twice, the find before and after it is rounded."""
+"""Queries beside the search: the source twice, the result before and after rounding."""
 _LEAST_STEP = 0.25
-"""Least step, as a share of ε, with which the smallest ε is looked for: so that a few steps cross the ball."""
+"""Least step as a share of ε when searching the smallest ε, so that a few steps cross the ball."""
 
 
 class EpsilonLevel(Level):
@@ -53,14 +53,14 @@ L = TypeVar("L", bound=EpsilonLevel)
 
 
 class AttackSettings(CraftedSettings, LeveledSettings[L], Generic[L]):
-    """Settings of every attack.
+    """Settings shared by all attacks.
 
     Attributes:
-        where: Which pixels may change: ``field`` (all but the black frame), ``everywhere``, ``off_lesion`` or
+        where: Pixels that may change: ``field`` (all but the black frame), ``everywhere``, ``off_lesion`` or
             ``lesion`` (of the field; a seed without a mask is SKIP).
-        target: Labels to lead towards; ``["random"]`` draws a class that is not the true one; empty leads away.
-        minimal: Look for the smallest ε, in whole levels up to the severity's, at which the attack flips the answer: an
-            upper bound of the smallest that does.
+        target: Target labels; ``["random"]`` draws a wrong class; empty for an untargeted attack.
+        minimal: Search the smallest ε, in whole levels up to the severity's, at which the attack flips the answer: an
+            upper bound of the true minimum.
     """
 
     where: Where = "field"
@@ -70,16 +70,16 @@ class AttackSettings(CraftedSettings, LeveledSettings[L], Generic[L]):
 
 @dataclass(frozen=True, kw_only=True)
 class AttackBatch:
-    """Images that are attacked together.
+    """Batch of images attacked together.
 
     Attributes:
-        cases: What is to be made.
+        cases: The cases to craft.
         images: float32 B×3×H×W in [0, 1].
-        within: bool B×1×H×W, pixels in reach.
+        within: bool B×1×H×W, pixels that may change.
         epsilon: float32 B, ε in [0, 1] units.
-        goal: What is to be reached.
+        goal: Goal of the attack.
         clean: Logits of the source images.
-        random: Whether the system gives other answers when it is asked again; there is one image then.
+        random: Whether answers do not repeat; the batch then holds one image.
     """
 
     cases: tuple[CraftCase, ...]
@@ -91,7 +91,7 @@ class AttackBatch:
     random: bool = False
 
     def part(self, rows: Tensor) -> AttackBatch:
-        """Return some of its images."""
+        """Return the batch restricted to some images."""
         return replace(
             self,
             cases=tuple(self.cases[int(row)] for row in rows),
@@ -105,14 +105,14 @@ class AttackBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:
-    """What a search found.
+    """Result of a search.
 
     Attributes:
         images: float32 B×3×H×W in [0, 1], not rounded.
-        queries: Images that the system was asked about, by image.
+        queries: Number of queries by image.
         zero_gradient: Share of gradients that were exactly 0, by image; None without gradients.
-        found_by: Of several attacks, which one made each image; empty of a single one.
-        notes: What must be said of how each image was searched for, "" for nothing; empty for nothing of all.
+        found_by: Name of the attack that made each image; empty for a single attack.
+        notes: Note on the search of each image, or ""; empty without notes.
     """
 
     images: Tensor
@@ -123,12 +123,12 @@ class SearchResult:
 
     @classmethod
     def of(cls, found: Attacked) -> SearchResult:
-        """Return what steps along gradients found."""
+        """Return the result of a gradient-based search."""
         return cls(images=found.images, queries=found.queries.tolist(), zero_gradient=found.zero_gradient.tolist())
 
 
 class Attack(CraftedRelation, Generic[L]):
-    """Looks, within ε of an image, for one that a system answers wrongly; what it finds is rounded and saved."""
+    """Search for a wrongly answered image within ε of the source; the result is rounded and saved."""
 
     revision: ClassVar[int] = 2
     group: ClassVar[str] = "adversarial"
@@ -140,21 +140,21 @@ class Attack(CraftedRelation, Generic[L]):
 
     @property
     def needs(self) -> Need:
-        """Gradients, unless an attack says otherwise."""
+        """Requirement on the system: gradients, unless a subclass overrides it."""
         return Need.GRADIENTS
 
     @property
     def norm(self) -> str:
-        """The norm in which ε bounds: ``linf`` or ``l2``."""
+        """Norm of the ε ball: ``linf`` or ``l2``."""
         return str(getattr(self.settings, "norm", "linf"))
 
     @property
     def loss(self) -> str:
-        """The loss that is told of: what it raises, or what stands for it."""
+        """Name of the reported loss: the one maximised, or a substitute."""
         return str(getattr(self.settings, "loss", "margin"))
 
     def unfit_for(self, task: str) -> tuple[str, str] | None:
-        """Dice is of masks, and a target is a label."""
+        """Return the setting that does not fit a task: Dice needs masks, a target needs labels."""
         labels = task_of(task).labels
         if labels and self.loss == "dice":
             return "loss", "cross_entropy or margin, where labels are answered"
@@ -163,15 +163,15 @@ class Attack(CraftedRelation, Generic[L]):
         return None
 
     def leads_towards(self) -> Sequence[str]:
-        """Return the target, unless it is drawn."""
+        """Return the target, unless it is drawn at random."""
         return () if self.settings.target == ["random"] else self.settings.target
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the level, a seed of noise and the target.
+        """Return the level, a noise seed and the target.
 
         Raises:
-            NotApplicable: It is to change the lesion, or what lies beside it, and nobody outlined one; or a random
-                target is wanted and there is no other class.
+            NotApplicable: ``where`` needs a lesion outline and the seed has none; or a random
+                target is requested and there is no other class.
         """
         reach(seed, self.settings.where)
         level = self.settings.levels[severity]
@@ -186,33 +186,33 @@ class Attack(CraftedRelation, Generic[L]):
         return {**params, "target": target} if target else params
 
     def _target(self, seed: PreparedSeed, rng: np.random.Generator) -> list[str]:
-        given = self.settings.target
-        if not given or seed.classes is None:
+        target = self.settings.target
+        if not target or seed.classes is None:
             return []
         names = seed.classes.names
-        if given == ["random"]:
+        if target == ["random"]:
             others = [name for name in names if seed.labels is None or name not in seed.labels]
             if not others:
                 raise NotApplicable("every class is true of it: no other to lead towards")
             return [others[int(rng.integers(len(others)))]]
-        strangers = [name for name in given if name not in names]
+        strangers = [name for name in target if name not in names]
         if strangers:
             raise NotApplicable(f"{', '.join(strangers)} is no class of these seeds: {', '.join(names)}")
-        return list(given)
+        return list(target)
 
     @abstractmethod
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Look for images; called without gradients being recorded.
+        """Search for adversarial images; called with gradient recording off.
 
         Raises:
-            Exception: Whatever the network raises.
+            Exception: Any error of the network.
         """
 
     def craft(self, cases: Sequence[CraftCase], probe: Probe) -> Sequence[FollowUp | Exception]:
         """Attack images of one size together; see :class:`~medtest.relations.base.CraftedRelation`.
 
         Raises:
-            Exception: Whatever the network raises.
+            Exception: Any error of the network.
         """
         import torch
 
@@ -224,20 +224,20 @@ class Attack(CraftedRelation, Generic[L]):
                 again = probe.logits(batch.images)
             if same_answers(batch.clean, again):
                 return self._crafted(batch, probe)
-            made: list[FollowUp] = []
-            for case in cases:  # each alone and under its own seed: what is made depends on no batch
+            follow_ups: list[FollowUp] = []
+            for case in cases:  # each case alone and under its own seed, so that results do not depend on the batch
                 with seeded(int(number(case.params, "noise_seed")), probe.device):
-                    made += self._crafted(replace(self.batch([case], probe), random=True), probe)
-            return made
+                    follow_ups += self._crafted(replace(self.batch([case], probe), random=True), probe)
+            return follow_ups
 
     def _crafted(self, batch: AttackBatch, probe: Probe) -> list[FollowUp]:
         import torch
 
         cases = batch.cases
-        found = self.search(batch, probe)
-        shown = [self._saved(case, image) for case, image in zip(cases, found.images, strict=True)]
+        result = self.search(batch, probe)
+        shown = [self._saved(case, image) for case, image in zip(cases, result.images, strict=True)]
         final = torch.cat([pixels_of(image, probe.device) for image in shown])
-        exact, after = probe.logits(found.images), probe.logits(final)
+        exact, after = probe.logits(result.images), probe.logits(final)
         smallest, more = self._smallest(batch, probe) if self.settings.minimal else ([None] * len(cases), None)
         before_loss, after_loss = (batch.goal.losses(self._loss(batch), z).tolist() for z in (batch.clean, after))
         labels = batch.goal.labels(exact)
@@ -249,20 +249,20 @@ class Attack(CraftedRelation, Generic[L]):
                 crafting=Crafting(
                     loss_before=before_loss[row],
                     loss_after=after_loss[row],
-                    zero_gradient=found.zero_gradient[row],
+                    zero_gradient=result.zero_gradient[row],
                     float_label=labels[row],
-                    queries=found.queries[row] + _ASIDE + (more[row] if more else 0),
+                    queries=result.queries[row] + _ASIDE + (more[row] if more else 0),
                     reference=batch.goal.references[row],
                     smallest_epsilon=smallest[row],
-                    found_by=(found.found_by[row] or None) if found.found_by else None,
-                    note=found.notes[row] if found.notes else "",
+                    found_by=(result.found_by[row] or None) if result.found_by else None,
+                    note=result.notes[row] if result.notes else "",
                 ),
             )
             for row, case in enumerate(cases)
         ]
 
     def batch(self, cases: Sequence[CraftCase], probe: Probe) -> AttackBatch:
-        """Return cases as tensors, with what the system says of the sources."""
+        """Return cases as tensors, with the system's logits of the sources."""
         import torch
 
         from medtest.relations.adversarial.goal import goal_of
@@ -287,11 +287,11 @@ class Attack(CraftedRelation, Generic[L]):
         return saved(image[None], case.seed.image, epsilon, norm=self.norm)
 
     def _smallest(self, batch: AttackBatch, probe: Probe) -> tuple[list[float | None], list[int]]:
-        """Return the smallest ε in whole levels at which the attack flips each answer, and what was asked for it.
+        """Return the smallest ε in whole levels at which the attack flips each answer, and the queries spent.
 
-        An upper bound, by bisection: another attack may flip it within less, and the answer is taken to flip at every
-        larger ε too. The attack's step is a quarter of ε at least. An answer that is reached without any change has ε
-        0; where none within bounds flips it, None.
+        Found by bisection, so it is an upper bound: another attack may need less, and answers are assumed to stay
+        flipped at larger ε. The attack's step is at least a quarter of ε. ε is 0 if the goal holds without any change,
+        None if no ε within bounds flips the answer.
         """
         import torch
 
@@ -299,27 +299,27 @@ class Attack(CraftedRelation, Generic[L]):
         low, high = [0] * len(most), list(most)
         flips: list[float | None] = [None] * len(most)
         start = batch.goal.flipped(batch.clean, batch.clean)
-        asked = [0] * len(most)
-        todo = [row for row, there in enumerate(start.tolist()) if not there and most[row] > 0]
-        for row, there in enumerate(start.tolist()):
-            flips[row] = 0.0 if there else None
+        spent = [0] * len(most)
+        todo = [row for row, flipped in enumerate(start.tolist()) if not flipped and most[row] > 0]
+        for row, flipped_clean in enumerate(start.tolist()):
+            flips[row] = 0.0 if flipped_clean else None
         tried = {row: high[row] for row in todo}
         while tried:
             rows = torch.tensor(sorted(tried))
             part = batch.part(rows)
             at = [tried[int(row)] for row in rows]
             part = _with_epsilon(part, at)
-            found = self.search(part, probe)
-            images = found.images
+            result = self.search(part, probe)
+            images = result.images
             shown = [
                 saved(image[None], case.seed.image, float(epsilon), norm=self.norm)
                 for image, case, epsilon in zip(images, part.cases, at, strict=True)
             ]
-            pixels = torch.cat([pixels_of(one, probe.device) for one in shown])
+            pixels = torch.cat([pixels_of(picture, probe.device) for picture in shown])
             hit = part.goal.flipped(probe.logits(pixels), part.clean)
             tried = {}
-            for row, epsilon, flipped, count in zip(rows.tolist(), at, hit.tolist(), found.queries, strict=True):
-                asked[row] += count + 1
+            for row, epsilon, flipped, count in zip(rows.tolist(), at, hit.tolist(), result.queries, strict=True):
+                spent[row] += count + 1
                 if flipped:
                     flips[row], high[row] = float(epsilon), epsilon
                 else:
@@ -328,7 +328,7 @@ class Attack(CraftedRelation, Generic[L]):
                         continue
                 if high[row] - low[row] > 1:
                     tried[row] = (high[row] + low[row]) // 2
-        return flips, asked
+        return flips, spent
 
 
 def _with_epsilon(batch: AttackBatch, levels: Sequence[int]) -> AttackBatch:
@@ -342,10 +342,10 @@ def _with_epsilon(batch: AttackBatch, levels: Sequence[int]) -> AttackBatch:
 
 
 def reach(seed: PreparedSeed, where: str) -> Mask:
-    """Return which pixels an attack may change, bool H×W.
+    """Return the pixels that an attack may change, bool H×W.
 
     Raises:
-        NotApplicable: It asks for a lesion and nobody outlined one, or none of it is in the field.
+        NotApplicable: ``where`` needs a lesion outline and the seed has none, or no pixel is left.
     """
     if where == "everywhere":
         return np.ones(seed.frame.shape, np.bool_)
@@ -360,12 +360,12 @@ def reach(seed: PreparedSeed, where: str) -> Mask:
 
 
 def noise(case: CraftCase, salt: int = 0) -> np.random.Generator:
-    """Return a generator of a case's own noise; ``salt`` tells restarts apart."""
+    """Return a random generator for a case; ``salt`` distinguishes restarts."""
     return np.random.default_rng([int(number(case.params, "noise_seed")), salt])
 
 
 def uniform_start(batch: AttackBatch, *, salt: int = 0) -> Tensor:
-    """Return offsets uniform in [-ε, ε], float32 B×3×H×W, of each case's own noise."""
+    """Return offsets uniform in [-ε, ε], float32 B×3×H×W, drawn per case."""
     import torch
 
     shape = tuple(batch.images.shape[1:])
@@ -374,5 +374,5 @@ def uniform_start(batch: AttackBatch, *, salt: int = 0) -> Tensor:
 
 
 def losses_of(goal: Goal, name: str) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return a goal's loss as a search takes it: of logits and of the rows that they are of."""
+    """Return a goal's loss in the form searches expect: a function of logits and row indices."""
     return lambda logits, rows: goal.losses(name, logits, rows)  # type: ignore[arg-type]

@@ -1,10 +1,10 @@
-"""Auto-PGD: projected gradient descent that halves its own step where it no longer gets on.
+"""Auto-PGD: projected gradient descent with automatic step halving.
 
 F. Croce, M. Hein, "Reliable evaluation of adversarial robustness with an ensemble of diverse parameter-free attacks",
-ICML 2020, section 3 and algorithm 1: a step of 2ε, momentum 0.75, and at checkpoints (after 0.22 of the steps, then
-after intervals that shrink by 0.03 to no less than 0.06) the step is halved and the search goes on from its best point
-where fewer than 0.75 of the steps raised the loss, or neither step nor best loss have changed since the last one. Here
-so that a step that is too long, which makes the margin swing from side to side, does not pass for robustness.
+ICML 2020, section 3 and algorithm 1: a step of 2ε and momentum 0.75. At checkpoints (after 0.22 of the steps, then
+after intervals that shrink by 0.03 to no less than 0.06) the step is halved and the search restarts from its best point
+if fewer than 0.75 of the steps raised the loss, or if neither step nor best loss changed since the last checkpoint.
+This prevents a too long step, which makes the margin oscillate, from looking like robustness.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOMENTUM, _RISES, _TINY = 0.75, 0.75, 1e-12
 
 
 def checkpoints(steps: int) -> list[int]:
-    """Return after how many steps the length of steps is looked at."""
+    """Return the step counts at which the step length is reviewed."""
     at, before = [0.0, 0.22], 0.22
     while at[-1] < 1.0:
         before = max(before - 0.03, 0.06)
@@ -47,17 +47,17 @@ def auto_pgd(
     start: Tensor,
     within: Tensor | None = None,
 ) -> Attacked:
-    """Raise a loss; the point of greatest loss is returned.
+    """Maximise a loss and return the point of greatest loss.
 
     Args:
         logits: Pixels to logits.
         images: float32 B×3×H×W in [0, 1], the source.
-        loss: Logits, and the int64 rows that they are of, to one loss an image.
+        loss: Function from logits and their int64 row indices to one loss per image.
         epsilon: Radius of the ball in [0, 1] units, float B.
-        steps: Steps.
+        steps: Number of steps.
         norm: ``linf`` or ``l2``.
-        start: Offset from the source where it starts.
-        within: bool B×1×H×W: values in reach.
+        start: Initial offset from the source.
+        within: bool B×1×H×W: values that may change.
 
     Raises:
         BadOutput: A loss or a gradient is not finite.

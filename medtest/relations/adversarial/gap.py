@@ -1,9 +1,9 @@
-"""Generative adversarial perturbations: what a network that was trained against the system adds to an image.
+"""Generative adversarial perturbations from a generator network trained against the system.
 
 Poursaeed et al., "Generative Adversarial Perturbations", CVPR 2018; Xu et al., "Towards evaluating the robustness of
 deep diagnostic models by adversarial attack", Medical Image Analysis 2021, section 4.2.2, equations 3 and 4. The
 generator is trained once (``medtest train gap``) and then needs no gradient: one pass gives the perturbation of an
-image it never saw, or, universal, one perturbation for all images.
+unseen image or, if universal, one perturbation for all images.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 EACH = "each"
 _QUERIES = 3
-"""The source image, the follow-up before and after it is rounded."""
+"""Queries per follow-up: the source, the follow-up before and after rounding."""
 
 
 class GapLevel(Level):
@@ -53,12 +53,12 @@ class GapSettings(CraftedSettings, LeveledSettings[GapLevel]):
     """Settings of ``gap``.
 
     Attributes:
-        trained_at: L∞ at which the generator was trained, whose perturbation is scaled to each level; ``each``: every
-            level has a generator of its own, as in the paper.
+        trained_at: L∞ bound of the generator's training, whose perturbation is scaled to each level; ``each``: every
+            level has its own generator, as in the paper.
         universal: One perturbation for all images.
-        target: Labels that it leads towards (one, or several where several may hold); empty leads away.
-        where: Which pixels may change, as of the attacks; ``released`` changes all.
-        variant: ``paper``, or ``released``: as the published code does it, see ``docs/generated-perturbations.md``.
+        target: Target labels (several only for multi-label data); empty for an untargeted attack.
+        where: Pixels that may change, as for the attacks; ``released`` changes all.
+        variant: ``paper``, or ``released`` like the published code, see ``docs/generated-perturbations.md``.
     """
 
     trained_at: float | Literal["each"] = 11.0
@@ -74,7 +74,7 @@ class GapSettings(CraftedSettings, LeveledSettings[GapLevel]):
         return self
 
     def generator(self, severity: int) -> GeneratorSettings:
-        """Return what the generator of a severity was asked to be."""
+        """Return the settings of the generator for a severity."""
         linf = self.levels[severity].linf if self.trained_at == EACH else self.trained_at
         return GeneratorSettings(
             linf=float(linf), universal=self.universal, target=tuple(sorted(self.target)), variant=self.variant
@@ -82,7 +82,7 @@ class GapSettings(CraftedSettings, LeveledSettings[GapLevel]):
 
 
 class GenerativePerturbation(CraftedRelation):
-    """Add the perturbation of a generator that was trained against the system: δ = G(x) · min(1, ε / ‖G(x)‖∞).
+    """Add the perturbation of a generator trained against the system: δ = G(x) · min(1, ε / ‖G(x)‖∞).
 
     Equation 3, in pixels; x' = x + δ, kept within the range and rounded to 8 bits. The generator is in evaluation mode.
     """
@@ -97,55 +97,57 @@ class GenerativePerturbation(CraftedRelation):
 
     @property
     def needs(self) -> Need:
-        """Gradients: its generator is trained on them, though it attacks without."""
+        """Requirement on the system: gradients, for training the generator; the attack itself needs none."""
         return Need.GRADIENTS
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the level; of ``released`` also the seed of its dropout.
+        """Return the level; for ``released`` also the seed of its dropout.
 
         Raises:
-            NotApplicable: It is to change the lesion, or what lies beside it, and nobody outlined one.
+            NotApplicable: ``where`` needs a lesion outline and the seed has none.
         """
         reach(seed, self.settings.where)
-        asked = self.settings.generator(severity)
+        generator = self.settings.generator(severity)
         linf = float(self.settings.levels[severity].linf)
         params: dict[str, Any] = {
             "epsilon": linf,
             "norm": "linf",
-            "trained_at": asked.linf,
-            "universal": asked.universal,
+            "trained_at": generator.linf,
+            "universal": generator.universal,
             "where": self.settings.where,
         }
-        if asked.target:
-            params["target"] = list(asked.target)
-        if asked.variant == "released":
-            params |= {"variant": asked.variant, "noise_seed": noise_seed(rng)}
+        if generator.target:
+            params["target"] = list(generator.target)
+        if generator.variant == "released":
+            params |= {"variant": generator.variant, "noise_seed": noise_seed(rng)}
         return params
 
     def network_passes(self, severity: int) -> int:
-        """Return 3: the source, the follow-up before and after it is rounded."""
+        """Return 3: the source, the follow-up before and after rounding."""
         return _QUERIES
 
     def _asked(self) -> list[GeneratorSettings]:
-        """Return what the generators of all its severities were asked to be, each once."""
+        """Return the distinct generator settings of all severities."""
         return list(dict.fromkeys(self.settings.generator(severity) for severity in self.severities()))
 
     def fingerprint_on(self, system: str) -> dict[str, Any]:
-        """Return the SHA-256 of each generator of a system that its severities may use."""
-        found = {asked.folder: [file_sha256(path) for path in found_files(system, asked)] for asked in self._asked()}
-        return {"generators": found}
+        """Return the SHA-256 of each generator of a system that the severities may use."""
+        digests = {
+            settings.folder: [file_sha256(path) for path in found_files(system, settings)] for settings in self._asked()
+        }
+        return {"generators": digests}
 
     def leads_towards(self) -> Sequence[str]:
         """Return the target."""
         return self.settings.target
 
     def missing_on(self, system: str, name: str, *, size: int | None = None, typed: str = "") -> Sequence[Mistake]:
-        """Return which generators are not trained yet, as one mistake with the command that trains the first."""
-        lacking = [asked for asked in self._asked() if not _of_size(found_files(system, asked), size)]
+        """Return one mistake on generators not trained yet, with the command that trains the first."""
+        lacking = [settings for settings in self._asked() if not _of_size(found_files(system, settings), size)]
         if not lacking:
             return ()
-        bounds = ", ".join(f"{asked.linf:g}" for asked in lacking)
-        others = f"; likewise linf={', '.join(f'{asked.linf:g}' for asked in lacking[1:])}" if lacking[1:] else ""
+        bounds = ", ".join(f"{settings.linf:g}" for settings in lacking)
+        others = f"; likewise linf={', '.join(f'{settings.linf:g}' for settings in lacking[1:])}" if lacking[1:] else ""
         words = typed or f"suite=SUITE model={name}"
         return [
             Mistake(
@@ -158,17 +160,17 @@ class GenerativePerturbation(CraftedRelation):
         ]
 
     def craft(self, cases: Sequence[CraftCase], probe: Probe) -> Sequence[FollowUp | Exception]:
-        """Add each image's perturbation; the field of an image is computed once for all its levels."""
-        found: list[FollowUp | Exception] = []
+        """Add each image's perturbation; the generator's output for an image is shared by all its levels."""
+        results: list[FollowUp | Exception] = []
         fields: dict[tuple[Any, ...], Tensor] = {}
         clean: dict[int, Tensor] = {}
         with probe.attached():
             for case in cases:
                 try:
-                    found.append(self._crafted(case, probe, fields, clean))
+                    results.append(self._crafted(case, probe, fields, clean))
                 except Exception as error:  # noqa: BLE001 - generator and network may be anybody's
-                    found.append(error)
-        return found
+                    results.append(error)
+        return results
 
     def _crafted(
         self,
@@ -182,12 +184,12 @@ class GenerativePerturbation(CraftedRelation):
         from medtest.relations.generators.goals import losses
 
         seed, epsilon = case.seed, number(case.params, "epsilon")
-        asked = _settings_of(case.params)
-        network, info = self._generator(probe, seed, asked)
+        settings = _settings_of(case.params)
+        network, info = self._generator(probe, seed, settings)
         target = info.settings.target
         with torch.no_grad():
             image = pixels_of(seed.image, probe.device)
-            key = (id(seed), asked, case.params.get("noise_seed"))
+            key = (id(seed), settings, case.params.get("noise_seed"))
             if key not in fields:
                 fields[key] = _field(network.to(probe.device), info, image, case.params)
             if id(seed) not in clean:
@@ -208,19 +210,19 @@ class GenerativePerturbation(CraftedRelation):
         return FollowUp(image=final, params=case.params, scale=epsilon, crafting=crafting)
 
     def _generator(
-        self, probe: Probe, seed: PreparedSeed, asked: GeneratorSettings
+        self, probe: Probe, seed: PreparedSeed, settings: GeneratorSettings
     ) -> tuple[PerturbationGenerator, GeneratorInfo]:
         """Return the generator of a system for a seed.
 
         Raises:
-            MedtestError: There is none for images of these classes and this size.
+            MedtestError: There is no generator for images of these classes and this size.
         """
         height, width = seed.image.shape[:2]
-        files = found_files(probe.digest, asked)
+        files = found_files(probe.digest, settings)
         classes = probe.classes
         path = fitting(files, classes, width) if classes is not None and height == width else None
         if path is None:
-            sides = sorted({read_info(one).side for one in files})
+            sides = sorted({read_info(file).side for file in files})
             trained = f"those there are of images of side {', '.join(map(str, sides))}" if sides else "there is none"
             raise MedtestError(
                 f"no generator against {probe.name} for images of {width}×{height} and these classes: {trained}"
@@ -238,13 +240,13 @@ def _loaded(path: Path, _modified: int, _size: int) -> tuple[PerturbationGenerat
 
 
 def _settings_of(params: Params) -> GeneratorSettings:
-    given: Mapping[str, Json] = params
-    target = given.get("target", [])
+    fields: Mapping[str, Json] = params
+    target = fields.get("target", [])
     return GeneratorSettings(
         linf=number(params, "trained_at"),
-        universal=bool(given["universal"]),
+        universal=bool(fields["universal"]),
         target=tuple(map(str, target)) if isinstance(target, list) else (),
-        variant=str(given.get("variant", "paper")),
+        variant=str(fields.get("variant", "paper")),
     )
 
 
@@ -252,34 +254,34 @@ def _of_size(files: Sequence[Path], size: int | None) -> bool:
     return any(size is None or read_info(path).side == size for path in files)
 
 
-def _kind(asked: GeneratorSettings, size: int | None) -> str:
-    words = ["universal"] if asked.universal else []
-    words += [f"towards {'|'.join(asked.target)}"] if asked.target else []
-    words += [f"variant {asked.variant}"] if asked.variant != "paper" else []
+def _kind(settings: GeneratorSettings, size: int | None) -> str:
+    words = ["universal"] if settings.universal else []
+    words += [f"towards {'|'.join(settings.target)}"] if settings.target else []
+    words += [f"variant {settings.variant}"] if settings.variant != "paper" else []
     words += [f"for images of side {size}"] if size is not None else []
     return f" ({', '.join(words)})" if words else ""
 
 
 def _field(network: PerturbationGenerator, info: GeneratorInfo, image: Tensor, params: Params) -> Tensor:
-    """Return what the generator draws for an image: 1×3×S×S in [-1, 1]."""
+    """Return the generator's output for an image: 1×3×S×S in [-1, 1]."""
     import torch
 
     from medtest.relations.generators.perturb import fixed_input, seen
 
-    given = fixed_input(info.side, info.pattern).to(image) if info.settings.universal else seen(image)
+    inputs = fixed_input(info.side, info.pattern).to(image) if info.settings.universal else seen(image)
     if info.settings.variant != "released":
-        drawn: Tensor = network.eval()(given)
+        drawn: Tensor = network.eval()(inputs)
         return drawn
-    # the published code never leaves training mode: dropout is on, norms take what this batch gives
-    kept = {name: value.clone() for name, value in network.named_buffers()}
+    # The published code never leaves training mode: dropout is on and normalisation uses the batch's statistics.
+    buffers = {name: value.clone() for name, value in network.named_buffers()}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(number(params, "noise_seed")))
         try:
-            field: Tensor = network.train()(given)
+            field: Tensor = network.train()(inputs)
         finally:
             network.eval()
             for name, value in network.named_buffers():
-                value.copy_(kept[name])
+                value.copy_(buffers[name])
     return field
 
 
@@ -294,5 +296,5 @@ def _shown(image: Tensor, field: Tensor, epsilon: float, within: Tensor | None, 
 def _label(logits: Tensor, classes: Classes) -> str:
     from medtest.relations.generators.goals import decisions
 
-    given = decisions(logits[None], multi=classes.multi)[0].tolist()
-    return "|".join(name for name, one in zip(classes.names, given, strict=True) if one)
+    flags = decisions(logits[None], multi=classes.multi)[0].tolist()
+    return "|".join(name for name, flag in zip(classes.names, flags, strict=True) if flag)

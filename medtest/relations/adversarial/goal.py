@@ -1,10 +1,10 @@
-"""What an attack raises, for one label, several or a mask: cross-entropy, margin, Dice; away, or towards a target.
+"""Attack goals for one label, several labels or a mask: cross-entropy, margin, Dice; untargeted or targeted.
 
-Cross-entropy is that of the task: softmax over exclusive classes, binary over several labels or over pixels, its mean.
-The margin of exclusive classes is the largest other logit minus the true one's (N. Carlini, D. Wagner, "Towards
-evaluating the robustness of neural networks", 2017). Where several labels may hold, or pixels, each has a margin of its
-own, s = (1 - 2y)·z; their mean of log σ(s) is raised, which looks most at what is not wrong yet, while binary
-cross-entropy looks most at what is wrong already. Dice is 1 minus the soft Dice coefficient.
+Cross-entropy is that of the task: softmax over exclusive classes, or mean binary over several labels or pixels. The
+margin of exclusive classes is the largest other logit minus the true one's (N. Carlini, D. Wagner, "Towards evaluating
+the robustness of neural networks", 2017). With several labels or pixels each has its own margin, s = (1 - 2y)·z; the
+attack maximises the mean of log σ(s), which focuses on answers still correct, while binary cross-entropy focuses on
+those already wrong. Dice is 1 minus the soft Dice coefficient.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ LossName: TypeAlias = Literal["cross_entropy", "margin", "dice"]
 
 @dataclass(frozen=True, kw_only=True)
 class Goal(ABC):
-    """What is led away from, or towards, for each image of a batch; one class for each form of answer.
+    """Attack goal for each image of a batch; one subclass per form of answer.
 
     Attributes:
-        truth: What is true, or the target, a row an image.
-        targeted: Whether ``truth`` is led towards.
-        references: For each image ``truth``, ``answer`` (the system's own) or ``target``.
-        classes: The seeds' classes; None of masks.
-        losses_known: The losses that there are for it.
+        truth: Ground truth or target, one row per image.
+        targeted: Whether ``truth`` is a target to reach.
+        references: Per image ``truth``, ``answer`` (the system's own) or ``target``.
+        classes: The seeds' classes; None for masks.
+        losses_known: Losses defined for it.
     """
 
     losses_known: ClassVar[tuple[LossName, ...]] = ("cross_entropy", "margin")
@@ -43,38 +43,38 @@ class Goal(ABC):
     classes: Classes | None
 
     def part(self, rows: Tensor) -> Self:
-        """Return the goal of some of the images."""
+        """Return the goal restricted to some images."""
         references = tuple(self.references[int(row)] for row in rows)
         return replace(self, truth=self.truth[rows], references=references)
 
     def losses(self, name: LossName, logits: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Return what is raised, one number for each image.
+        """Return the loss to maximise, one number per image.
 
         Args:
-            name: Which loss.
-            logits: Of the images.
-            rows: Which of the batch's images they are; None for all.
+            name: Name of the loss.
+            logits: Logits of the images.
+            rows: Indices of the images in the batch; None for all.
         """
         return self._losses(name, logits, self.truth if rows is None else self.truth[rows])
 
     def reached(self, logits: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Return how far an attack came, float32 B in [0, 1]: 1 is all that it can reach.
+        """Return the progress of an attack, float32 B in [0, 1]; 1 is complete success.
 
-        Untargeted: whether the label is wrong; the share of labels that are; 1 minus the Dice coefficient of the mask
-        at 0.5. Targeted: whether the label is the target; the share of labels that are as it says.
+        Untargeted: whether the label is wrong; the share of wrong labels; 1 minus the Dice coefficient of the mask at
+        0.5. Targeted: whether the label is the target; the share of labels that match the target.
         """
         hit = self._agreement(logits, self.truth if rows is None else self.truth[rows])
         return hit if self.targeted else 1 - hit
 
     def flipped(self, logits: Tensor, clean: Tensor) -> Tensor:
-        """Return whether an answer has flipped, bool B.
+        """Return True for each flipped answer, bool B.
 
-        Untargeted: a label that is wrong; of several labels any decision that is another than on the source image; a
-        mask whose Dice coefficient is below 0.5. Targeted: all is as the target says.
+        Untargeted: a wrong label; for several labels any decision that differs from the source image's; a mask with a
+        Dice coefficient below 0.5. Targeted: a complete match with the target.
 
         Args:
-            logits: Of the images.
-            clean: Of the source images.
+            logits: Logits of the images.
+            clean: Logits of the source images.
         """
         return self.reached(logits) >= 1 if self.targeted else self._flipped(logits, clean)
 
@@ -83,11 +83,11 @@ class Goal(ABC):
 
     @abstractmethod
     def labels(self, logits: Tensor) -> list[str | None]:
-        """Return the answers as records have them: labels joined by ``|``, in the classes' order; None of masks."""
+        """Return the answers as stored in records: labels joined by ``|`` in the classes' order; None for masks."""
 
     @property
     def parts(self) -> int:
-        """How many answers an image has: labels, or pixels."""
+        """Number of answers per image: labels or pixels."""
         return int(self.truth[0].numel())
 
     @abstractmethod
@@ -99,20 +99,20 @@ class Goal(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class OneLabel(Goal):
-    """One of several exclusive classes; ``truth`` is int64 B."""
+    """Goal for one of several exclusive classes; ``truth`` is int64 B."""
 
     def labels(self, logits: Tensor) -> list[str | None]:
-        """Return the most likely class of each."""
+        """Return the most likely class of each image."""
         names = () if self.classes is None else self.classes.names
         return [names[int(row)] for row in logits.argmax(dim=1)]
 
     def _losses(self, name: LossName, logits: Tensor, truth: Tensor) -> Tensor:
         if name == "cross_entropy":
-            found = functional.cross_entropy(logits, truth, reduction="none")
+            losses = functional.cross_entropy(logits, truth, reduction="none")
         else:
             true = logits.gather(1, truth[:, None])[:, 0]
-            found = logits.scatter(1, truth[:, None], -torch.inf).amax(dim=1) - true
-        return -found if self.targeted else found
+            losses = logits.scatter(1, truth[:, None], -torch.inf).amax(dim=1) - true
+        return -losses if self.targeted else losses
 
     def _agreement(self, logits: Tensor, truth: Tensor) -> Tensor:
         return (logits.argmax(dim=1) == truth).float()
@@ -120,15 +120,15 @@ class OneLabel(Goal):
 
 @dataclass(frozen=True, kw_only=True)
 class SeveralLabels(Goal):
-    """Labels of which any may hold; ``truth`` is float32 B×C."""
+    """Goal for several independent labels; ``truth`` is float32 B×C."""
 
     def labels(self, logits: Tensor) -> list[str | None]:
-        """Return the labels that are likelier than not."""
+        """Return the labels with probability above one half."""
         names = () if self.classes is None else self.classes.names
         return ["|".join(name for name, hit in zip(names, row, strict=True) if hit) for row in (logits > 0).tolist()]
 
     def _losses(self, name: LossName, logits: Tensor, truth: Tensor) -> Tensor:
-        signed = ((1 - 2 * truth) * logits).flatten(1)  # above 0 where it is wrong
+        signed = ((1 - 2 * truth) * logits).flatten(1)  # positive if wrong
         if name == "cross_entropy":
             return (-functional.softplus(signed) if self.targeted else functional.softplus(signed)).mean(dim=1)
         return functional.logsigmoid(-signed if self.targeted else signed).mean(dim=1)
@@ -142,35 +142,35 @@ class SeveralLabels(Goal):
 
 @dataclass(frozen=True, kw_only=True)
 class MaskGoal(SeveralLabels):
-    """A mask; ``truth`` is float32 B×H×W."""
+    """Goal for a mask; ``truth`` is float32 B×H×W."""
 
     losses_known = ("cross_entropy", "margin", "dice")
 
     def labels(self, logits: Tensor) -> list[str | None]:
-        """Return None for each."""
+        """Return None for each image."""
         return [None] * len(logits)
 
     def _losses(self, name: LossName, logits: Tensor, truth: Tensor) -> Tensor:
         if name != "dice":
             return super()._losses(name, logits, truth)
-        given, true = logits.sigmoid().flatten(1), truth.flatten(1)
-        return 1 - (2 * (given * true).sum(dim=1) + 1) / (given.sum(dim=1) + true.sum(dim=1) + 1)
+        predicted, true = logits.sigmoid().flatten(1), truth.flatten(1)
+        return 1 - (2 * (predicted * true).sum(dim=1) + 1) / (predicted.sum(dim=1) + true.sum(dim=1) + 1)
 
     def _flipped(self, logits: Tensor, clean: Tensor) -> Tensor:
         return self.reached(logits) > 0.5
 
     def _agreement(self, logits: Tensor, truth: Tensor) -> Tensor:
-        given, true = (logits >= 0).flatten(1).float(), truth.flatten(1)
-        whole = given.sum(dim=1) + true.sum(dim=1)
-        return torch.where(whole > 0, 2 * (given * true).sum(dim=1) / whole.clamp_min(1), 1.0)
+        predicted, true = (logits >= 0).flatten(1).float(), truth.flatten(1)
+        whole = predicted.sum(dim=1) + true.sum(dim=1)
+        return torch.where(whole > 0, 2 * (predicted * true).sum(dim=1) / whole.clamp_min(1), 1.0)
 
 
 def goal_of(cases: Sequence[CraftCase], probe: Probe, clean: Tensor) -> Goal:
-    """Return what attacks on images are to reach.
+    """Return the goal of attacks on a batch of images.
 
     Args:
-        cases: The cases; ``target`` among their parameters names what to lead towards.
-        probe: Of the system.
+        cases: The cases; their parameter ``target`` names the target labels.
+        probe: Probe of the system.
         clean: Its logits of the source images.
     """
     classes, own = probe.classes, clean.detach()
@@ -180,9 +180,9 @@ def goal_of(cases: Sequence[CraftCase], probe: Probe, clean: Tensor) -> Goal:
     for number, case in enumerate(cases):
         target = case.params.get("target")
         labels = tuple(map(str, target)) if isinstance(target, list) else case.seed.labels
-        known = _mask(case) if classes is None else _labels(labels, classes)
-        references.append("target" if isinstance(target, list) else ("answer" if known is None else "truth"))
-        rows.append(decided[number] if known is None else known.to(own.device))
+        truth = _mask(case) if classes is None else _labels(labels, classes)
+        references.append("target" if isinstance(target, list) else ("answer" if truth is None else "truth"))
+        rows.append(decided[number] if truth is None else truth.to(own.device))
     return kind(truth=torch.stack(rows), targeted="target" in references, references=tuple(references), classes=classes)
 
 

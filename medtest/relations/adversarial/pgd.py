@@ -1,7 +1,7 @@
 """PGD and FGSM: steps along the sign of the gradient.
 
-Xu et al. 2021, section 4.2.1, equations 1 and 2. The paper names ε and the number of steps t (2/255 t=1, 4/255 t=4,
-5/255 t=40, 10/255 t=60) and no step; 1/255 is the released code's.
+Xu et al. 2021, section 4.2.1, equations 1 and 2. The paper gives ε and the number of steps t (2/255 t=1, 4/255 t=4,
+5/255 t=40, 10/255 t=60) but no step length; 1/255 is the released code's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PgdLevel(EpsilonLevel):
 
     Attributes:
         step: α, the length of a step in levels of 255.
-        steps: How many steps, t.
+        steps: Number of steps, t.
     """
 
     step: float = Field(gt=0.0, le=1e6)
@@ -47,12 +47,12 @@ G = TypeVar("G", bound=EpsilonLevel)
 
 
 class GradientSettings(AttackSettings[G], Generic[G]):
-    """Settings of attacks along gradients.
+    """Settings shared by gradient attacks.
 
     Attributes:
-        norm: The norm in which ε bounds: ``linf`` (each value) or ``l2`` (all values of an image together).
-        loss: What is raised: ``cross_entropy`` (of exclusive classes; binary over labels or pixels), ``margin``, or, of
-            masks, ``dice``.
+        norm: Norm of the ε ball: ``linf`` (each value) or ``l2`` (all values of an image together).
+        loss: Loss to maximise: ``cross_entropy`` (of exclusive classes; binary over labels or pixels), ``margin``,
+            or, for masks, ``dice``.
     """
 
     norm: Literal["linf", "l2"] = "linf"
@@ -63,13 +63,13 @@ class PgdSettings(GradientSettings[PgdLevel]):
     """Settings of ``pgd``.
 
     Attributes:
-        random_start: Start at a point drawn uniformly from the ball (of L2 from its box, brought back), and not at
+        random_start: Start at a point drawn uniformly from the ball (for L2 from its box, projected back) instead of
             the source.
-        restarts: How often it is started anew; of all ends the one of greatest loss is taken.
-        iterate: Which iterate of a start: the ``last`` (as the paper), or the ``best``, that of greatest loss.
+        restarts: Number of starts; the end point of greatest loss is kept.
+        iterate: Iterate returned by a start: the ``last`` (as in the paper), or the ``best``, that of greatest loss.
         variant: ``paper``: ε in pixels; ``released``: as the published code, in normalised values (``std``, ``mean``).
-        mean: Of ``released``: mean of each channel in [0, 1], red, green, blue.
-        std: Of ``released``: standard deviation of each channel; its ε in pixels is ε times that.
+        mean: For ``released``: mean of each channel in [0, 1], red, green, blue.
+        std: For ``released``: standard deviation of each channel; ε in pixels is ε times this.
     """
 
     random_start: bool = True
@@ -88,13 +88,13 @@ class Pgd(Attack[PgdLevel]):
     settings: PgdSettings
 
     def network_passes(self, severity: int) -> int:
-        """Return steps and starts, and what is asked before and after."""
+        """Return the passes for all starts and steps, and for checks before and after."""
         steps = self.settings.levels[severity].steps
         best = self.settings.iterate == "best" or self.settings.restarts > 1
         return self.settings.restarts * (steps + best) + 4
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """As of every attack, with what says how the steps go."""
+        """Return the parameters of every attack plus those of the steps."""
         params = super().sample(seed, severity, rng)
         params |= {"best": self.settings.iterate == "best", "restarts": self.settings.restarts}
         if self.settings.variant == "released":
@@ -102,28 +102,28 @@ class Pgd(Attack[PgdLevel]):
         return params
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Take steps from each start and keep, of several starts, the best end."""
+        """Run each start and keep the end point of greatest loss."""
         import torch
 
         goal, loss = batch.goal, self.settings.loss
-        kept = batch.images.clone()
-        greatest = torch.full((len(kept),), -torch.inf, device=kept.device)
-        queries, zeros = [0] * len(kept), [0.0] * len(kept)
+        images = batch.images.clone()
+        greatest = torch.full((len(images),), -torch.inf, device=images.device)
+        queries, zeros = [0] * len(images), [0.0] * len(images)
         several = self.settings.restarts > 1
         for restart in range(self.settings.restarts):
-            found = self._from(batch, probe, restart)
-            queries = [a + int(b) for a, b in zip(queries, found.queries, strict=True)]
-            zeros = [a + float(b or 0.0) for a, b in zip(zeros, found.zero_gradient, strict=True)]
+            result = self._from(batch, probe, restart)
+            queries = [a + int(b) for a, b in zip(queries, result.queries, strict=True)]
+            zeros = [a + float(b or 0.0) for a, b in zip(zeros, result.zero_gradient, strict=True)]
             if not several:
-                kept = found.images
+                images = result.images
                 break
-            losses = goal.losses(loss, probe.logits(found.images))
+            losses = goal.losses(loss, probe.logits(result.images))
             queries = [count + 1 for count in queries]
             better = losses > greatest
             greatest = torch.where(better, losses, greatest)
-            kept[better] = found.images[better]
+            images[better] = result.images[better]
         shares = [zero / self.settings.restarts for zero in zeros]
-        return SearchResult(images=kept, queries=queries, zero_gradient=shares)
+        return SearchResult(images=images, queries=queries, zero_gradient=shares)
 
     def _from(self, batch: AttackBatch, probe: Probe, restart: int) -> SearchResult:
         import torch
@@ -139,7 +139,7 @@ class Pgd(Attack[PgdLevel]):
             epsilon, step = (value[:, None, None, None] * std[:, None, None] for value in (epsilon, step))
             start = None if start is None else start * std[:, None, None]
             bounds = dict(zip(_BOUNDS, self._released_bounds(batch), strict=True))
-        found = projected_gradient(
+        result = projected_gradient(
             probe.logits,
             batch.images,
             losses_of(batch.goal, settings.loss),
@@ -152,12 +152,12 @@ class Pgd(Attack[PgdLevel]):
             within=batch.within,
             **bounds,
         )
-        return SearchResult.of(found)
+        return SearchResult.of(result)
 
     def _released_bounds(self, batch: AttackBatch) -> tuple[Tensor, Tensor]:
-        """Return what the published code clips to, as pixels: least and greatest normalised value of the image.
+        """Return the published code's clipping bounds in pixels: least and greatest normalised value of the image.
 
-        There it is the batch's, over all channels together, and not the range of pixels.
+        The code takes them over the batch and all channels, instead of the valid pixel range.
         """
         mean, std = (batch.images.new_tensor(v)[:, None, None] for v in (self.settings.mean, self.settings.std))
         normalised = ((batch.images - mean) / std).flatten(1)
@@ -180,19 +180,19 @@ class Fgsm(Attack[EpsilonLevel]):
     settings: FgsmSettings
 
     def network_passes(self, severity: int) -> int:
-        """Return the step, and what is asked before and after."""
+        """Return the passes for one step and for checks before and after."""
         return 5
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """As of every attack, with the one step that it takes."""
+        """Return the parameters of every attack plus those of the single step."""
         params = super().sample(seed, severity, rng)
         return {**params, "steps": 1, "step": params["epsilon"]}
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Take the step."""
+        """Take one gradient step."""
         from medtest.relations.adversarial.projected_gradient import projected_gradient
 
-        found = projected_gradient(
+        result = projected_gradient(
             probe.logits,
             batch.images,
             losses_of(batch.goal, self.settings.loss),
@@ -202,4 +202,4 @@ class Fgsm(Attack[EpsilonLevel]):
             norm=self.settings.norm,
             within=batch.within,
         )
-        return SearchResult.of(found)
+        return SearchResult.of(result)

@@ -3,7 +3,7 @@
 A. Madry et al., "Towards deep learning models resistant to adversarial attacks", ICLR 2018; as equations 1 and 2 of
 M. Xu et al., "Towards evaluating the robustness of deep diagnostic models by adversarial attack", Medical Image
 Analysis 2021: x ← Π(x + α·sign ∇L), Π the projection onto the ball of ε around the source and onto valid pixels. One
-step from the source itself is FGSM. Nothing here knows a relation or a system: training's defended steps call it too.
+step from the source itself is FGSM. It is independent of relations and systems, as adversarial training uses it too.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from medtest.core.probes import NOT_FINITE
 Logits: TypeAlias = Callable[[Tensor], Tensor]
 """Pixels, float32 B×3×H×W in [0, 1], to logits; differentiable."""
 Losses: TypeAlias = Callable[[Tensor], Tensor]
-"""Logits to one loss an image, which is raised."""
+"""Logits to one loss per image, which is maximised."""
 RowLosses: TypeAlias = Callable[[Tensor, Tensor], Tensor]
-"""The same, told which rows of the batch the logits are of."""
+"""Like :data:`Losses`, with the batch indices of the logits as second argument."""
 Norm: TypeAlias = Literal["linf", "l2"]
 _TINY = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attacked:
-    """What an attack made.
+    """Result of an attack.
 
     Attributes:
         images: float32 B×3×H×W in [0, 1], not rounded.
-        zero_gradient: float64 B: share of (step, value in reach) whose gradient was exactly 0; NaN without a step.
+        zero_gradient: float64 B: share of (step, changeable value) whose gradient was exactly 0; NaN without a step.
         queries: int64 B: forward passes that each image took part in.
     """
 
@@ -60,66 +60,66 @@ def projected_gradient(
     low: float | Tensor = 0.0,
     high: float | Tensor = 1.0,
 ) -> Attacked:
-    """Raise a loss by steps along its gradient's sign (L∞) or direction (L2), within ε of the source.
+    """Maximise a loss by steps along its gradient's sign (L∞) or direction (L2), within ε of the source.
 
     Args:
         logits: Pixels to logits.
         images: float32 B×3×H×W in [0, 1], the source.
-        loss: Logits to one loss an image. Where it takes two arguments, the second is the int64 places in ``images`` of
-            the rows it gets, for images that have their steps behind them leave the batch.
-        epsilon: Radius of the ball, in units of the pixels (1 is 255 levels); one, float B, or of L∞ float B×3×1×1.
-        step: Length of a step, likewise; of L∞ what each value moves, of L2 the norm of the move.
-        steps: Steps; one number, or int B.
+        loss: Logits to one loss per image. A second argument, if it takes one, holds the int64 indices in ``images`` of
+            the rows, because finished images leave the batch.
+        epsilon: Radius of the ball, in units of the pixels (1 is 255 levels); scalar, float B, or for L∞ float B×3×1×1.
+        step: Length of a step, in the same form; for L∞ the change of each value, for L2 the norm of the change.
+        steps: Number of steps; scalar or int B.
         norm: ``linf`` or ``l2``.
-        start: Offset from the source where it starts, B×3×H×W; None for the source itself.
-        best: Return of all iterates, the last included, the one of greatest loss (one more pass); else the last.
-        within: bool, B×1×H×W or B×3×H×W: values in reach; None for all.
-        low: Least valid value of a pixel; one, or what spreads over the images.
-        high: Greatest.
+        start: Initial offset from the source, B×3×H×W; None for the source itself.
+        best: Return the iterate of greatest loss, including the last (one more pass); else the last.
+        within: bool, B×1×H×W or B×3×H×W: values that may change; None for all.
+        low: Least valid value of a pixel; scalar or broadcastable to the images.
+        high: Greatest valid value of a pixel.
 
     Raises:
         BadOutput: A loss or a gradient is not finite.
-        Exception: Whatever ``logits`` raises.
+        Exception: Any error of ``logits``.
     """
     count = len(images)
     source = images.detach()
     radius, move = (_by_image(value, source) for value in (epsilon, step))
-    left = torch.as_tensor(steps, device=source.device).expand(count).clone()
+    remaining = torch.as_tensor(steps, device=source.device).expand(count).clone()
     loss_at = _indexed(loss)
     mask = None if within is None else within.to(source.device)
     bounds = tuple(torch.as_tensor(end, dtype=source.dtype, device=source.device) for end in (low, high))
     reach = _reach(mask, source)
     now = source.clone() if start is None else _projected(source + start.detach(), source, radius, norm, mask, bounds)
-    greatest, kept = torch.full((count,), -torch.inf, device=source.device), now.clone() if best else now
+    greatest, best_pixels = torch.full((count,), -torch.inf, device=source.device), now.clone() if best else now
     some = torch.zeros(count, dtype=torch.int64, device=source.device)
-    queries = left.to(torch.int64) + (1 if best else 0)
+    queries = remaining.to(torch.int64) + (1 if best else 0)
     least, most = _box(source, radius, mask, bounds) if norm == "linf" else (source, source)
-    for number in range(int(left.max()) if count else 0):
-        rows = (left > number).nonzero().flatten()
+    for number in range(int(remaining.max()) if count else 0):
+        rows = (remaining > number).nonzero().flatten()
         every = len(rows) == count
-        here, pace = (one if every else one[rows] for one in (now, move))
+        current, pace = (tensor if every else tensor[rows] for tensor in (now, move))
         inside = mask if mask is None or every else mask[rows]
-        losses, gradient = loss_and_gradient(logits, here, partial(loss_at, rows=rows))
+        losses, gradient = loss_and_gradient(logits, current, partial(loss_at, rows=rows))
         if best:
-            _keep_greatest(kept, greatest, rows, losses, here)
+            _keep_greatest(best_pixels, greatest, rows, losses, current)
         followed = gradient if inside is None else gradient * inside
         some[rows] += torch.count_nonzero(followed, dim=(1, 2, 3))
         if norm == "linf":
-            low_end, high_end = (one if every else one[rows] for one in (least, most))
-            moved = torch.addcmul(here, followed.sign_(), pace).clamp_(low_end, high_end)
+            low_end, high_end = (tensor if every else tensor[rows] for tensor in (least, most))
+            moved = torch.addcmul(current, followed.sign_(), pace).clamp_(low_end, high_end)
         else:
-            home, ball = (one if every else one[rows] for one in (source, radius))
+            home, ball = (tensor if every else tensor[rows] for tensor in (source, radius))
             ends = bounds if every else tuple(end[rows] if end.ndim == 4 else end for end in bounds)
             moved = _projected(
-                here + pace * followed / lengths(followed).clamp_min(_TINY), home, ball, norm, inside, ends
+                current + pace * followed / lengths(followed).clamp_min(_TINY), home, ball, norm, inside, ends
             )
         now = moved if every else now.index_copy(0, rows, moved)
     if best:
         with torch.no_grad():
             everyone = torch.arange(count, device=source.device)
-            _keep_greatest(kept, greatest, everyone, _finite(loss_at(logits(now), rows=everyone)), now)
-        now = kept
-    share = 1 - some.double() / (left.double() * reach.to(some.device))
+            _keep_greatest(best_pixels, greatest, everyone, _finite(loss_at(logits(now), rows=everyone)), now)
+        now = best_pixels
+    share = 1 - some.double() / (remaining.double() * reach.to(some.device))
     return Attacked(images=now, zero_gradient=share, queries=queries)
 
 
@@ -131,17 +131,17 @@ def _indexed(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return loss if takes_rows else partial(_without_rows, loss)
 
 
-def _without_rows(loss: Losses, given: Tensor, rows: Tensor) -> Tensor:
-    return loss(given)
+def _without_rows(loss: Losses, logits: Tensor, rows: Tensor) -> Tensor:
+    return loss(logits)
 
 
 def _by_image(value: float | Tensor, images: Tensor) -> Tensor:
-    given = torch.as_tensor(value, dtype=images.dtype, device=images.device)
-    return given if given.ndim == 4 else given.expand(len(images))[:, None, None, None]
+    tensor = torch.as_tensor(value, dtype=images.dtype, device=images.device)
+    return tensor if tensor.ndim == 4 else tensor.expand(len(images))[:, None, None, None]
 
 
 def _reach(mask: Tensor | None, images: Tensor) -> Tensor:
-    """Return how many values of each image are in reach, float64 B."""
+    """Return the number of changeable values of each image, float64 B."""
     if mask is None:
         return torch.full((len(images),), float(images[0].numel()) if len(images) else 0.0, dtype=torch.float64)
     return mask.expand_as(images).flatten(1).sum(dim=1).double()
@@ -151,13 +151,13 @@ def loss_and_gradient(logits: Logits, pixels: Tensor, loss: Losses) -> tuple[Ten
     """Return the losses and their gradient with respect to the pixels.
 
     Raises:
-        BadOutput: One is not finite.
+        BadOutput: A loss or a gradient is not finite.
     """
     with torch.enable_grad():
-        given = pixels.detach().requires_grad_()
-        losses = loss(logits(given))
-        (gradient,) = torch.autograd.grad(losses.sum(), given)
-    # what is not finite shows in the sum, which is cheap; a sum may overflow though all is finite
+        inputs = pixels.detach().requires_grad_()
+        losses = loss(logits(inputs))
+        (gradient,) = torch.autograd.grad(losses.sum(), inputs)
+    # Non-finite values show in the sum, which is cheap; a sum may overflow even if all values are finite.
     if not bool(gradient.sum().isfinite()) and not bool(gradient.isfinite().all()):
         raise BadOutput(f"{NOT_FINITE} while it was attacked")
     return _finite(losses.detach()), gradient
@@ -169,14 +169,14 @@ def _finite(losses: Tensor) -> Tensor:
     return losses
 
 
-def _keep_greatest(kept: Tensor, greatest: Tensor, rows: Tensor, losses: Tensor, pixels: Tensor) -> None:
+def _keep_greatest(best_pixels: Tensor, greatest: Tensor, rows: Tensor, losses: Tensor, pixels: Tensor) -> None:
     better = losses > greatest[rows]
     greatest[rows[better]] = losses[better]
-    kept[rows[better]] = pixels[better]
+    best_pixels[rows[better]] = pixels[better]
 
 
 def _box(source: Tensor, radius: Tensor, mask: Tensor | None, bounds: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-    """Return the least and the greatest valid value within ε of each value; out of reach both are the source's."""
+    """Return the least and greatest valid value within ε of each value; both equal the source outside ``mask``."""
     least, most = torch.maximum(source - radius, bounds[0]), torch.minimum(source + radius, bounds[1])
     if mask is None:
         return least, most
@@ -185,14 +185,14 @@ def _box(source: Tensor, radius: Tensor, mask: Tensor | None, bounds: tuple[Tens
 
 def lengths(values: Tensor) -> Tensor:
     """Return the Euclidean norm of each image's values, B×1×1×1."""
-    found: Tensor = torch.linalg.vector_norm(values.flatten(1), dim=1)
-    return found[:, None, None, None]
+    norms: Tensor = torch.linalg.vector_norm(values.flatten(1), dim=1)
+    return norms[:, None, None, None]
 
 
 def _projected(
     pixels: Tensor, source: Tensor, radius: Tensor, norm: Norm, mask: Tensor | None, bounds: tuple[Tensor, ...] = ()
 ) -> Tensor:
-    """Return the pixels of the ball that are valid and nearest; what is out of reach is the source's."""
+    """Return the nearest valid pixels within the ball; pixels outside ``mask`` keep the source's values."""
     if norm == "linf":
         near = torch.minimum(torch.maximum(pixels, source - radius), source + radius)
     else:
@@ -203,5 +203,5 @@ def _projected(
 
 
 def projected(pixels: Tensor, source: Tensor, *, epsilon: float | Tensor, norm: Norm, within: Tensor | None) -> Tensor:
-    """Return the valid pixels nearest to some, within ε of the source; arguments as of :func:`projected_gradient`."""
+    """Return the nearest valid pixels within ε of the source; arguments as in :func:`projected_gradient`."""
     return _projected(pixels, source, _by_image(epsilon, source), norm, within)

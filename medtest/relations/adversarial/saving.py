@@ -1,4 +1,4 @@
-"""From pixels in floating point to what is saved, and back: 8 bits, within the budget as whole numbers."""
+"""Conversion between floating-point pixels and saved 8-bit images, within the ε budget in whole levels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def pixels_of(image: Image, device: str = "cpu") -> Tensor:
-    """Return an image, uint8 H×W×3, as a probe takes it: float32 1×3×H×W in [0, 1]."""
+    """Return a uint8 H×W×3 image in a probe's input format: float32 1×3×H×W in [0, 1]."""
     import torch
 
     levels = torch.from_numpy(np.array(image)).to(device)
@@ -22,15 +22,15 @@ def pixels_of(image: Image, device: str = "cpu") -> Tensor:
 
 
 def saved(pixels: Tensor, source: Image, epsilon: float, *, norm: str = "linf") -> Image:
-    """Return pixels as they are saved: rounded to 8 bits, and still within ε of the source.
+    """Return pixels as saved: rounded to 8 bits and still within ε of the source.
 
-    Of L∞ no channel is further than ⌊ε⌋ levels from the source. Of L2 the values whose rounding led furthest away go
-    back by a level, one after the other, until the whole is within ε.
+    For L∞ no channel differs by more than ⌊ε⌋ levels from the source. For L2 the values whose rounding increased the
+    distance most step back by one level, one after the other, until the image is within ε.
 
     Args:
         pixels: float 1×3×H×W in [0, 1].
         source: uint8 H×W×3, the image that was attacked.
-        epsilon: ε, in levels of 255; of L∞ that is no whole number, the whole levels within it.
+        epsilon: ε, in levels of 255; a fractional L∞ bound is rounded down.
         norm: ``linf`` or ``l2`` (over all pixels and channels).
     """
     if norm == "l2":
@@ -43,7 +43,7 @@ def saved(pixels: Tensor, source: Image, epsilon: float, *, norm: str = "linf") 
 
 
 def within_budget(image: Image, source: Image, epsilon: float, *, norm: str = "linf") -> bool:
-    """Return True if an image is one that :func:`saved` may give: of the source's size and within ε of it.
+    """Return True if an image may be a result of :func:`saved`: of the source's size and within ε of it.
 
     Args:
         image: uint8.
@@ -67,8 +67,8 @@ def _saved_l2(pixels: Tensor, source: Image, epsilon: float) -> Image:
     flat = away.reshape(-1)
     bound = epsilon * epsilon + 1e-9
     while (excess := float(flat @ flat) - bound) > 0:
-        there = order[flat[order] != 0]
-        gains = np.cumsum(2 * np.abs(flat[there]) - 1)  # what a step back takes off the sum of squares
+        nonzero = order[flat[order] != 0]
+        gains = np.cumsum(2 * np.abs(flat[nonzero]) - 1)  # reduction of the sum of squares by a step back
         count = int(np.searchsorted(gains, excess)) + 1
-        flat[there[:count]] -= np.sign(flat[there[:count]])
+        flat[nonzero[:count]] -= np.sign(flat[nonzero[:count]])
     return np.ascontiguousarray((source + away).astype(np.uint8))

@@ -1,9 +1,9 @@
-"""The Square attack: a random search that asks for scores alone.
+"""The Square attack: a random search that needs only scores.
 
 M. Andriushchenko, F. Croce, N. Flammarion, M. Hein, "Square Attack: a query-efficient black-box adversarial attack via
-random search", ECCV 2020, algorithms 1 and 2 (L∞): it starts at vertical stripes of ±ε; each try repaints a square, one
-sign a channel, and stays where the margin got worse. The square's share of the image begins at ``p`` and is halved at
-fixed shares of the tries (section 5: 10, 50, 200, 1000, 2000, 4000, 6000, 8000 of 10,000).
+random search", ECCV 2020, algorithms 1 and 2 (L∞): it starts at vertical stripes of ±ε; each try repaints a square with
+one sign per channel and keeps it if the margin got worse. The square's share of the image begins at ``p`` and is halved
+at fixed shares of the tries (section 5: 10, 50, 200, 1000, 2000, 4000, 6000, 8000 of 10,000).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class SquareSettings(AttackSettings[EpsilonLevel]):
     """Settings of ``square``.
 
     Attributes:
-        tries: Squares that are tried; the search of an image ends once all is reached that can be.
-        p: Share of the image that the first square takes.
+        tries: Number of squares tried; the search of an image ends once its goal is fully reached.
+        p: Area of the first square as a share of the image.
     """
 
     tries: int = Field(default=500, ge=1, le=1_000_000)
@@ -47,7 +47,7 @@ class SquareSettings(AttackSettings[EpsilonLevel]):
 
 
 class Square(Attack[EpsilonLevel]):
-    """Repaints squares of ±ε at random where that makes the answer worse; it looks at scores alone."""
+    """Repaint random squares by ±ε and keep those that worsen the answer; needs only scores."""
 
     Settings = SquareSettings
 
@@ -55,33 +55,33 @@ class Square(Attack[EpsilonLevel]):
 
     @property
     def needs(self) -> Need:
-        """Scores."""
+        """Requirement on the system: scores."""
         return Need.SCORES
 
     def network_passes(self, severity: int) -> int:
-        """Return at most one a try, the start, and what is asked before and after."""
+        """Return the passes for all tries, the start, and checks before and after."""
         return self.settings.tries + 5
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """As of every attack, with how many squares are tried."""
+        """Return the parameters of every attack plus the number of squares."""
         return {**super().sample(seed, severity, rng), "tries": self.settings.tries}
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Search for each image of a batch."""
+        """Search each image of a batch."""
         return square_search(batch, probe, tries=self.settings.tries, p=self.settings.p)
 
 
 def square_search(batch: AttackBatch, probe: Probe, *, tries: int, p: float, salt: int = 0) -> SearchResult:
-    """Search for each image of a batch, with random numbers of its own case.
+    """Search each image of a batch with the random generator of its case.
 
-    Images are asked about as they would be saved, ε in whole levels, so that nothing is lost by rounding.
+    Images are queried as they would be saved, with ε in whole levels, so that rounding loses nothing.
 
     Args:
         batch: The images.
-        probe: Of the system; scores are enough.
-        tries: Squares that are tried.
-        p: Share of the image that the first square takes.
-        salt: Tells several searches of a case apart.
+        probe: Probe of the system; scores are enough.
+        tries: Number of squares tried.
+        p: Area of the first square as a share of the image.
+        salt: Distinguishes several searches of a case.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Uniform noise of an attack's ε: the floor of every attack's rate, for what noise alone does is no attack's merit."""
+"""Uniform noise of an attack's ε, the baseline for every attack's rate."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class UniformNoiseSettings(LeveledSettings[EpsilonLevel]):
     """Settings of ``uniform_noise``.
 
     Attributes:
-        where: As of the attacks.
+        where: As for the attacks.
     """
 
     where: Where = "field"
 
 
 class UniformNoise(Relation):
-    """Add to each value a number drawn uniformly from [-ε, ε], rounded, no further than ⌊ε⌋ levels."""
+    """Add a uniform draw from [-ε, ε] to each value, rounded, by at most ⌊ε⌋ levels."""
 
     Settings = UniformNoiseSettings
     group: ClassVar[str] = "noise"
@@ -35,17 +35,17 @@ class UniformNoise(Relation):
     settings: UniformNoiseSettings
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the level and a seed of noise.
+        """Return the level and a noise seed.
 
         Raises:
-            NotApplicable: It is to change the lesion, or what lies beside it, and nobody outlined one.
+            NotApplicable: ``where`` needs a lesion outline and the seed has none.
         """
         reach(seed, self.settings.where)
         epsilon = self.settings.levels[severity].epsilon
         return {"epsilon": epsilon, "where": self.settings.where, "noise_seed": noise_seed(rng)}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Add the noise of the case's own seed."""
+        """Add the noise of the case's seed."""
         epsilon = number(params, "epsilon")
         drawn = np.random.default_rng(int(number(params, "noise_seed"))).uniform(-epsilon, epsilon, seed.image.shape)
         within = math.floor(epsilon + 1e-9)

@@ -1,1 +1,1 @@
-"""Relations of endoscopy pictures: lighting, motion, highlights, text on the screen."""
+"""Relations for endoscopy pictures: lighting, motion, highlights, text on the screen."""

@@ -6,8 +6,8 @@ w = (0.2989, 0.587, 0.114) and m the mean luma of the whole image,
 
     x → b·x,    x → c·x + (1 − c)·b·m,    x → s·x + (1 − s)·(w·x).
 
-Each equals torchvision's within one grey level. Composed here, nothing is clipped between the steps, so a highlight
-that brightness drives over 255 is still told from a brighter one by the contrast step; torchvision clips three times.
+Each equals torchvision's within one grey level. The composed map does not clip between steps, so a highlight
+driven over 255 by brightness still differs from a brighter one in the contrast step; torchvision clips three times.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ LUMA = np.array([0.2989, 0.587, 0.114])
 """Luma weights of torchvision's ``rgb_to_grayscale`` (ITU-R BT.601, as it rounds them)."""
 
 ROUNDING = -0.25
-"""Added before rounding: half way between torchvision's float path (exact) and its uint8 path (which truncates), so
-that both are within one grey level; the identity stays exact."""
+"""Offset added before rounding: half way between torchvision's float path (exact) and its uint8 path (which truncates), so
+that both are within one grey level; the identity stays exact.
+"""
 
 JITTER = 0.05
-"""In mode ``levels`` each distance from 1 is multiplied by a draw from [1 − JITTER, 1 + JITTER]: repeats differ."""
+"""In mode ``levels`` each distance from 1 is multiplied by a draw from [1 − JITTER, 1 + JITTER], so repeats differ."""
 ERASED = 1.5
-"""Standard deviation in grey levels below which lesion and surroundings together cannot be told apart."""
+"""Standard deviation in grey levels below which lesion and surroundings are indistinguishable."""
 COLOURS_LOOKED_AT = 1500
 
 
@@ -66,7 +67,7 @@ def gains_matrix(gains: tuple[float, float, float]) -> NDArray[np.float32]:
 
 
 def mean_luma(seed: PreparedSeed) -> float:
-    """Mean luma of the whole image, frame included as torchvision does, in grey levels; once per seed."""
+    """Return the mean luma of the whole image, including the frame as in torchvision, in grey levels; cached."""
 
     def measured() -> float:
         return float(sum(map(operator.mul, cv2.mean(seed.image)[:3], LUMA.tolist())))
@@ -82,7 +83,7 @@ def recolour(seed: PreparedSeed, matrix: NDArray[np.float32]) -> Image:
 
 
 def _erases_lesion(seed: PreparedSeed, matrix: NDArray[np.float32]) -> bool:
-    """Whether lesion and surroundings, which differ now, would all have one colour."""
+    """Return True if lesion and surroundings, which differ in the source, would become one colour."""
     before = seed.memo("lighting.lesion_colours", lambda: _lesion_colours(seed))
     if before is None or _spread(before) < ERASED:
         return False
@@ -95,7 +96,7 @@ def _spread(colours: Image) -> float:
 
 
 def _lesion_colours(seed: PreparedSeed) -> Image | None:
-    """Return up to some thousand colours from the lesion and a rim around it, uint8 N×1×3; None without lesion."""
+    """Return at most some thousand colours of the lesion and a rim around it, uint8 N×1×3; None without lesion."""
     if seed.mask is None or not seed.mask.any():
         return None
     side = 2 * max(1, seed.height // 32) + 1
@@ -131,12 +132,12 @@ class ExposureLevel(Level):
 
 
 class FactorRange(PartSettings):
-    """Where published mode draws its one factor from.
+    """Range of the single factor in published mode.
 
     Attributes:
         low: Smallest factor.
         high: Largest factor.
-        biased: Probability that the factor lies on the relation's own side of 1 (above for over-exposure).
+        biased: Probability that the factor is on the relation's side of 1 (above for over-exposure).
     """
 
     low: float = Field(gt=0.0, le=1.0)
@@ -148,8 +149,8 @@ class ExposureSettings(RangedSettings[ExposureLevel]):
     """Settings of ``saturation`` and ``contrast``.
 
     Attributes:
-        published: Range of the one factor that published mode uses for all three blends. The report names such a range
-            and gives no figures, so these are ours.
+        published: Range of the single factor used for all three blends. The report mentions such a range
+            without figures, so these are ours.
     """
 
     published: FactorRange
@@ -163,10 +164,10 @@ class _Exposure(Relation):
     rises: ClassVar[bool]
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw brightness, contrast and saturation factors: near the level's, or one for all in published mode.
+        """Draw brightness, contrast and saturation factors: near the level's, or a common one in published mode.
 
         Raises:
-            NotApplicable: The lesion and its surroundings would become one even area.
+            NotApplicable: The lesion and its surroundings would become uniform.
         """
         if severity == PUBLISHED_SEVERITY:
             factor = self._published_factor(rng)
@@ -195,9 +196,9 @@ class _Exposure(Relation):
         )
 
     def _published_factor(self, rng: np.random.Generator) -> float:
-        given: FactorRange = self.settings.published
-        above = (float(rng.random()) < given.biased) == self.rises
-        low, high = (1.0, given.high) if above else (given.low, 1.0)
+        bounds: FactorRange = self.settings.published
+        above = (float(rng.random()) < bounds.biased) == self.rises
+        low, high = (1.0, bounds.high) if above else (bounds.low, 1.0)
         return float(rng.uniform(low, high))
 
 
@@ -224,14 +225,14 @@ class ContrastSettings(ExposureSettings):
 
 
 class Saturation(_Exposure):
-    """Over-exposure, as when the light is too near to the tissue (report 3.2.1, MR1-1)."""
+    """Over-exposure, as if the light were too near to the tissue (report 3.2.1, MR1-1)."""
 
     Settings = SaturationSettings
     rises = True
 
 
 class Contrast(_Exposure):
-    """Under-exposure, as when the light is far or obstructed (report 3.2.2, MR1-2)."""
+    """Under-exposure, as if the light were far or obstructed (report 3.2.2, MR1-2)."""
 
     Settings = ContrastSettings
     rises = False
@@ -244,14 +245,14 @@ CHANNELS_CUT: dict[str, tuple[bool, bool, bool]] = {
     "purple": (False, True, False),
     "purple_report": (True, True, False),
 }
-"""Which of red, green and blue each tint cuts."""
+"""Channels (red, green, blue) that each tint cuts."""
 
 
 class WhiteBalanceLevel(Level):
-    """How much of the cut channels one severity takes away.
+    """Strength of the cut for one severity.
 
     Attributes:
-        cut: Fraction of their values that the cut channels lose, in (0, 0.7].
+        cut: Fraction by which the cut channels are reduced, in (0, 0.7].
     """
 
     cut: float = Field(gt=0.0, le=0.7)
@@ -280,13 +281,13 @@ class WhiteBalanceSettings(RangedSettings[WhiteBalanceLevel]):
 
 
 def _own_tint(seed: PreparedSeed) -> Tint:
-    """Return green or purple by the seed's address alone."""
+    """Return green or purple, determined by the seed's address alone."""
     key = f"white_balance {seed.ref.dataset} {seed.ref.seed_id}".encode()
     return "green" if hashlib.sha256(key).digest()[0] % 2 else "purple"
 
 
 class WhiteBalance(Relation):
-    """A green or purple cast, as of a camera whose white balance is off (report 3.2.3, MR1-3)."""
+    """Green or purple cast, as from a wrong white balance (report 3.2.3, MR1-3)."""
 
     Settings = WhiteBalanceSettings
     group: ClassVar[str] = "lighting"
@@ -295,7 +296,7 @@ class WhiteBalance(Relation):
     published_status: ClassVar[str] = "report"
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw the tint, where the variant leaves a choice, and how much is cut."""
+        """Draw the cut and, if the variant leaves a choice, the tint."""
         settings: WhiteBalanceSettings = self.settings
         published = severity == PUBLISHED_SEVERITY
         tint: str = settings.variant
@@ -312,7 +313,7 @@ class WhiteBalance(Relation):
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         """Multiply the cut channels of the field by 1 − cut."""
-        kept = 1.0 - number(params, "cut")
-        red, green, blue = (kept if is_cut else 1.0 for is_cut in CHANNELS_CUT[str(params["tint"])])
+        gain = 1.0 - number(params, "cut")
+        red, green, blue = (gain if is_cut else 1.0 for is_cut in CHANNELS_CUT[str(params["tint"])])
         image = recolour(seed, gains_matrix((red, green, blue)))
         return FollowUp(image=image, params=params, scale=number(params, "scale"))

@@ -54,18 +54,19 @@ class BlurSettings(RangedSettings[BlurLevel]):
     """Settings of ``blur``.
 
     Attributes:
-        published: The report's range of σ; the range of the noise is ours, for the report gives none.
+        published: The report's range of σ; the range of the noise is ours, as the report gives none.
     """
 
     published: BlurRange
 
 
 class Blur(Relation):
-    """Camera or tissue moved: x' = x · GB(r, σ) + n (report equation 2).
+    """Blur by camera or tissue motion: x' = x · GB(r, σ) + n (report equation 2).
 
-    The Gaussian is cut to a kernel whose odd sides are drawn apart for width and height in [σ/3, σ/2]: the odd integer
-    of 3 or more nearest to the draw, for two fifths of that range hold no odd integer. The frame is not dragged into
-    the field: before blurring, a rim of it is filled with the mean of the field beside it, afterwards it is restored.
+    The Gaussian is cut to a kernel whose odd sides are drawn separately for width and height in [σ/3, σ/2]: the odd
+    integer of 3 or more nearest to the draw, because two fifths of that range hold no odd integer. To keep the frame
+    out of the field, a rim of it is filled with the mean of the neighbouring field before blurring and restored
+    afterwards.
     """
 
     Settings = BlurSettings
@@ -75,7 +76,7 @@ class Blur(Relation):
     published_status: ClassVar[str] = "report"
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw the kernel's sides and the noise's seed; in published mode σ and the noise's strength too."""
+        """Draw the kernel's sides and the noise seed; in published mode also σ and the noise strength."""
         level: BlurLevel = self.settings.level(severity, rng)
         sigma = level.sigma
         return {
@@ -88,7 +89,7 @@ class Blur(Relation):
         }
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Blur the field, add the noise, put the frame back."""
+        """Blur the field, add the noise and restore the frame."""
         sigma = number(params, "sigma")
         kernel = (int(number(params, "kernel_width")), int(number(params, "kernel_height")))
         image = cv2.GaussianBlur(
@@ -100,15 +101,15 @@ class Blur(Relation):
 
 
 def nearest_odd(value: float) -> int:
-    """Return the odd integer of 3 or more that is nearest to ``value`` (the larger of two)."""
+    """Return the odd integer of 3 or more nearest to ``value`` (the larger of two)."""
     return max(3, 2 * int(value // 2.0) + 1)
 
 
 def noise_table(std: float) -> NDArray[np.uint8]:
-    """Return the noise that each of the 256 values of a random byte stands for, plus 128.
+    """Return the noise value of each of the 256 random bytes, plus 128.
 
-    The table holds the normal distribution's quantiles in the middle of 256 equal steps, widened to the wanted
-    variance and rounded to grey levels (the variance that rounding adds is taken off first). The tails end at 2.9 σ.
+    The table holds the normal distribution's quantiles in the middle of 256 equal steps, scaled to the requested
+    variance and rounded to grey levels (minus the variance that rounding adds). The tails end at 2.9 σ.
 
     Args:
         std: Standard deviation in grey levels, in [1, 40].
@@ -136,7 +137,7 @@ def add_noise(image: Image, *, std: float, noise_seed: int) -> Image:
     Args:
         image: uint8, any shape.
         std: Standard deviation in grey levels, in [1, 40].
-        noise_seed: Seeds SFC64, whose raw 64-bit words give one byte for each value.
+        noise_seed: Seed of SFC64, whose raw 64-bit words give one byte per value.
     """
     words = np.random.SFC64(noise_seed).random_raw(-(-image.size // 8)).astype("<u8", copy=False)
     draws = words.view(np.uint8)[: image.size].reshape(image.shape)
@@ -146,10 +147,10 @@ def add_noise(image: Image, *, std: float, noise_seed: int) -> Image:
 
 
 def frame_filled(seed: PreparedSeed) -> Image:
-    """Return the image with a rim of the frame, as wide as the widest kernel reaches, taken from the field beside it.
+    """Return the image with the rim of the frame, as wide as the widest kernel's reach, filled from the field.
 
-    Each pixel of the rim gets the mean of the field pixels in the largest kernel around it. Once per seed; uint8 H×W×3,
-    read-only.
+    Each pixel of the rim gets the mean of the field pixels in the largest kernel around it. Cached per seed; uint8
+    H×W×3, read-only.
     """
     return seed.memo("motion.frame_filled", lambda: _fill_frame(seed))
 

@@ -1,4 +1,4 @@
-"""Text as endoscopes print it over the picture (MedTest report, section 3.5.1)."""
+"""Text overlays as printed by endoscopes (MedTest report, section 3.5.1)."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from medtest.relations.levels import Level, PublishedRanges, RangedSettings, num
 from medtest.relations.placement import Box, FreePlaces, draw_place, grid_shares, keep_out
 
 STEP = 4
-"""Places are looked for on a grid of this many pixels."""
+"""Grid spacing of candidate positions, in pixels."""
 SPREAD = 0.04
-"""How far around its wanted place a block is put, as fraction of the image's height."""
+"""Spread of blocks around their anchor, as fraction of the image's height."""
 HALO = 0.5
-"""How much the rim around the letters is darkened; overlays have one, from the sharpening that follows them."""
+"""Darkening of the rim around the letters, which real overlays get from sharpening."""
 RIM = 2
-"""Pixels around the letters that may change beside them."""
+"""Width in pixels of the rim around the letters that may change."""
 SMALLEST_LINE = 8
-"""Line height in pixels below which digits cannot be told apart."""
+"""Line height in pixels below which digits are illegible."""
 
 ANCHORS: tuple[tuple[float, float], ...] = ((0.16, 0.01), (0.62, 0.01), (0.80, 0.99), (0.03, 0.99), (0.03, 0.01))
-"""Where overlays stand, as fractions of the free height and width: left margin, lower left, right corners, top left."""
+"""Usual positions as fractions of the free height and width: left margin, lower left, right corners, top left."""
 ANCHOR_WEIGHTS: tuple[float, ...] = (0.45, 0.20, 0.15, 0.10, 0.10)
 INKS: tuple[tuple[int, int, int], ...] = ((236, 236, 236), (224, 230, 236), (214, 222, 210), (240, 236, 196))
 """White, bluish, greenish and yellowish white, as seen on colonoscopy images."""
 
 
 class TextBlock(TypedDict):
-    """Lines that stand together: row and column of their top-left pixel, and the text."""
+    """Block of lines: row and column of its top-left pixel, and the text."""
 
     row: int
     column: int
@@ -55,12 +55,12 @@ class TextLevel(Level):
 
     @property
     def scale(self) -> float:
-        """Height of all lines together, image height = 1."""
+        """Total height of all lines, image height = 1."""
         return self.lines * self.size
 
 
 class TextRange(PublishedRanges):
-    """Where published mode draws lines and size from."""
+    """Ranges of lines and size in published mode."""
 
     lines_low: int = Field(ge=1, le=40)
     lines_high: int = Field(ge=1, le=40)
@@ -72,9 +72,9 @@ class TextSettings(RangedSettings[TextLevel]):
     """Settings of ``text``.
 
     Attributes:
-        margin: Distance kept from the lesion, as fraction of the image's height.
-        on_frame: Probability that a block goes to the black frame when there is room on it.
-        published: Ranges of published mode. The report describes the pattern without figures, so these are ours.
+        margin: Least distance from the lesion, as fraction of the image's height.
+        on_frame: Probability that a block is put on the black frame if there is room.
+        published: Ranges of published mode. The report gives no figures, so these are ours.
     """
 
     margin: float = Field(default=0.02, ge=0.0, le=0.25)
@@ -85,8 +85,8 @@ class TextSettings(RangedSettings[TextLevel]):
 class Text(Relation):
     """Date, time, device settings and identifiers in free space (report 3.5.1, MR4-1).
 
-    Letters keep off the lesion with a margin and prefer the left margin, the corners and the black frame, the only
-    relation that may print there. A block that finds no room is split.
+    Letters keep a margin from the lesion and prefer the left margin, the corners and the black frame; no other relation
+    may print on the frame. A block without room is split.
     """
 
     Settings = TextSettings
@@ -97,10 +97,10 @@ class Text(Relation):
     touches_frame: ClassVar[bool] = True
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Invent the lines and find each block a place.
+        """Invent the lines and place each block.
 
         Raises:
-            NotApplicable: A line finds no room off the lesion.
+            NotApplicable: A line has no room outside the lesion.
         """
         settings: TextSettings = self.settings
         level = settings.level(severity, rng)
@@ -125,7 +125,7 @@ class Text(Relation):
 
 
 class _Printer:
-    """Finds places for one follow-up's blocks, none over another."""
+    """Placement of one follow-up's blocks without overlap."""
 
     def __init__(
         self, seed: PreparedSeed, rng: np.random.Generator, *, height: int, margin: float, on_frame: float
@@ -139,7 +139,7 @@ class _Printer:
         self._taken: list[Box] = []
 
     def put(self, lines: list[str]) -> None:
-        """Place a block; where there is no room, its halves.
+        """Place a block, or its halves if there is no room.
 
         Raises:
             NotApplicable: A single line has no room.
@@ -191,14 +191,14 @@ def _places(seed: PreparedSeed, margin: int, *, frame_only: bool) -> FreePlaces:
 
 
 def _print_block(image: Image, block: TextBlock, height: int, ink: Any, touched: NDArray[np.uint8]) -> None:
-    """Print one block into ``image``, working on the box around it alone; letters are marked in ``touched``."""
+    """Print one block into ``image``, processing only the box around it, and mark letters in ``touched``."""
     inner = set_block(block["lines"], height)
     cover = cv2.copyMakeBorder(inner, RIM, RIM, RIM, RIM, cv2.BORDER_CONSTANT, value=0)
     rim = cv2.dilate(cover, np.ones((3, 3), np.uint8))
     top, left = block["row"] - RIM, block["column"] - RIM
     part = image[top : top + cover.shape[0], left : left + cover.shape[1]]
     opaque = cover.astype(np.float32)[:, :, None] / np.float32(255.0)
-    kept = np.float32(1.0) - np.maximum(opaque, rim.astype(np.float32)[:, :, None] * np.float32(HALO / 255.0))
+    transparency = np.float32(1.0) - np.maximum(opaque, rim.astype(np.float32)[:, :, None] * np.float32(HALO / 255.0))
     lettered = touched[top : top + cover.shape[0], left : left + cover.shape[1]]
     lettered[np.asarray(cover) > 0] = 1
-    part[:] = np.rint(part * kept + ink * opaque).astype(np.uint8)
+    part[:] = np.rint(part * transparency + ink * opaque).astype(np.uint8)

@@ -1,10 +1,10 @@
-"""What endoscope overlays print: the patterns of their lines, and their letters as small cached pictures.
+"""Text of endoscope overlays: patterns of lines, and letters as small cached pictures.
 
-The patterns follow what is seen on colonoscopy images (MedTest report, figure 2, and Kvasir-SEG): date, clock or
-stopwatch, printer counter, contrast and enhancement settings, device and patient fields. All values are invented.
+The patterns follow colonoscopy images (MedTest report, figure 2, and Kvasir-SEG): date, clock or stopwatch, printer
+counter, contrast and enhancement settings, device and patient fields. All values are invented.
 
-The font is Aileron by Sora Sagano, "No Rights Reserved" (CC0 1.0), which Pillow carries
-(``ImageFont.load_default``); the memory indicator's square and its empty place are drawn here.
+The font is Aileron by Sora Sagano, "No Rights Reserved" (CC0 1.0), included in Pillow (``ImageFont.load_default``); the
+memory indicator's square is drawn here.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ SQUARE = "\N{BLACK SQUARE}"
 _EM = 0.86
 """Font size as fraction of the line's height."""
 _BASELINE = 0.78
-"""Height of the baseline below the line's top, as fraction of the line's height."""
+"""Distance of the baseline from the line's top, as fraction of the line's height."""
 _BOLDNESS = 150
-"""Percent by which the font's coverage is strengthened."""
+"""Amplification of the font's coverage, percent."""
 
 
 def draw_lines(count: int, rng: np.random.Generator) -> list[list[str]]:
     """Invent ``count`` lines of overlay text.
 
     Args:
-        count: Lines in all, ≥ 1.
-        rng: The case's generator.
+        count: Total number of lines, ≥ 1.
+        rng: The case's random generator.
 
     Returns:
-        Blocks of lines that belong together; the first holds date and time.
+        Blocks of related lines; the first holds date and time.
     """
     first = _MAIN[int(rng.integers(len(_MAIN)))]
     others = [_MORE[int(i)] for i in rng.permutation(len(_MORE))]
     blocks: list[list[str]] = []
-    left = count
-    # The lists are long enough for the levels that ship; a longer wish starts over with new values.
-    while left > 0:
+    remaining = count
+    # The lists cover the shipped levels; larger counts start over with new values.
+    while remaining > 0:
         for make in (first, *others):
-            block = make(rng)[:left]
+            block = make(rng)[:remaining]
             blocks.append(block)
-            left -= len(block)
-            if left == 0:
+            remaining -= len(block)
+            if remaining == 0:
                 break
     return blocks
 
@@ -62,7 +62,7 @@ def line_width(text: str, height: int) -> int:
 
 
 def set_block(lines: list[str], height: int) -> Coverage:
-    """Set lines one below the other, flush left.
+    """Typeset lines one below the other, flush left.
 
     Args:
         lines: At least one line.
@@ -73,11 +73,11 @@ def set_block(lines: list[str], height: int) -> Coverage:
     """
     layer = np.zeros((len(lines) * height, max(1, *(line_width(line, height) for line in lines))), np.uint8)
     for row, line in enumerate(lines):
-        left = 0
+        column = 0
         for letter in line:
             picture = glyph(letter, height)
-            layer[row * height : (row + 1) * height, left : left + picture.shape[1]] = picture
-            left += picture.shape[1]
+            layer[row * height : (row + 1) * height, column : column + picture.shape[1]] = picture
+            column += picture.shape[1]
     return layer
 
 
@@ -85,7 +85,7 @@ def set_block(lines: list[str], height: int) -> Coverage:
 def glyph(letter: str, height: int) -> Coverage:
     """Return one letter in a cell as high as the line and as wide as its advance; read-only.
 
-    Digits and punctuation of times share one width, as overlays count in place.
+    Digits and the square share one width, as counters on overlays do not shift.
     """
     font = _font(height)
     alike = "0123456789" if letter.isdigit() or letter == SQUARE else letter
@@ -97,17 +97,17 @@ def glyph(letter: str, height: int) -> Coverage:
         pen.rectangle((1, baseline - side, side, baseline - 1), fill=255)
     else:
         left, _, right, _ = font.getbbox(letter, anchor="ls")
-        # Whole pixels: letters keep their hinting and none is cut at its cell's edge.
+        # Whole-pixel positions keep the hinting and avoid cutting letters at the cell's edge.
         start = (cell.width - (math.ceil(right) - math.floor(left))) // 2 - math.floor(left)
         pen.text((start, baseline), letter, fill=255, font=font, anchor="ls")
-    # Strokes thinner than a pixel would be grey; overlays are white.
+    # Strokes thinner than a pixel would be grey, but overlays are white.
     coverage: Coverage = np.minimum(np.array(cell, dtype=np.uint16) * _BOLDNESS // 100, 255).astype(np.uint8)
     coverage.flags.writeable = False
     return coverage
 
 
 def _ink_and_advance(font: ImageFont.FreeTypeFont, letter: str) -> int:
-    """Return the width in whole pixels that a letter needs, with a pixel between it and the next."""
+    """Return the width of a letter in whole pixels, including a pixel of spacing."""
     left, _, right, _ = font.getbbox(letter, anchor="ls")
     return max(round(font.getlength(letter)), math.ceil(right) - math.floor(left) + 1)
 

@@ -1,4 +1,4 @@
-"""Specular reflections: clusters of small white ellipses where the tissue already shines (MedTest report, 3.2.4)."""
+"""Specular reflections: clusters of small white ellipses on shiny tissue (MedTest report, 3.2.4)."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
 
 EPSILON = 1e-3
-"""ε of equation 1 in pixels: keeps the axes above zero."""
+"""ε of equation 1 in pixels, which keeps the axes above zero."""
 SMALLEST_AXIS = 0.2
-"""The longer axis is drawn between this fraction of the bound and the bound; small ones are more frequent."""
+"""Lower limit of the longer axis as fraction of the bound; small axes are more frequent."""
 SLENDER = (0.35, 0.95)
-"""The shorter axis is drawn as this share of the longer one."""
+"""Range of the shorter axis as share of the longer one."""
 BRIGHT_PERCENTILE = 99.0
-"""Pixels of the field above this percentile of local whiteness are where it shines."""
+"""Percentile of local whiteness above which pixels of the field count as shiny."""
 FAINTEST = 0.25
-"""… and that have at least this fraction of the strongest one's."""
+"""Least whiteness of shiny pixels, as fraction of the strongest one's."""
 LARGEST_HIGHLIGHT = 11
-"""Side, in coarse pixels, above which something white is glare and not a reflection."""
+"""Side, in coarse pixels, above which a white area is glare and not a reflection."""
 COARSE_SIDE = 128
-"""Clusters are looked for on an image of about this many pixels on its longer side."""
+"""Longer side, in pixels, of the coarse image on which clusters are located."""
 MOST_CLUSTERS = 8
 SPREAD = 0.035
-"""Standard deviation of spots around their cluster's centre, as fraction of the image's height, beside the cluster's
-own extent."""
+"""Standard deviation of spots around their cluster's centre, as fraction of the image's height, in addition to the
+cluster's own extent.
+"""
 LESION_COVER = 0.3
-"""Spots may take this fraction of a lesion's area at most, so that none is wiped out."""
+"""Largest fraction of a lesion's area that spots may cover, so that no lesion disappears."""
 LESIONS_WATCHED = 16
 SOFTNESS = 0.09
 """Standard deviation of the edges' blur, as fraction of the radius bound; at least 0.8 pixels."""
@@ -58,12 +59,12 @@ class SpecularityLevel(Level):
 
     @property
     def scale(self) -> float:
-        """Largest area that the spots can take: spots · π · λ²."""
+        """Largest area of all spots: spots · π · λ²."""
         return self.spots * float(np.pi) * self.radius * self.radius
 
 
 class SpecularityRange(PublishedRanges):
-    """Where published mode draws spots and λ from."""
+    """Ranges of spots and λ in published mode."""
 
     spots_low: int = Field(ge=1, le=200)
     spots_high: int = Field(ge=1, le=200)
@@ -75,11 +76,11 @@ class SpecularitySettings(RangedSettings[SpecularityLevel]):
     """Settings of ``specularity``.
 
     Attributes:
-        clusters: Most places where spots gather.
-        strength: Opacity of a spot in full light; the grey mask lowers it in the dark.
-        turned: Whether ellipses are turned at random (ours). Equation 1 knows upright ones only, and published mode
+        clusters: Most clusters of spots.
+        strength: Opacity of a spot in full light; dark areas reduce it.
+        turned: Whether ellipses are randomly rotated (ours). Equation 1 has only upright ones, and published mode
             draws only those.
-        published: Ranges of published mode. The report names λ and gives no figures, so these are ours.
+        published: Ranges of published mode. The report mentions λ without figures, so these are ours.
     """
 
     clusters: int = Field(default=3, ge=1, le=MOST_CLUSTERS)
@@ -90,7 +91,7 @@ class SpecularitySettings(RangedSettings[SpecularityLevel]):
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """A place where the tissue shines.
+    """Shiny place of the tissue.
 
     Attributes:
         x: Column of its centre in pixels.
@@ -106,11 +107,11 @@ class Cluster:
 
 
 class Specularity(Relation):
-    """Mirror-like reflections near where the tissue shines already (report 3.2.4, MR1-4, equation 1).
+    """Mirror-like reflections near shiny tissue (report 3.2.4, MR1-4, equation 1).
 
-    Bright clusters are found in the seed; ellipses (x − x̄)²/(a + ε)² + (y − ȳ)²/(b + ε)² ≤ 1 are drawn near some of
-    their centres, edges blurred, opacity scaled by the grey mask, nothing on the frame. Spots may fall on the lesion,
-    as reflections do, but never take more than 30 % of one.
+    Ellipses (x − x̄)²/(a + ε)² + (y − ȳ)²/(b + ε)² ≤ 1 are drawn near some of the seed's bright clusters, with blurred
+    edges and opacity scaled by the grey image, never on the frame. Spots may fall on the lesion, as real reflections
+    do, but cover at most 30 % of it.
     """
 
     Settings = SpecularitySettings
@@ -123,7 +124,7 @@ class Specularity(Relation):
         """Choose clusters and draw the spots around each.
 
         Raises:
-            NotApplicable: Not one spot finds a place in the field.
+            NotApplicable: No spot has room in the field.
         """
         settings: SpecularitySettings = self.settings
         level = settings.level(severity, rng)
@@ -147,11 +148,11 @@ class Specularity(Relation):
 
 
 def bright_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:
-    """Find where the field shines, strongest first, at most eight places; once per seed.
+    """Find the shiny places of the field, strongest first, at most eight; cached per seed.
 
-    Whiteness is the smallest of a pixel's three channels: reddish light does not count. It is taken over what is left
-    by a morphological opening, so that a wide over-exposed area, on which a spot could not be seen, does not count
-    either; without any small highlight the whitest places are taken.
+    Whiteness is the smallest of a pixel's three channels, so reddish light does not count. It is measured on the
+    residue of a morphological opening, so that a wide over-exposed area, on which a spot would be invisible, does not
+    count either; without any small highlight the whitest places are taken.
 
     Raises:
         NotApplicable: The image has no field of view.
@@ -173,17 +174,17 @@ def _find_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:
         bright = local >= max(float(np.percentile(local[field], BRIGHT_PERCENTILE)), FAINTEST * strongest)
     else:
         bright = np.logical_and(field, white >= np.percentile(white[field], BRIGHT_PERCENTILE))
-    # Reflections sit in loose groups: what is within a few coarse pixels of one another is one cluster.
+    # Reflections form loose groups: pixels within a few coarse pixels of each other belong to one cluster.
     grown = cv2.dilate(bright.view(np.uint8), np.ones((5, 5), np.uint8))
     count, labels = cv2.connectedComponents(grown)
     sums = np.bincount(labels[bright], minlength=count)
     order = [int(label) for label in np.argsort(-sums, kind="stable") if label and sums[label]][:MOST_CLUSTERS]
     scale_x, scale_y = seed.width / size[0], seed.height / size[1]
-    found = []
+    clusters = []
     for label in order:
         rows, columns = np.nonzero(np.logical_and(labels == label, bright))
         x, y = (columns + 0.5) * scale_x - 0.5, (rows + 0.5) * scale_y - 0.5
-        found.append(
+        clusters.append(
             Cluster(
                 x=float(x.mean()),
                 y=float(y.mean()),
@@ -191,7 +192,7 @@ def _find_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:
                 weight=float(sums[label] / sums[1:].sum()),
             )
         )
-    return tuple(found)
+    return tuple(clusters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,10 +211,10 @@ def _find_lesions(mask: Mask | None) -> _Lesions:
     if mask is None or not mask.any():
         return _Lesions(boxes=np.zeros((0, 4)), areas=np.zeros(0))
     _, _, stats, _ = cv2.connectedComponentsWithStats(mask.view(np.uint8))
-    found = stats[1:].astype(np.float64)
-    found = found[np.argsort(-found[:, cv2.CC_STAT_AREA], kind="stable")][:LESIONS_WATCHED]
-    boxes = np.concatenate([found[:, :2], found[:, :2] + found[:, 2:4]], axis=1)
-    return _Lesions(boxes=boxes, areas=found[:, cv2.CC_STAT_AREA])
+    components = stats[1:].astype(np.float64)
+    components = components[np.argsort(-components[:, cv2.CC_STAT_AREA], kind="stable")][:LESIONS_WATCHED]
+    boxes = np.concatenate([components[:, :2], components[:, :2] + components[:, 2:4]], axis=1)
+    return _Lesions(boxes=boxes, areas=components[:, cv2.CC_STAT_AREA])
 
 
 def _draw_spots(
@@ -237,21 +238,21 @@ def _draw_spots(
     for i in accepted:
         values = (*centres[i], *axes[i], angles[i])
         groups[int(which[i])].append([round(float(value), 2) for value in values])
-    found = [group for group in groups if group]
-    if not found:
+    non_empty = [group for group in groups if group]
+    if not non_empty:
         raise NotApplicable("no room for reflections near the bright places of the field")
-    return found
+    return non_empty
 
 
-def _accept(seed: PreparedSeed, centres: NDArray[Any], axes: NDArray[Any], wanted: int) -> list[int]:
-    """Return the first candidates whose centre lies in the field and that leave enough of every lesion."""
+def _accept(seed: PreparedSeed, centres: NDArray[Any], axes: NDArray[Any], count: int) -> list[int]:
+    """Return the first candidates with a centre in the field that leave enough of every lesion uncovered."""
     columns, rows = np.rint(centres).astype(int).T
     inside = (columns >= 0) & (columns < seed.width) & (rows >= 0) & (rows < seed.height)
     inside[inside] = ~seed.frame[rows[inside], columns[inside]]
     lesions = _lesions(seed)
     reach = axes.max(axis=1, keepdims=True)
     boxes = np.concatenate([centres - reach, centres + reach], axis=1)
-    # What two boxes share is never less than what the spot takes from the lesion.
+    # The overlap of the boxes is an upper bound of the covered lesion area.
     low = np.maximum(boxes[:, None, :2], lesions.boxes[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], lesions.boxes[None, :, 2:])
     shared = np.prod(np.maximum(high - low, 0.0), axis=2)
@@ -262,28 +263,28 @@ def _accept(seed: PreparedSeed, centres: NDArray[Any], axes: NDArray[Any], wante
             continue
         budget = budget - shared[i]
         accepted.append(int(i))
-        if len(accepted) == wanted:
+        if len(accepted) == count:
             break
     return accepted
 
 
 def _shine(image: Image, seed: PreparedSeed, spots: list[Spot], *, softness: float, strength: float) -> None:
-    """Draw one cluster's ellipses into ``image``, working on the box around them alone."""
+    """Draw one cluster's ellipses into ``image``, processing only the box around them."""
     pad = 3.0 * softness + 2.0
     left = max(0, int(min(s[0] - max(s[2], s[3]) for s in spots) - pad))
     top = max(0, int(min(s[1] - max(s[2], s[3]) for s in spots) - pad))
     right = min(seed.width, int(max(s[0] + max(s[2], s[3]) for s in spots) + pad) + 1)
     bottom = min(seed.height, int(max(s[1] + max(s[2], s[3]) for s in spots) + pad) + 1)
     layer = np.zeros((bottom - top, right - left), np.uint8)
-    one = 1 << _SUBPIXEL
+    subpixel = 1 << _SUBPIXEL
     for x, y, a, b, angle in spots:
-        centre = (round((x - left) * one), round((y - top) * one))
+        centre = (round((x - left) * subpixel), round((y - top) * subpixel))
         # OpenCV fills every pixel that the outline touches, half a pixel more than equation 1 on each side.
-        axes = (round(max(a + EPSILON - 0.5, 0.0) * one), round(max(b + EPSILON - 0.5, 0.0) * one))
+        axes = (round(max(a + EPSILON - 0.5, 0.0) * subpixel), round(max(b + EPSILON - 0.5, 0.0) * subpixel))
         cv2.ellipse(layer, centre, axes, angle, 0.0, 360.0, 255, cv2.FILLED, cv2.LINE_8, _SUBPIXEL)
     blurred = cv2.GaussianBlur(layer, (0, 0), softness)
     place = (slice(top, bottom), slice(left, right))
-    # The grey mask is 0 on the frame; the frame is taken out all the same, for no byte of it may change.
+    # The grey image is 0 on the frame, but the frame is also masked explicitly because it must not change.
     opacity = blurred * (seed.grey[place] * np.float32(strength / 255.0))
     opacity[seed.frame[place]] = 0.0
     part = image[place]

@@ -1,15 +1,15 @@
-"""What the perturbations share: their two forms, the variants of a sequence, the size of a pixel, the video pass.
+"""Base class of corruptions: their two forms, sequence variants, pixel unit and video compression.
 
-A perturbation has one implementation, ``changed``, which turns stored parameters into pixels, and two ways to come by
+A corruption has one implementation, ``changed``, which turns stored parameters into pixels, and two sources of
 parameters:
 
-- ``form: levels``: severities 1–5 from YAML, ImageNet-C's constants where it has the type.
+- ``form: levels``: severities 1–5 from YAML, ImageNet-C's constants if it has the type.
 - ``form: sequence``: frames from 0; the severity is the difficulty d.
-  ``variant: paper``: frame 0 is the clean image, frame i has its parameter i · d · step away from identity.
-  ``variant: released``: ImageNet-P's formulas and first frame, cut to ten frames, as the data set "Robust-Benchmark"
-  was released. ``variant: imagenet_p``: the same at full length. In both, d multiplies the step alone.
+  ``variant: paper``: frame 0 is the clean image, the parameter of frame i is i · d · step away from identity.
+  ``variant: released``: ImageNet-P's formulas and first frame, cut to ten frames, like the data set "Robust-Benchmark".
+  ``variant: imagenet_p``: the same at full length. In both, d only multiplies the step.
 
-Constants in pixels hold for images whose shorter side is 224 and grow with it, unless ``raw``.
+Constants in pixels refer to images with a shorter side of 224 and scale with it, unless ``raw``.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from medtest.relations.corruptions.video import through_video
 from medtest.relations.levels import L, LeveledSettings, noise_seed, number
 
 FRAMES = 10
-"""Frames of a sequence of the released data; ImageNet-P has :attr:`Corruption.full_frames`."""
+"""Frames of a sequence of the released data; for ImageNet-P see :attr:`Corruption.full_frames`."""
 SIDE = 224
-"""Shorter side of the images that the published constants are meant for."""
+"""Shorter side of images to which the published constants refer."""
 _DIFFICULTIES = (1, 2, 3, 4, 5)
 
 
 class CorruptionSettings(LeveledSettings[L], Generic[L]):
-    """Settings of every perturbation; a subclass adds ``sequence``, the constants of its sequences.
+    """Settings shared by all corruptions; a subclass adds ``sequence``, the constants of its sequences.
 
     Attributes:
         form: ``levels`` or ``sequence``; see the module.
-        variant: Of a sequence: ``paper``, ``released`` or ``imagenet_p``.
+        variant: Variant of sequences: ``paper``, ``released`` or ``imagenet_p``.
         frames: Frames of a sequence; None takes the variant's own number, 10 or ImageNet-P's 31 (translate: 41).
-        raw: Take constants in pixels as they are, whatever the size of the image.
-        video: Pass each sequence through lossy H.264, as the released data was (needs the extra ``video``).
+        raw: Do not scale constants in pixels with the image size.
+        video: Compress each sequence with lossy H.264, like the released data (needs the extra ``video``).
     """
 
     form: Literal["levels", "sequence"] = "levels"
@@ -66,11 +66,11 @@ class CorruptionSettings(LeveledSettings[L], Generic[L]):
 
 
 class Sweep(PartSettings):
-    """Constants of a sequence whose one parameter grows by equal steps.
+    """Constants of a sequence whose single parameter grows in equal steps.
 
     Attributes:
         start: Parameter of the first frame in the variants ``released`` and ``imagenet_p``.
-        step: What the parameter grows by from frame to frame at difficulty 1.
+        step: Growth of the parameter per frame at difficulty 1.
     """
 
     start: float
@@ -79,14 +79,14 @@ class Sweep(PartSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class FrameAt:
-    """Which frame of a sequence is asked for.
+    """Requested frame of a sequence.
 
     Attributes:
-        index: From 0.
+        index: Index from 0.
         difficulty: 1–5.
-        paper: Whether parameters count from identity (variant ``paper``), else from ImageNet-P's first frame.
-        unit: What one published pixel is in pixels of the image.
-        shared: A seed that all frames of the sequence have in common.
+        paper: Whether parameters start at identity (variant ``paper``), else at ImageNet-P's first frame.
+        unit: Size of a published pixel in pixels of the image.
+        shared: Seed shared by all frames of the sequence.
     """
 
     index: int
@@ -101,21 +101,21 @@ class FrameAt:
         return self.index * self.difficulty
 
     def swept(self, sweep: Sweep, *, identity: float) -> float:
-        """Return the parameter of this frame: so many steps away from identity, or from the published start."""
+        """Return the parameter of this frame, counted from identity or from the published start."""
         return (identity if self.paper else sweep.start) + sweep.step * self.steps
 
     def generator(self) -> np.random.Generator:
-        """Return a generator that starts alike for all frames of the sequence."""
+        """Return a generator with the same start for all frames of the sequence."""
         return np.random.Generator(np.random.PCG64(self.shared))
 
 
 class Corruption(Relation):
-    """Base of the perturbations. ``apply`` returns the seed's own image for a clean frame.
+    """Base class of the corruptions. ``apply`` returns the seed's own image for a clean frame.
 
     Attributes:
-        begins_clean: True where ImageNet-P's own sequences begin with the clean image.
+        begins_clean: Whether ImageNet-P's sequences begin with the clean image.
         full_frames: Frames of ImageNet-P's sequences.
-        grain: True for noise, whose videos were made with x264's ``tune grain``.
+        grain: Whether videos use x264's ``tune grain`` (noise).
     """
 
     touches_frame: ClassVar[bool] = True
@@ -124,13 +124,13 @@ class Corruption(Relation):
     grain: ClassVar[bool] = False
 
     def frames(self) -> int:
-        """Return how many frames a sequence has; 1 in form ``levels``."""
-        given: CorruptionSettings[Any] = self.settings
-        if given.form == "levels":
+        """Return the number of frames of a sequence; 1 in form ``levels``."""
+        settings: CorruptionSettings[Any] = self.settings
+        if settings.form == "levels":
             return 1
-        if given.frames is not None:
-            return given.frames
-        return self.full_frames if given.variant == "imagenet_p" else FRAMES
+        if settings.frames is not None:
+            return settings.frames
+        return self.full_frames if settings.variant == "imagenet_p" else FRAMES
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the parameters of a level; in form ``sequence`` those of the last frame."""
@@ -142,7 +142,7 @@ class Corruption(Relation):
     def sample_frame(
         self, seed: PreparedSeed, severity: int, frame: int, rng: np.random.Generator, sequence: np.random.Generator
     ) -> dict[str, Any]:
-        """Draw the parameters of one frame; in a video those of all frames, since each depends on the others."""
+        """Draw the parameters of one frame; in a video those of all frames, which compression makes dependent."""
         if self.settings.form == "levels":
             return self.sample(seed, severity, rng)
         shared = noise_seed(sequence)
@@ -165,20 +165,20 @@ class Corruption(Relation):
 
         Args:
             level: An instance of the type's level.
-            unit: What one published pixel is in pixels of the image.
-            rng: The case's own generator.
+            unit: Size of a published pixel in pixels of the image.
+            rng: The case's random generator.
         """
 
     @abstractmethod
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the parameters of a frame that is not clean, JSON values, ``scale`` among them."""
+        """Return the parameters of a frame that is not clean, as JSON values including ``scale``."""
 
     @abstractmethod
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
         """Turn the parameters into a new picture, uint8 H×W×3; draws nothing."""
 
     def effect(self, seed: PreparedSeed, params: Params) -> Effect:
-        """Return what happens to the expected answer: nothing, unless the picture is warped."""
+        """Return the effect on the expected answer: none, unless the picture is warped."""
         return Effect()
 
     def _unit(self, seed: PreparedSeed) -> float:

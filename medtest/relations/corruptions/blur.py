@@ -18,7 +18,7 @@ from medtest.relations.corruptions.warp import about_centre, warped, wide_pictur
 from medtest.relations.levels import Level, number
 
 _UNBLURRED = 0.25
-"""σ in pixels up to which a Gaussian changes no 8-bit picture: its neighbours weigh 4 · 0.00033, a third of a level."""
+"""Largest σ in pixels that leaves 8-bit pictures unchanged: neighbours weigh 4 · 0.00033, a third of a level."""
 
 
 class _Blur(Corruption):
@@ -50,10 +50,10 @@ class CorruptionGaussianBlurSettings(CorruptionSettings[CorruptionBlurLevel]):
 
 
 class CorruptionGaussianBlur(_Blur):
-    """A Gaussian point-spread function, the edge's pixels repeated beyond it.
+    """Gaussian blur with replicated edges.
 
-    In variant ``paper`` the standard deviation counts from 0.25 pixels, ImageNet-P's first value, which leaves an 8-bit
-    picture as it is.
+    In variant ``paper`` the standard deviation starts at 0.25 pixels, ImageNet-P's first value, which leaves an 8-bit
+    picture unchanged.
     """
 
     Settings = CorruptionGaussianBlurSettings
@@ -75,7 +75,7 @@ class CorruptionGaussianBlur(_Blur):
         return {"sigma": sigma, "truncate": self.settings.truncate_sequence, "scale": scale}
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
-        """Blur in float32; OpenCV's path for bytes rounds the kernel to 256ths."""
+        """Blur in float32, because OpenCV's 8-bit path rounds the kernel to 256ths."""
         sigma, truncate = number(params, "sigma"), number(params, "truncate")
         side = 2 * int(truncate * sigma + 0.5) + 1
         pixels = seed.image.astype(np.float32)
@@ -108,8 +108,8 @@ class MotionBlurSequence(PartSettings):
         sigma: ImageNet-P's standard deviation in pixels at 224.
         first_angle: Direction of the first frame in degrees.
         turn: Degrees from frame to frame.
-        radius_step: Variant ``paper``: what the radius grows by from frame to frame.
-        sigma_step: Variant ``paper``: what the standard deviation grows by.
+        radius_step: Variant ``paper``: growth of the radius per frame.
+        sigma_step: Variant ``paper``: growth of the standard deviation per frame.
     """
 
     radius: float = Field(gt=0.0, le=100.0)
@@ -124,7 +124,7 @@ class MotionBlurSettings(CorruptionSettings[MotionBlurLevel]):
     """Settings of ``corruption_motion_blur``.
 
     Attributes:
-        angle: Directions are drawn from minus to plus so many degrees, in levels and once for a sequence of ``paper``.
+        angle: Directions are drawn from ±angle degrees, in levels and once per sequence of ``paper``.
     """
 
     angle: float = Field(default=45.0, ge=0.0, le=180.0)
@@ -134,8 +134,8 @@ class MotionBlurSettings(CorruptionSettings[MotionBlurLevel]):
 class MotionBlur(_Blur):
     """Motion along a line (ImageMagick's, :mod:`medtest.relations.corruptions.line_filter`).
 
-    ImageNet-P turns the direction of a blur of constant strength, so that no frame is clean. In variant ``paper`` the
-    blur grows in a direction drawn for the sequence, to ImageNet-P's own strength at the tenth step of difficulty 1.
+    ImageNet-P rotates a blur of constant strength, so no frame is clean. In variant ``paper`` the blur grows in a
+    direction drawn for the sequence, reaching ImageNet-P's strength at the tenth step of difficulty 1.
     """
 
     Settings = MotionBlurSettings
@@ -152,14 +152,14 @@ class MotionBlur(_Blur):
 
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
         """Return the blur of the frame."""
-        given: MotionBlurSequence = self.settings.sequence
+        constants: MotionBlurSequence = self.settings.sequence
         if frame.paper:
             limit = self.settings.angle
             angle = float(frame.generator().uniform(-limit, limit))
-            radius, sigma = given.radius_step * frame.steps, given.sigma_step * frame.steps
+            radius, sigma = constants.radius_step * frame.steps, constants.sigma_step * frame.steps
         else:
-            angle = given.first_angle + given.turn * frame.steps
-            radius, sigma = given.radius, given.sigma
+            angle = constants.first_angle + constants.turn * frame.steps
+            radius, sigma = constants.radius, constants.sigma
         return {"radius": radius * frame.unit, "sigma": sigma * frame.unit, "angle": angle, "scale": sigma}
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
@@ -171,11 +171,11 @@ class MotionBlur(_Blur):
 
 
 class ZoomBlurLevel(Level):
-    """One severity: the mean of the picture and of ``count`` enlargements 1, 1 + step, 1 + 2 step ….
+    """One severity: the mean of the picture and of ``count`` enlargements 1, 1 + step, 1 + 2 step, ….
 
     Attributes:
         step: Step of the enlargement.
-        count: How many enlargements, the first of which is 1.
+        count: Number of enlargements, the first of which is 1.
     """
 
     step: float = Field(gt=0.0, le=0.2)
@@ -201,7 +201,7 @@ class ZoomBlurSettings(CorruptionSettings[ZoomBlurLevel]):
 
 @dataclass
 class _Sum:
-    """Enlargements of one picture that were added up so far."""
+    """Running sum of the enlargements of one picture."""
 
     step: float
     count: int
@@ -209,10 +209,10 @@ class _Sum:
 
 
 class ZoomBlur(_Blur):
-    """The mean of enlargements about the centre (bilinear); frame i of a sequence is that of 1 + 0.004 d j, j ≤ i.
+    """Mean of enlargements about the centre (bilinear); frame i of a sequence averages 1 + 0.004 d j, j ≤ i.
 
-    The published levels enlarge a crop whose sides are whole numbers, so that their zooms are off by up to a per cent;
-    here all zooms are exact.
+    The published levels enlarge a crop with whole-number sides, so their zooms are off by up to one per cent; these are
+    exact.
     """
 
     Settings = ZoomBlurSettings
@@ -220,7 +220,7 @@ class ZoomBlur(_Blur):
     scale_unit: ClassVar[str] = "largest enlargement minus 1"
 
     def at_level(self, level: ZoomBlurLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the enlargements of the level; the picture itself counts once more."""
+        """Return the enlargements of the level; the original picture counts as one more."""
         return {"step": level.step, "count": level.count, "own": 1}
 
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
@@ -229,20 +229,20 @@ class ZoomBlur(_Blur):
         return {"step": step, "count": frame.index + 1, "own": 0, "scale": step * frame.index}
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
-        """Add up the enlargements; what an earlier frame of the sequence added up is used again."""
+        """Sum the enlargements, reusing the sum of an earlier frame of the sequence."""
         step, count, own = number(params, "step"), int(number(params, "count")), int(number(params, "own"))
-        kept: list[_Sum] = seed.memo("corruptions.zooms", list)
-        if not kept or kept[0].step != step or kept[0].count > count:
-            kept[:] = [_Sum(step, 1, seed.image.astype(np.float32))]
-        found = kept[0]
-        while found.count < count:
-            # Sums of whole numbers below 2²⁴ are exact in float32: the order of frames changes nothing.
-            cv2.accumulate(_enlarged(seed, 1.0 + step * found.count), found.total)
-            found.count += 1
+        cache: list[_Sum] = seed.memo("corruptions.zooms", list)
+        if not cache or cache[0].step != step or cache[0].count > count:
+            cache[:] = [_Sum(step, 1, seed.image.astype(np.float32))]
+        running = cache[0]
+        while running.count < count:
+            # Sums of whole numbers below 2²⁴ are exact in float32, so the order of frames does not matter.
+            cv2.accumulate(_enlarged(seed, 1.0 + step * running.count), running.total)
+            running.count += 1
         if not own:
-            return np.asarray(cv2.convertScaleAbs(found.total, alpha=1.0 / count))
+            return np.asarray(cv2.convertScaleAbs(running.total, alpha=1.0 / count))
         mean = 1.0 / (count + own)
-        return np.asarray(cv2.addWeighted(found.total, mean, seed.image, own * mean, 0.0, dtype=cv2.CV_8U))
+        return np.asarray(cv2.addWeighted(running.total, mean, seed.image, own * mean, 0.0, dtype=cv2.CV_8U))
 
 
 def _enlarged(seed: PreparedSeed, factor: float) -> Image:

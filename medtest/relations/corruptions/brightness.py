@@ -21,7 +21,7 @@ class BrightnessLevel(Level):
     """One severity.
 
     Attributes:
-        change: Added to V of HSV, which counts from 0 to 1.
+        change: Added to V of HSV, in [0, 1].
     """
 
     change: float = Field(gt=0.0, le=1.0)
@@ -34,10 +34,10 @@ class BrightnessSettings(CorruptionSettings[BrightnessLevel]):
 
 
 class Brightness(Corruption):
-    """V' = clip(V + c, 0, 1), hue and saturation kept; sequences sweep c (released: −0.30 + 0.02 i, all darker).
+    """V' = clip(V + c, 0, 1), hue and saturation unchanged; sequences sweep c (released: −0.30 + 0.02 i).
 
-    Hue and saturation stay exactly when all three colours are multiplied by V' / V, V being the largest of them; black
-    has neither and becomes grey.
+    Multiplying all three colours by V' / V, with V the largest of them, keeps hue and saturation exactly; black has
+    neither and becomes grey.
     """
 
     Settings = BrightnessSettings
@@ -55,7 +55,7 @@ class Brightness(Corruption):
         return {"change": change, "scale": abs(change)}
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
-        """Multiply each pixel's colours by the gain that its largest one asks for."""
+        """Multiply each pixel's colours by the gain of its largest one."""
         change = number(params, "change")
         colours = cv2.split(seed.image)
         value = cv2.max(cv2.max(colours[0], colours[1]), colours[2])
@@ -70,7 +70,7 @@ class Brightness(Corruption):
 
 @lru_cache(maxsize=64)
 def _gains(change: float) -> NDArray[np.float32]:
-    """Return V' / V of the 256 values of V; 1 for black, which has no colour to multiply."""
+    """Return V' / V for the 256 values of V; 1 for black, which has no colour to multiply."""
     value = np.arange(1, 256) / WHITE
     gains = np.clip(value + change, 0.0, 1.0) / value
     return np.concatenate([[1.0], gains]).astype(np.float32)

@@ -1,7 +1,7 @@
 """Rotate, scale, shear, tilt and translate: ImageNet-P's five geometric sequences, and levels made from them.
 
-ImageNet-C has none of them. Their levels are ours: five equal steps up to the largest departure that ImageNet-P's own
-sequences reach, the side drawn for each case. The expected labels stay; an expected mask moves with the picture.
+ImageNet-C has none of them. Their levels are ours: five equal steps up to the largest deviation that ImageNet-P's
+sequences reach, with a random sign per case. Expected labels stay; an expected mask moves with the picture.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from medtest.relations.corruptions.warp import Matrix, about_centre, image_matri
 from medtest.relations.levels import L, Level, number
 
 _STEEPEST = 75.0
-"""Degrees; shears and tilts degenerate at 90."""
+"""Limit in degrees; shears and tilts degenerate at 90."""
 
 
 class GeometricSettings(CorruptionSettings[L]):
-    """Settings of a geometric type: the sweep of its one parameter."""
+    """Settings shared by geometric types: the sweep of their single parameter."""
 
     sequence: Sweep
 
@@ -34,7 +34,7 @@ class DegreesLevel(Level):
     """One severity.
 
     Attributes:
-        degrees: Angle; its side is drawn.
+        degrees: Angle; its sign is drawn.
     """
 
     degrees: float = Field(gt=0.0, le=_STEEPEST)
@@ -66,14 +66,14 @@ class ScaleLevel(Level):
     """One severity.
 
     Attributes:
-        factor: Enlargement; below 1 the picture shrinks and black comes in around it.
+        factor: Enlargement; below 1 the picture shrinks and gets a black border.
     """
 
     factor: float = Field(ge=0.05, le=5.0)
 
     @property
     def scale(self) -> float:
-        """The departure of the factor from 1."""
+        """Deviation of the factor from 1."""
         return abs(self.factor - 1.0)
 
 
@@ -85,7 +85,7 @@ class TranslateLevel(Level):
     """One severity.
 
     Attributes:
-        pixels: Horizontal shift in pixels at 224; its side is drawn.
+        pixels: Horizontal shift in pixels at 224; its sign is drawn.
     """
 
     pixels: float = Field(gt=0.0, le=200.0)
@@ -96,7 +96,7 @@ class TranslateSettings(GeometricSettings[TranslateLevel]):
 
 
 class Geometric(Corruption):
-    """Base of the geometric types; a subclass says what its parameter is and which matrix it makes."""
+    """Base class of geometric types; a subclass defines its parameter and its matrix."""
 
     group: ClassVar[str] = "geometric"
     effects: ClassVar[frozenset[str]] = frozenset({"move"})
@@ -105,11 +105,11 @@ class Geometric(Corruption):
 
     @abstractmethod
     def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
-        """Return the 3×3 matrix that maps points (x, y) of a picture to their places.
+        """Return the 3×3 matrix that maps points (x, y) of a picture.
 
         Args:
             value: The parameter.
-            shape: Rows and columns of the picture that is warped; pixel centres lie on whole numbers.
+            shape: Rows and columns of the warped picture; pixel centres are at integer coordinates.
         """
 
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Geometric(Corruption):
         return warped(seed, self._matrix_of(seed, params))
 
     def effect(self, seed: PreparedSeed, params: Params) -> Effect:
-        """Say where an expected mask goes; labels stay."""
+        """Return the motion of an expected mask; labels stay."""
         matrix = image_matrix(seed, self._matrix_of(seed, params))
         return Effect(kind="move", data={"matrix": matrix.tolist()})
 
@@ -134,7 +134,7 @@ class _Angled(Geometric):
     parameter: ClassVar[str] = "degrees"
 
     def at_level(self, level: DegreesLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the angle and draw its side."""
+        """Return the angle with a random sign."""
         return {"degrees": level.degrees * _side(rng)}
 
 
@@ -170,22 +170,22 @@ class Shear(_Angled):
 
 
 class Tilt(_Angled):
-    """Rotation in space about the x axis and the y axis by one angle, seen from the diagonal's length away.
+    """Rotation in space about the x and y axes by one angle, seen from a distance of the diagonal's length.
 
     The matrix is ImageNet-P's, with the centre at (w / 2, h / 2) and the focal length √(w² + h²); released: −15 + i
-    degrees. ImageNet-P puts the picture one pixel behind the axes (which shrinks it by 1 / f even at 0 degrees); so do
-    the variants ``released`` and ``imagenet_p``, while elsewhere it lies in them, so that 0 degrees is identity.
+    degrees. ImageNet-P places the picture one pixel behind the axes (which shrinks it by 1 / f even at 0 degrees), as
+    do the variants ``released`` and ``imagenet_p``; otherwise the depth is 0, so that 0 degrees is the identity.
     """
 
     Settings = SteepSettings
     scale_unit: ClassVar[str] = "degrees"
 
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the angle of the frame and how far the picture lies behind the axes."""
+        """Return the angle of the frame and the depth of the picture behind the axes."""
         return {**super().at_frame(frame, rng), "depth": 0.0 if frame.paper else 1.0}
 
     def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
-        """Return the homography of the tilted plane that lies in the axes."""
+        """Return the homography of the tilted plane at depth 0."""
         return tilt_matrix(value, shape, depth=0.0)
 
     def _matrix_of(self, seed: PreparedSeed, params: Params) -> Matrix:
@@ -197,9 +197,9 @@ def tilt_matrix(degrees: float, shape: tuple[int, ...], *, depth: float) -> Matr
     """Return the homography of a plane turned about x and y.
 
     Args:
-        degrees: Of both rotations.
-        shape: Rows and columns of the picture; (x, y) are its pixels' whole numbers.
-        depth: Pixels that the picture lies behind the axes.
+        degrees: Angle of both rotations.
+        shape: Rows and columns of the picture; (x, y) are integer pixel coordinates.
+        depth: Depth of the picture behind the axes, in pixels.
     """
     height, width = shape[:2]
     focal = math.hypot(width, height)
@@ -214,7 +214,7 @@ def tilt_matrix(degrees: float, shape: tuple[int, ...], *, depth: float) -> Matr
 
 
 class Scale(Geometric):
-    """Enlargement about the centre; released: 0.40 + 0.025 i, so that black surrounds the picture."""
+    """Enlargement about the centre; released: 0.40 + 0.025 i, which gives a black border."""
 
     Settings = ScaleSettings
     effects: ClassVar[frozenset[str]] = frozenset({"move", "resize"})
@@ -240,7 +240,7 @@ class Translate(Geometric):
     full_frames: ClassVar[int] = 41
 
     def at_level(self, level: TranslateLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the shift in pixels of the image and draw its side."""
+        """Return the shift in pixels of the image with a random sign."""
         return {"pixels": level.pixels * _side(rng) * unit}
 
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Layers of random shapes that snow and spatter lay over a picture, made on a grid whose shorter side is 224.
+"""Layers of random shapes for snow and spatter, made on a grid whose shorter side is 224.
 
-On the grid all published constants in pixels hold as they are, whatever the size of the picture, to which the layer is
-resized; with ``raw`` the grid is the picture's own.
+On the grid all published constants in pixels hold unchanged for any picture size; the layer is then resized to the
+picture. With ``raw`` the grid is the picture's own.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Layer = NDArray[np.float32]
 
 
 def grid_of(seed: PreparedSeed, params: Params) -> tuple[int, int]:
-    """Return rows and columns of the grid; the stored ``unit`` is what one of its pixels is in those of the picture."""
+    """Return rows and columns of the grid; the stored ``unit`` is the size of its pixels in pixels of the picture."""
     unit = number(params, "unit")
     return max(1, round(seed.height / unit)), max(1, round(seed.width / unit))
 
 
 def normal_layer(shape: tuple[int, int], params: Params) -> Layer:
-    """Return independent normal values of the stored ``mean`` and ``std``, seeded by ``layer_seed``; float32."""
+    """Return independent normal values with the stored ``mean`` and ``std``, seeded by ``layer_seed``; float32."""
     words = random_words(int(number(params, "layer_seed")), shape[0] * shape[1]).reshape(shape)
     values = (number(params, "mean") + number(params, "std") * normal_quantiles()).astype(np.float32)
     return np.take(values, words)
@@ -50,7 +50,7 @@ def zoomed_layer(shape: tuple[int, int], params: Params) -> Layer:
 
 
 def smoothed(layer: Layer, sigma: float) -> Layer:
-    """Return a layer under a Gaussian cut at 4 σ, the edge repeated beyond it."""
+    """Return a layer smoothed by a Gaussian cut at 4 σ, with replicated edges."""
     side = 2 * int(4.0 * sigma + 0.5) + 1
     return np.asarray(
         cv2.GaussianBlur(layer, (side, side), sigma, sigmaY=sigma, borderType=cv2.BORDER_REPLICATE), dtype=np.float32
@@ -58,7 +58,7 @@ def smoothed(layer: Layer, sigma: float) -> Layer:
 
 
 def fitted(layer: Layer, seed: PreparedSeed) -> Layer:
-    """Return a layer, float32 on any grid, at the size of the picture, enlarged bilinearly: float32 H×W."""
+    """Return a layer, float32 on any grid, resized bilinearly to the picture: float32 H×W."""
     if layer.shape == (seed.height, seed.width):
         return layer
     return np.asarray(cv2.resize(layer, (seed.width, seed.height), interpolation=cv2.INTER_LINEAR), dtype=np.float32)

@@ -1,1 +1,1 @@
-"""The strongest of several attacks, and what it needs."""
+"""The strongest of several attacks, and its parts."""

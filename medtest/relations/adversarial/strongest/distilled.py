@@ -1,8 +1,8 @@
-"""A surrogate distilled from scores, for images around which a network gives no gradient to follow.
+"""Score-based attack with a distilled linear surrogate, for images without usable gradients.
 
-Around an image the network is asked about coarse patterns of ±ε; a linear surrogate of those patterns is fitted to its
-logits (ridge regression), and the image is moved where the surrogate says that the loss grows. Patterns become finer
-from round to round, and each round starts from the best image so far. It needs scores alone.
+The network is queried on coarse patterns of ±ε around an image; a linear surrogate of those patterns is fitted to its
+logits (ridge regression), and the image is moved in the direction of growing surrogate loss. Patterns become finer from
+round to round, and each round starts from the best image so far. It needs only scores.
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ _GRIDS = (3, 6, 12)
 """Patches along each side, by round."""
 _RIDGE = 0.1
 _CHUNK = 16
-"""Images that the network is asked about at a time."""
+"""Images per query batch."""
 
 
 def distilled_search(batch: AttackBatch, probe: Probe, *, tries: int) -> SearchResult:
-    """Search for each image of a batch with a surrogate of its own.
+    """Search each image of a batch with its own surrogate.
 
     Args:
         batch: The images.
-        probe: Of the system; scores are enough.
-        tries: How often the system is asked about each image at most; at least 4.
+        probe: Probe of the system; scores are enough.
+        tries: Most queries per image; at least 4.
     """
     images, queries = [], []
     for row in range(len(batch.images)):
-        image, asked = _search(batch.part(torch.tensor([row])), probe, max(1, tries // len(_GRIDS) - 1))
+        image, spent = _search(batch.part(torch.tensor([row])), probe, max(1, tries // len(_GRIDS) - 1))
         images.append(image)
-        queries.append(asked)
+        queries.append(spent)
     return SearchResult(images=torch.cat(images), queries=queries, zero_gradient=[None] * len(queries))
 
 
 def _search(batch: AttackBatch, probe: Probe, each: int) -> tuple[Tensor, int]:
-    """Return the image of greatest margin that one image's rounds have met, 1×3×H×W, and how many were asked about."""
+    """Return the image of greatest margin met for a single image, 1×3×H×W, and the number of queries."""
     rng, loss = noise(batch.cases[0], _SALT), losses_of(batch.goal, "margin")
     rows = torch.zeros(1, dtype=torch.int64, device=batch.images.device)
-    best, greatest, asked = batch.images.clone(), loss(batch.clean, rows)[0], 0
+    best, greatest, spent = batch.images.clone(), loss(batch.clean, rows)[0], 0
     direction = torch.zeros_like(best)
     for grid in _GRIDS:
         shape = (each, 3, min(grid, best.shape[2]), min(grid, best.shape[3]))
         signs = torch.from_numpy(rng.choice((-1.0, 1.0), shape).astype(np.float32)).to(best.device)
         tried = _moved(batch, best, _spread(signs, best))
         scores = torch.cat([_losses(probe, part, loss) for part in torch.split(tried, _CHUNK)])
-        asked += len(tried)
+        spent += len(tried)
         weights = _fitted(signs.flatten(1).double(), scores.double()).to(best.dtype).view(1, *shape[1:])
         direction += _spread(weights / weights.abs().max().clamp_min(1e-12), best)
         guess = _moved(batch, batch.images, direction.sign())
         at_guess = _losses(probe, guess, loss)
-        asked += 1
+        spent += 1
         if at_guess[0] > greatest:
             best, greatest = guess, at_guess[0]
         top = int(scores.argmax())
         if scores[top] > greatest:
             best, greatest = tried[top : top + 1], scores[top]
-    return best, asked
+    return best, spent
 
 
 def _losses(probe: Probe, images: Tensor, loss: object) -> Tensor:
@@ -76,7 +76,7 @@ def _losses(probe: Probe, images: Tensor, loss: object) -> Tensor:
 
 
 def _fitted(signs: Tensor, scores: Tensor) -> Tensor:
-    """Return the weights of a ridge regression of scores on signs, float64, one for each column."""
+    """Return the weights of a ridge regression of scores on signs, float64, one per column."""
     away = scores - scores.mean()
     gram = signs @ signs.T + _RIDGE * len(signs) * torch.eye(len(signs), dtype=signs.dtype, device=signs.device)
     weights: Tensor = signs.T @ torch.linalg.solve(gram, away)
@@ -88,7 +88,7 @@ def _spread(patches: Tensor, image: Tensor) -> Tensor:
 
 
 def _moved(batch: AttackBatch, start: Tensor, signs: Tensor) -> Tensor:
-    """Return images moved by ε along signs, within ε of the source and within reach, in whole levels."""
+    """Return images moved by ε along signs, within ε of the source and the changeable pixels, in whole levels."""
     epsilon = ((batch.epsilon * 255 + 1e-4).floor() / 255)[:, None, None, None]
     near = torch.minimum(torch.maximum(start + epsilon * signs, batch.images - epsilon), batch.images + epsilon)
     return torch.where(batch.within, near.clamp(0.0, 1.0), batch.images.expand_as(near))

@@ -1,7 +1,7 @@
-"""Networks whose answers do not repeat: whether one is such, numbers of a case's own, and averages over draws.
+"""Networks whose answers do not repeat: detection, seeding per case, and averages over draws.
 
 An attack on a random network follows one draw and is judged by another. Such a network is attacked one case at a time,
-each under its own seed, so that what is crafted depends on no batch; ``strongest`` averages gradients and scores over
+each under its own seed, so that results do not depend on the batch; ``strongest`` averages gradients and scores over
 several draws (expectation over transformation: A. Athalye et al., "Synthesizing robust adversarial examples", ICML
 2018).
 """
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _SAME = 1e-4
-"""Relative difference of logits up to which two answers count as the same one."""
+"""Relative difference of logits up to which two answers count as equal."""
 
 
 @contextmanager
 def seeded(seed: int, device: str) -> Iterator[None]:
-    """Set the generators of torch, NumPy and Python to a seed for a while; afterwards they go on as before.
+    """Seed the generators of torch, NumPy and Python within the block and restore them afterwards.
 
     Args:
         seed: At least 0.
-        device: Of the network, ``cpu`` or ``cuda:N``.
+        device: Device of the network, ``cpu`` or ``cuda:N``.
     """
     devices = [torch.device(device)] if device.startswith("cuda") else []
     numbers, words = np.random.get_state(), random.getstate()  # noqa: NPY002 - a network may use it
@@ -47,16 +47,16 @@ def seeded(seed: int, device: str) -> Iterator[None]:
 
 
 def same_answers(first: Tensor, second: Tensor) -> bool:
-    """Return True if two askings about the same images gave the same logits, but for rounding."""
+    """Return True if two queries on the same images gave equal logits up to rounding."""
     return bool(((first - second).abs() <= _SAME * (1 + first.abs())).all())
 
 
 class AveragedProbe:
-    """A probe that gives the mean logits of several draws; see :class:`medtest.core.probes.Probe`.
+    """Probe that returns the mean logits of several draws; see :class:`medtest.core.probes.Probe`.
 
     Args:
-        probe: The probe that is asked.
-        draws: How often it is asked about each image.
+        probe: The underlying probe.
+        draws: Number of queries per image.
     """
 
     def __init__(self, probe: Probe, draws: int) -> None:
@@ -71,14 +71,14 @@ class AveragedProbe:
 
 
 def drawn_logits(probe: Probe, draws: int) -> Callable[[Tensor], Tensor]:
-    """Return a function from pixels to the logits of several draws, draws×B×…; of one draw to plain logits."""
+    """Return a function from pixels to the logits of several draws, draws×B×…; plain logits for one draw."""
     if draws == 1:
         return probe.logits
     return lambda pixels: torch.stack([probe.logits(pixels) for _ in range(draws)])
 
 
 def mean_loss(loss: Callable[[Tensor, Tensor], Tensor], draws: int) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return a loss of what :func:`drawn_logits` gives: the mean loss over the draws."""
+    """Return a loss on the output of :func:`drawn_logits`: the mean loss over the draws."""
     if draws == 1:
         return loss
     return lambda logits, rows: torch.stack([loss(drawn, rows) for drawn in logits]).mean(dim=0)

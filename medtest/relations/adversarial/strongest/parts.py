@@ -1,4 +1,4 @@
-"""The attacks that ``strongest`` runs, one after the other."""
+"""Sequence of attacks run by ``strongest``."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from medtest.relations.adversarial.strongest.settings import StrongestSettings
 from medtest.relations.adversarial.strongest.worst import AttackPart, Worst
 
 GRADIENT = "auto_pgd"
-"""Name of the part that follows the network's own gradients."""
+"""Name of the attack that follows the network's own gradients."""
 AVERAGED, PASSING, LEAKY = "averaged", "straight_through", "leaky"
 SURROGATE, SQUARE = "surrogate", "square"
 _FEWEST = 12
-"""Least number of tries that a surrogate is fitted to."""
+"""Least number of tries for fitting a surrogate."""
 
 
 def parts_of(settings: StrongestSettings, batch: AttackBatch, probe: Probe, worst: Worst) -> Iterator[AttackPart]:
-    """Yield the attacks on a batch; the later ones are asked for once the earlier ones have searched.
+    """Yield the attacks on a batch; later ones depend on the results of earlier ones.
 
     Args:
-        settings: How long they search.
+        settings: Settings of the search.
         batch: The images.
-        probe: Of the system.
-        worst: What has been found so far.
+        probe: Probe of the system.
+        worst: The worst images so far.
     """
     losses, draws = batch.goal.losses_known, settings.draws if batch.random else 1
     own = AVERAGED if batch.random else GRADIENT
@@ -60,7 +60,7 @@ class _AutoPgd:
         self.name, self._settings, self._loss, self._salt, self._draws = name, settings, loss, salt, draws
 
     def wanted(self, worst: Worst) -> Tensor:
-        """All."""
+        """Return all open images."""
         return worst.open
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
@@ -84,16 +84,16 @@ class _AutoPgd:
 
 
 class _Passing(_AutoPgd):
-    """The same with gradients that pass what stops them, of which nothing is told of the network's own."""
+    """Auto-PGD with gradients passed through blocking functions; zero gradients are not reported."""
 
     follows = False
 
     def wanted(self, worst: Worst) -> Tensor:
-        """All, or those without gradients."""
+        """Return all open images, or only those without gradients."""
         return worst.starved if self.name == LEAKY else worst.open
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Search; where even these gradients cannot be had, the source stays."""
+        """Search; return the source if even these gradients are not available."""
         from medtest.core.errors import BadOutput
 
         try:
@@ -110,7 +110,7 @@ class _Passing(_AutoPgd):
 
 
 class _Surrogate:
-    """A surrogate distilled from scores, where gradients are zero or cannot be had."""
+    """Surrogate distilled from scores, for images with zero or missing gradients."""
 
     name, follows = SURROGATE, False
 
@@ -118,16 +118,16 @@ class _Surrogate:
         self._tries, self._draws = tries, draws
 
     def wanted(self, worst: Worst) -> Tensor:
-        """Those without gradients."""
+        """Return the images without gradients."""
         return worst.starved
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Search with a surrogate of each image's own."""
+        """Search with a surrogate per image."""
         return _drawn(distilled_search(batch, _averaged(probe, self._draws), tries=self._tries), self._draws)
 
 
 class _Square:
-    """Square."""
+    """The Square attack."""
 
     name, follows = SQUARE, False
 
@@ -135,7 +135,7 @@ class _Square:
         self._tries, self._draws = tries, draws
 
     def wanted(self, worst: Worst) -> Tensor:
-        """All."""
+        """Return all open images."""
         return worst.open
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:

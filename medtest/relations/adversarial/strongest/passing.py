@@ -1,12 +1,12 @@
-"""Gradients that pass where a network stops them: rounding, casts, thresholds, units that are shut or saturated.
+"""Gradients passed through blocking functions: rounding, casts, thresholds, inactive or saturated units.
 
-Rounding has no slope, so that the gradient of a quantised network is zero, or is that of whatever lies beside the
-quantiser. Backward pass differentiable approximation (A. Athalye et al., "Obfuscated gradients give a false sense of
-security", ICML 2018) takes the rounded value forward and the identity's slope backward. The same goes for a rectifier
-that is shut and a squashing function that is saturated: their slope counts as a tenth at least.
+Rounding has no slope, so the gradient of a quantised network is zero, or only that of paths around the quantiser.
+Backward pass differentiable approximation (A. Athalye et al., "Obfuscated gradients give a false sense of security",
+ICML 2018) takes the rounded value forward and the identity's slope backward. Likewise the slope of an inactive
+rectifier or a saturated squashing function counts as at least a tenth.
 
-Only functions that Python calls are reached: inside a TorchScript program, or a function with a backward pass of its
-own, gradients stay what they are.
+Only functions called from Python are covered: inside a TorchScript program, or a function with a custom backward pass,
+gradients are unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from medtest.relations.adversarial.strongest.draws import same_answers, seeded
 
 _LEAK = 0.1
-"""Least slope of a unit that is shut or saturated."""
+"""Least slope of an inactive or saturated unit."""
 _STEPS = frozenset({"round", "floor", "ceil", "trunc", "fix", "sign", "sgn", "floor_divide", "__floordiv__"})
 _CASTS = frozenset({"int", "long", "short", "byte", "char"})
 _COMPARED = {"gt": 1.0, "ge": 1.0, "__gt__": 1.0, "__ge__": 1.0, "greater": 1.0, "greater_equal": 1.0}
@@ -43,13 +43,13 @@ class _Passing(torch.autograd.Function):
 
 
 class PassingGradients(TorchFunctionMode):
-    """While it is entered, gradients pass functions that would stop them; values stay what they are.
+    """Context in which gradients pass functions that block them; values are unchanged.
 
     Args:
-        leaky: Whether units that are shut or saturated pass gradients too, and not rounding alone.
+        leaky: Whether inactive or saturated units pass gradients too, besides rounding.
 
     Attributes:
-        used: Whether a gradient has passed somewhere that it would not have.
+        used: Whether a blocked gradient was passed somewhere.
     """
 
     def __init__(self, *, leaky: bool = False) -> None:
@@ -69,7 +69,7 @@ class PassingGradients(TorchFunctionMode):
             return func(*args, **kwargs)
         if name in _COMPARED:
             value = func(*args, **kwargs)
-            self._soft[id(value)] = (value, tensor, _COMPARED[name])  # kept alive: its id stays its own
+            self._soft[id(value)] = (value, tensor, _COMPARED[name])  # kept alive so that its id stays unique
             return value
         written = name.endswith("_") and not name.startswith("__")
         plain = name.removesuffix("_") if written else name
@@ -94,16 +94,16 @@ class PassingGradients(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _of_threshold(self, func: Any, tensor: Tensor, args: Any, kwargs: Any) -> Any:
-        """Give what a comparison becomes as a number the slope of what was compared."""
+        """Give a comparison converted to numbers the slope of the compared values."""
         value = func(*args, **kwargs)
-        known = self._soft.get(id(tensor))
-        if known is None or not isinstance(value, Tensor) or value.dtype not in _FLOATS or value.shape != tensor.shape:
+        entry = self._soft.get(id(tensor))
+        if entry is None or not isinstance(value, Tensor) or value.dtype not in _FLOATS or value.shape != tensor.shape:
             return value
         name = getattr(func, "__name__", "")
         if name not in ("float", "double", "half", "to", "type", "type_as"):
             return value
-        compared = known[1].expand_as(value) if known[1].shape != value.shape else known[1]
-        return self._passing(compared, value, known[2])
+        compared = entry[1].expand_as(value) if entry[1].shape != value.shape else entry[1]
+        return self._passing(compared, value, entry[2])
 
     def _passed(
         self,
@@ -118,8 +118,8 @@ class PassingGradients(TorchFunctionMode):
         source = tensor.clone() if written else tensor
         with torch.no_grad():
             value = func(source.detach().clone() if written else source.detach(), *args[1:], **kwargs)
-            here = slope(value).clamp_min(_LEAK) if callable(slope) else slope
-        passed = self._passing(source, value, here)
+            local_slope = slope(value).clamp_min(_LEAK) if callable(slope) else slope
+        passed = self._passing(source, value, local_slope)
         return tensor.copy_(passed) if written else passed
 
     def _passing(self, tensor: Tensor, value: Tensor, slope: float | Tensor) -> Tensor:
@@ -141,17 +141,17 @@ def _in_place(name: str, args: Any, kwargs: Any) -> bool:
 
 
 def _whole(args: Any, kwargs: Any) -> bool:
-    """Whether a cast is to whole numbers."""
-    asked = [value for value in (*args[1:], *kwargs.values()) if isinstance(value, torch.dtype)]
-    return any(not kind.is_floating_point and not kind.is_complex and kind != torch.bool for kind in asked)
+    """Return True if a cast is to an integer type."""
+    dtypes = [value for value in (*args[1:], *kwargs.values()) if isinstance(value, torch.dtype)]
+    return any(not kind.is_floating_point and not kind.is_complex and kind != torch.bool for kind in dtypes)
 
 
 class PassingProbe:
-    """A probe whose gradients pass rounding, and units that are shut where it is leaky.
+    """Probe whose gradients pass rounding and, if leaky, inactive units.
 
     Args:
-        probe: The probe that is asked; see :class:`medtest.core.probes.Probe`.
-        leaky: As of :class:`PassingGradients`.
+        probe: The underlying probe; see :class:`medtest.core.probes.Probe`.
+        leaky: As in :class:`PassingGradients`.
     """
 
     def __init__(self, probe: Any, *, leaky: bool) -> None:
@@ -161,16 +161,16 @@ class PassingProbe:
         return getattr(self._probe, name)
 
     def logits(self, images: Tensor) -> Tensor:
-        """Return the same logits, with gradients that pass."""
+        """Return the same logits, with gradients passed."""
         with PassingGradients(leaky=self._leaky):
             logits: Tensor = self._probe.logits(images)
         return logits
 
     def helps(self, images: Tensor) -> bool:
-        """Return True if gradients pass somewhere that they would not have, and the answers stay the same.
+        """Return True if blocked gradients are passed somewhere and the answers stay the same.
 
         Args:
-            images: float32 B×3×H×W in [0, 1], about which it is asked twice.
+            images: float32 B×3×H×W in [0, 1], queried twice.
         """
         try:
             with (

@@ -1,13 +1,13 @@
-"""The strongest of several attacks, image by image, judged on what is saved.
+"""The strongest of several attacks, image by image, judged on saved images.
 
-After AutoAttack (Croce and Hein 2020), which cannot be taken as it is: its DLR loss is undefined under three classes,
-its targeted form under four, and it knows neither several labels nor masks. Here: what the suite's other attacks and
-uniform noise of no larger ε have made of the image, Auto-PGD on cross-entropy and on the margin (of masks also on
-Dice), each with restarts, Auto-PGD with gradients that pass rounding, a surrogate distilled from scores where gradients
-are zero or cannot be had, and Square. Of all their images, rounded to 8 bits, the one that the system answers worst is
-taken. An image of which all is reached that can be is not attacked further.
+Modelled on AutoAttack (Croce and Hein 2020), which does not apply directly: its DLR loss is undefined under three
+classes, its targeted form under four, and it supports neither several labels nor masks. The candidates here are results
+of the suite's other attacks and of uniform noise with no larger ε, Auto-PGD on cross-entropy and on the margin (for
+masks also on Dice), each with restarts, Auto-PGD with gradients passed through rounding, a surrogate distilled from
+scores if gradients are zero or missing, and Square. Of all these images, rounded to 8 bits, the one with the worst
+answer is kept. An image whose goal is fully reached is not attacked further.
 
-Where answers do not repeat, gradients and scores are averaged over draws, and images are judged over more of them.
+If answers do not repeat, gradients and scores are averaged over draws, and images are judged over more of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Strongest(Attack[EpsilonLevel]):
-    """The worst of all attacks beside it, of Auto-PGD on two losses and of Square, for each image."""
+    """Keep the worst result of the suite's other attacks, Auto-PGD on two losses, and Square for each image."""
 
     Settings = StrongestSettings
     gathers: ClassVar[bool] = True
@@ -35,18 +35,18 @@ class Strongest(Attack[EpsilonLevel]):
     settings: StrongestSettings
 
     def network_passes(self, severity: int) -> int:
-        """Return those of Auto-PGD and Square, and what is asked before and after."""
+        """Return the passes of Auto-PGD and Square, and of checks before and after."""
         settings = self.settings
         return 2 * settings.restarts * (settings.steps + 2) + settings.tries + 5
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """As of every attack, with how long each of its parts searches."""
+        """Return the parameters of every attack plus the length of each part's search."""
         settings = self.settings
         lengths = {"steps": settings.steps, "restarts": settings.restarts, "tries": settings.tries}
         return {**super().sample(seed, severity, rng), **lengths}
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Attack in turn whatever is not wholly reached, and keep the worst of each image."""
+        """Run the attacks in turn on images not fully reached, keeping the worst result of each."""
         from medtest.relations.adversarial.strongest.parts import parts_of
         from medtest.relations.adversarial.strongest.worst import Worst
 
@@ -57,7 +57,7 @@ class Strongest(Attack[EpsilonLevel]):
         return worst.result()
 
     def _offer_beside(self, batch: AttackBatch, worst: Worst) -> None:
-        """Judge what other attacks made of the images, as far as it lies within the budget and the reach."""
+        """Judge other attacks' results that are within the budget and the changeable pixels."""
         import torch
 
         offered: list[tuple[int, str, Any]] = []

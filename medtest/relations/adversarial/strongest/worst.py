@@ -1,4 +1,4 @@
-"""Keeps, of several attacks on the same images, the image that a system answers worst."""
+"""Collection of the image with the worst answer among several attacks."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from medtest.relations.adversarial.attack import AttackBatch, SearchResult
 from medtest.relations.adversarial.saving import pixels_of, saved
 
 _WHOLE = 1e9
-"""Badness of an image of which all is reached."""
+"""Badness of an image whose goal is fully reached."""
 _MOSTLY = 0.5
-"""Share of gradients that are exactly zero from which an attack has little to follow."""
+"""Share of exactly zero gradients above which gradient attacks are considered starved."""
 
 
 class AttackPart(Protocol):
-    """One of several attacks.
+    """Protocol of one of several attacks.
 
     Attributes:
-        name: What records call it.
-        follows: Whether it follows gradients, which may be missing.
+        name: Name in records.
+        follows: Whether it needs gradients, which may be missing.
     """
 
     name: str
     follows: bool
 
     def wanted(self, worst: Worst) -> Tensor:
-        """Return for which images it is wanted, bool B, of those that are not wholly reached."""
+        """Return the open images to attack, bool B."""
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Look for images."""
+        """Search for adversarial images."""
 
 
 class Worst:
-    """The worst image so far of each of a batch, as it would be saved.
+    """Worst image so far of each image of a batch, as it would be saved.
 
     Args:
         batch: The images.
-        probe: Of the system.
-        norm: In which ε bounds: ``linf`` or ``l2``.
-        draws: How often the system is asked about an image that is judged; above 1 where answers do not repeat.
+        probe: Probe of the system.
+        norm: Norm of the ε ball: ``linf`` or ``l2``.
+        draws: Queries per judged image; above 1 if answers do not repeat.
 
     Attributes:
-        zeros: Largest share of zero gradients that an attack met, by image; NaN where none was followed.
-        blocked: By image, why no gradient can be followed; absent where one can.
+        zeros: Largest share of zero gradients met by an attack, by image; NaN without gradients.
+        blocked: Reason for missing gradients, by image; absent if available.
     """
 
     def __init__(self, batch: AttackBatch, probe: Probe, *, norm: str, draws: int) -> None:
@@ -63,27 +63,27 @@ class Worst:
 
     @property
     def open(self) -> Tensor:
-        """Which images are not wholly reached, bool B."""
+        """Images not fully reached, bool B."""
         return self._badness < _WHOLE
 
     @property
     def starved(self) -> Tensor:
-        """For which images gradients are mostly zero or cannot be had, bool B."""
+        """Images whose gradients are mostly zero or missing, bool B."""
         rows = range(len(self.zeros))
         without = [row in self.blocked or self.zeros[row] > _MOSTLY for row in rows]
         return torch.tensor(without, dtype=torch.bool, device=self._badness.device)
 
     def attack(self, part: AttackPart) -> None:
-        """Have one attack look for images that are answered worse.
+        """Run one attack and keep images with worse answers.
 
         Raises:
-            Exception: Whatever the network raises where it is asked for scores alone.
+            Exception: Any error of the network if only scores are requested.
         """
-        wanted = self.open & part.wanted(self)
+        pending = self.open & part.wanted(self)
         if part.follows:
             for row in self.blocked:
-                wanted[row] = False
-        rows = wanted.nonzero().flatten()
+                pending[row] = False
+        rows = pending.nonzero().flatten()
         if not len(rows):
             return
         own = self._batch.part(rows)
@@ -95,7 +95,7 @@ class Worst:
             if len(rows) == 1:
                 self.blocked[int(rows[0])] = _why(error)
                 return
-            for row in rows:  # one image without a gradient leaves the others theirs
+            for row in rows:  # retried one by one, so that one image without gradient does not affect the others
                 self._alone(row[None], part)
 
     def _alone(self, rows: Tensor, part: AttackPart) -> None:
@@ -117,12 +117,12 @@ class Worst:
         self.offer(rows, shown, name)
 
     def offer(self, rows: Tensor, images: Tensor, name: str) -> None:
-        """Judge images, and keep those that are answered worse than what is kept.
+        """Judge images and keep those answered worse than the current ones.
 
         Args:
-            rows: int64 K, which of the batch's images they are made of.
+            rows: int64 K, indices of their source images in the batch.
             images: float32 K×3×H×W as they would be saved.
-            name: Which attack made them.
+            name: Name of the attack.
         """
         badness = self._judged(self._batch.part(rows), images)
         better = badness > self._badness[rows]
@@ -133,7 +133,7 @@ class Worst:
                 self._by[row] = name
 
     def result(self) -> SearchResult:
-        """Return what is kept."""
+        """Return the images kept."""
         return SearchResult(
             images=self._images,
             queries=self._queries,
