@@ -1,1 +1,1 @@
-"""Procedural images that stand in for clinical ones when none are at hand, with the truth known by construction."""
+"""Synthetic images that replace clinical ones, with ground truth known by construction."""

@@ -1,4 +1,4 @@
-"""The classes of the bundled classifiers and phantoms, in the order of their scores.
+"""Classes of the bundled classifiers and phantoms, in the order of their scores.
 
 Capsule endoscopy: MedTest's slides (normal, vascular, inflammatory). Dermoscopy: ISIC 2016, task 3. Fundus: the four
 grades of retinopathy of Messidor. Chest: the 14 findings of ChestX-ray14 in the order of CheXNet's scores (X. Wang et
@@ -34,14 +34,14 @@ CHEST = Classes(
 
 
 def in_words_of(own: Classes, asked: Classes) -> Classes:
-    """Return a system's classes with the seeds' spelling where names differ in case alone."""
+    """Return a system's classes with the seeds' spelling if names differ only in case."""
     spelt = {name.casefold(): name for name in asked.names}
     names = tuple(name if name in asked.names else spelt.get(name.casefold(), name) for name in own.names)
     return Classes(names=names, multi=own.multi) if len(set(names)) == len(names) else own
 
 
 def places(own: Classes, asked: Classes) -> tuple[int, ...]:
-    """Return where among a system's scores those of the seeds' classes lie, in the seeds' order.
+    """Return the positions of the seeds' classes among a system's scores, in the seeds' order.
 
     Raises:
         KeyError: The system does not know a class.

@@ -1,7 +1,7 @@
-"""Drawing tools that the labelled phantoms share: planes, noise, blobs, lines, and the camera's last step.
+"""Drawing tools shared by the labelled phantoms: planes, noise, blobs, lines, and the camera's last step.
 
-Positions and lengths are in units of half the picture's side: (-1, -1) is the upper left corner, (1, 1) the lower
-right one. Arrays see only operations that IEEE 754 rounds exactly and OpenCV's own, so that the bytes are the same on
+Positions and lengths are in units of half the picture's side: (-1, -1) is the upper left corner, (1, 1) the lower right
+one. Array operations are limited to those that IEEE 754 rounds exactly and OpenCV's, so that the bytes are the same on
 every processor of an architecture.
 """
 
@@ -32,8 +32,8 @@ class Plane:
         y: float32 h×1, downwards.
         size: Pixels a side of the whole picture.
         window: Rows and columns of the picture that this plane covers.
-        zoom: How much larger than the picture's half sides these units are.
-        shift: Where (0, 0) lies in the picture's half sides.
+        zoom: Size of these units relative to the picture's half sides.
+        shift: Position of (0, 0) in the picture's half sides.
     """
 
     x: Field
@@ -69,7 +69,7 @@ def plane(size: int, *, zoom: float = 1.0, shift: Point = (0.0, 0.0)) -> Plane:
 
 
 def unit(turns: float) -> Point:
-    """Return the unit vector at a share of a full turn, rounded so that it is the same with every C library."""
+    """Return the unit vector at a share of a full turn, rounded to be the same with every C library."""
     return round(math.cos(2.0 * math.pi * turns), 9), round(math.sin(2.0 * math.pi * turns), 9)
 
 
@@ -89,14 +89,14 @@ def blob(
     turn: Point = (1.0, 0.0),
     weights: Sequence[Point] = (),
 ) -> Field:
-    """Return 1 at a point, 0 at the edge of a rounded shape around it and less outside, falling off linearly.
+    """Return a field that is 1 at a point, 0 at the edge of a rounded shape around it, and linear.
 
     Args:
         where: The pixels.
-        x: Centre.
-        y: Centre.
+        x: Column of the centre.
+        y: Row of the centre.
         radius: Distance of the edge along ``turn``.
-        stretch: How many times narrower the shape is across ``turn``.
+        stretch: Factor by which the shape is narrower across ``turn``.
         turn: Unit vector of its axis.
         weights: Cosine and sine weights of the second, third, … harmonic by which the edge departs from an ellipse.
     """
@@ -124,14 +124,14 @@ def soften(array: Field, radius: float, size: int) -> Field:
 
 
 class Canvas:
-    """Lines and shapes with soft edges; drawn twice as large where the picture is small."""
+    """Canvas for lines and shapes with soft edges; drawn at double size for small pictures."""
 
     def __init__(self, size: int, *, zoom: float = 1.0, shift: Point = (0.0, 0.0)) -> None:
         self.size = size
         self._zoom = zoom
         self._side = size * (2 if size <= 512 else 1)
         self.pixels: NDArray[np.uint8] = np.zeros((self._side, self._side), np.uint8)
-        # Sixteenths of a pixel, as OpenCV wants them: pixel centres lie at whole numbers.
+        # Sixteenths of a pixel, as required by OpenCV; pixel centres are at whole numbers.
         self._steps = 8.0 * self._side * zoom
         self._origin = 8.0 * self._side * (np.array(shift, np.float64) + 1.0) - 8.0
 
@@ -145,7 +145,7 @@ class Canvas:
         return cls(where.size, zoom=where.zoom, shift=where.shift)
 
     def line(self, points: Points, width: float, value: float = 1.0) -> None:
-        """Draw a line; one thinner than a pixel is drawn fainter instead."""
+        """Draw a line; lines thinner than a pixel are drawn fainter."""
         wide = width * self._zoom * 0.5 * self._side
         level = round(255.0 * value * min(1.0, wide))
         cv2.polylines(self.pixels, [self._fixed(points)], False, level, max(1, round(wide)), cv2.LINE_AA, 4)
@@ -161,7 +161,7 @@ class Canvas:
         cv2.circle(self.pixels, (int(at[0]), int(at[1])), wide, round(255.0 * value), -1, cv2.LINE_AA, 4)
 
     def field(self) -> Field:
-        """Return what was drawn, float32 size×size in [0, 1]."""
+        """Return the drawing, float32 size×size in [0, 1]."""
         small = self.pixels
         if self._side != self.size:
             small = cv2.resize(small, (self.size, self.size), interpolation=cv2.INTER_AREA).astype(np.uint8)
@@ -169,7 +169,7 @@ class Canvas:
 
 
 def curve(points: Points, steps: int = 8, *, closed: bool = False) -> NDArray[np.float64]:
-    """Return a Catmull-Rom spline through points, ``steps`` points to a piece."""
+    """Return a Catmull-Rom spline through points, with ``steps`` points per piece."""
     at = np.asarray(points, np.float64)
     if closed:
         ring = np.concatenate([at[-1:], at, at[:2]])
@@ -202,7 +202,7 @@ def wander(
 
 
 def grain(rng: np.random.Generator, shape: tuple[int, int]) -> Field:
-    """Return noise of mean 0 and standard deviation 1 a pixel, from the sum of two random bytes (a triangle)."""
+    """Return noise of mean 0 and standard deviation 1, from the sum of two random bytes (a triangle)."""
     drawn = np.frombuffer(rng.bytes(2 * shape[0] * shape[1]), np.uint8).reshape(2, *shape)
     return as_field((drawn[0].astype(np.float32) + drawn[1] - np.float32(255.0)) * np.float32(1.0 / 104.5))
 
@@ -213,12 +213,12 @@ def to_bytes(picture: Field) -> NDArray[np.uint8]:
 
 
 def blurred(picture: NDArray[np.uint8], sigma: float) -> NDArray[np.uint8]:
-    """Return a picture out of focus by ``sigma`` pixels."""
+    """Return a picture defocused by ``sigma`` pixels."""
     return np.asarray(cv2.GaussianBlur(picture, (0, 0), sigma), np.uint8) if sigma > 0.25 else picture
 
 
 def soft_colour(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Keep colour at half the resolution of brightness, as JPEG does."""
+    """Reduce colour to half the resolution of brightness, as in JPEG."""
     side = (picture.shape[1], picture.shape[0])
     ycc = cv2.cvtColor(picture, cv2.COLOR_RGB2YCrCb)
     half = cv2.resize(ycc, ((side[0] + 1) // 2, (side[1] + 1) // 2), interpolation=cv2.INTER_AREA)
@@ -228,13 +228,13 @@ def soft_colour(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def mix(picture: Field, alpha: Field, colour: Sequence[float] | Any) -> None:
-    """Lay a colour over h×w×3 in place, as much as ``alpha`` says."""
+    """Blend a colour over h×w×3 in place with the opacity ``alpha``."""
     for channel in range(3):
         plane_ = picture[..., channel]
         plane_ += alpha * (np.float32(colour[channel]) - plane_)
 
 
 def scale(picture: Field, alpha: Field, factors: Sequence[float]) -> None:
-    """Multiply each channel of h×w×3 in place: by 1 where ``alpha`` is 0, by its factor where it is 1."""
+    """Multiply each channel of h×w×3 in place, by 1 at ``alpha`` 0 and by its factor at ``alpha`` 1."""
     for channel in range(3):
         picture[..., channel] *= np.float32(1.0) - alpha * np.float32(1.0 - factors[channel])

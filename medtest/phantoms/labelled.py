@@ -1,8 +1,8 @@
-"""What a phantom of a classification suite is, and the streams of random numbers that it is drawn from.
+"""Phantoms of classification suites, and their random streams.
 
 The four generators (:mod:`~medtest.phantoms.capsule`, :mod:`~medtest.phantoms.skin`, :mod:`~medtest.phantoms.fundus`,
-:mod:`~medtest.phantoms.chest`) exercise a test suite where no clinical images are at hand. They are drawings: what a
-system scores on them says nothing about how it would do on patients, and never stands for clinical evidence.
+:mod:`~medtest.phantoms.chest`) exercise a test suite without clinical images. They are drawings: a system's scores on
+them say nothing about its performance on patients and are no clinical evidence.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import numpy as np
 from medtest.core.cases import Image, Json, Mask
 
 MIN_SIZE, MAX_SIZE = 128, 1024
-"""Pixels a side that can be asked for."""
+"""Allowed pixels a side."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelledPhantom:
-    """A drawn image whose labels are known because they were drawn.
+    """Drawn image with known labels.
 
     Attributes:
         image: uint8 size×size×3 RGB.
-        labels: Names of the classes that hold, in class order: exactly one, or any number of findings of the chest.
-        mask: bool size×size, True on every lesion and never outside the field of view; None where the kind has none.
-        facts: What was drawn, as JSON values. The labels follow from them by the definition that the kind's ``judge``
-            states, and they are the same for every size, but for shares of area.
+        labels: Names of the classes that hold, in class order: exactly one, or any number of chest findings.
+        mask: bool size×size, True on every lesion and never outside the field of view; None for kinds without mask.
+        facts: Description as JSON values. The labels follow from it by the definition in the kind's ``judge``,
+            and it is the same for every size, except for shares of area.
     """
 
     image: Image
@@ -42,22 +42,22 @@ def stream(suite_seed: int, what: str, index: int, part: str = "") -> np.random.
     """Return the generator of one part of one phantom.
 
     It is PCG64 seeded by the SHA-256, read as a big-endian integer, of the JSON list
-    ``[suite_seed, "labelled", what, index, part]`` in ASCII without spaces. Each part has a stream of its own, so a
-    phantom does not depend on how many are made, nor what is drawn first on the size of the picture.
+    ``[suite_seed, "labelled", what, index, part]`` in ASCII without spaces. Each part has its own stream, so a
+    phantom does not depend on the number of phantoms, and its parts do not depend on the picture's size.
     """
     key = json.dumps([int(suite_seed), "labelled", what, int(index), part], ensure_ascii=True, separators=(",", ":"))
     return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
 
 
 def balanced(suite_seed: int, what: str, index: int, names: Sequence[str]) -> str:
-    """Return the class of phantom ``index``: each run of ``len(names)`` indices holds every class once, shuffled."""
+    """Return the class of phantom ``index``: each run of ``len(names)`` indices contains every class once, shuffled."""
     block, place = divmod(index, len(names))
     order = stream(suite_seed, what, block, "classes").permutation(len(names))
     return names[int(order[place])]
 
 
 def check_request(index: int, size: int) -> None:
-    """Refuse what no generator draws.
+    """Check index and size of a phantom.
 
     Raises:
         ValueError: ``index`` below 0, or ``size`` outside 128 to 1024.

@@ -1,7 +1,7 @@
-"""Made pools: what prompts of drawn scenes say, by number.
+"""Synthetic pools: contents of prompts for drawn scenes, by number.
 
-Entities are of the classes and colours of :mod:`medtest.phantoms.scenes`, distinct in class; relations hold each new
-one to one before it, so that no two contradict each other and a layout can follow them all.
+Entities have the classes and colours of :mod:`medtest.phantoms.scenes` and distinct classes; each relation links a new
+entity to an earlier one, so that relations never contradict each other and a layout can satisfy all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RELATIONS: tuple[str, ...] = (
     "right of",
     "under",
 )
-"""What is said of two things in a drawn scene."""
+"""Relations between two things in a drawn scene."""
 MOST_ENTITIES = 8
 MOST_OF_ONE = 3
 _UPON = ("in", "on")
@@ -41,18 +41,18 @@ def prompt_rng(suite_seed: int, index: int) -> np.random.Generator:
 
 
 def make(index: int, suite_seed: int, *, fewest: int = 1, most: int = 5, related: float = 1.0) -> Pool:
-    """Return the pool of one number, the same however many are made.
+    """Return the pool of a number, independent of how many are generated.
 
     Args:
         index: Its number.
         suite_seed: The suite's seed.
         fewest: Least number of entities, 1 or more.
-        most: Greatest, up to :data:`MOST_ENTITIES`; each number between is as likely.
-        related: How likely an entity after the first is related to one before it; the others are only named.
+        most: Greatest number, up to :data:`MOST_ENTITIES`; all numbers between are equally likely.
+        related: Probability that an entity after the first is related to an earlier one; others are only named.
 
     Returns:
-        Entities of distinct classes, seven in ten of one colour; one in five of those that no more than one triple
-        holds are two to :data:`MOST_OF_ONE`. What lies in or on another carries and holds nothing itself.
+        Entities of distinct classes, seven in ten with a colour; one in five of those held by at most one triple
+        has a count of two to :data:`MOST_OF_ONE`. An entity in or on another is in no second such relation.
     """
     rng = prompt_rng(suite_seed, index)
     count = int(rng.integers(fewest, most + 1))
@@ -62,13 +62,13 @@ def make(index: int, suite_seed: int, *, fewest: int = 1, most: int = 5, related
     for new in range(1, count):
         if rng.random() < related:
             other = int(rng.integers(new))
-            said = RELATIONS[int(rng.integers(len(RELATIONS)))]
-            if said in _UPON and (other in upon or new in upon):
-                said = "near"
-            if said in _UPON:
+            relation = RELATIONS[int(rng.integers(len(RELATIONS)))]
+            if relation in _UPON and (other in upon or new in upon):
+                relation = "near"
+            if relation in _UPON:
                 upon |= {new, other}
-            triples.append((new, said, other))
-    held = [sum(at in (one[0], one[2]) for one in triples) for at in range(count)]
+            triples.append((new, relation, other))
+    held = [sum(at in (triple[0], triple[2]) for triple in triples) for at in range(count)]
     entities = [_entity(name, held[at], at in upon, rng) for at, name in enumerate(names)]
     return _as_named(entities, triples)
 
@@ -84,7 +84,9 @@ def _entity(name: str, held: int, upon: bool, rng: np.random.Generator) -> Entit
 
 
 def _as_named(entities: list[Entity], triples: list[tuple[int, str, int]]) -> Pool:
-    """Return the pool with its entities in the order in which templates name them: subjects before objects."""
-    order = list(dict.fromkeys([end for one in triples for end in (one[0], one[2])] + list(range(len(entities)))))
+    """Return the pool with its entities in the order used by templates: subjects before objects."""
+    order = list(
+        dict.fromkeys([end for triple in triples for end in (triple[0], triple[2])] + list(range(len(entities))))
+    )
     place = {old: new for new, old in enumerate(order)}
-    return pool_of([entities[at] for at in order], [(place[a], said, place[b]) for a, said, b in triples])
+    return pool_of([entities[at] for at in order], [(place[a], relation, place[b]) for a, relation, b in triples])

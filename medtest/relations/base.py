@@ -180,12 +180,12 @@ class CraftedSettings(RelationSettings):
 class CraftedRelation(Relation):
     """Relation that is crafted on a system: its pixels depend on a seed, parameters and a probe.
 
-    :meth:`sample` draws the random parameters of a case (start noise, target) independently of any system. Pixels are made
-    by :meth:`craft`, in batches cut from the full plan, on one thread of torch.
+    :meth:`sample` draws the random parameters of a case (start noise, target) independently of any system. Pixels are
+    made by :meth:`craft`, in batches cut from the full plan, on one thread of torch.
 
     Attributes:
-        gathers: Whether :attr:`~medtest.core.probes.CraftCase.beside` holds the results of the suite's other attacks of no
-            larger scale, and of noise, for the same image, so that the worst of all can be kept.
+        gathers: Whether :attr:`~medtest.core.probes.CraftCase.beside` holds the results of the suite's other attacks of
+            no larger scale, and of noise, for the same image, so that the worst of all can be kept.
     """
 
     Settings: ClassVar[type[CraftedSettings]] = CraftedSettings
@@ -227,7 +227,7 @@ class CraftedRelation(Relation):
         return {}
 
     def missing_on(self, system: str, name: str, *, size: int | None = None, typed: str = "") -> Sequence[Mistake]:
-        """Return what is missing for crafting on a system (such as a trained generator); called before loading.
+        """Return requirements missing for crafting on a system (such as a trained generator); called before loading.
 
         Args:
             system: Digest of that system.

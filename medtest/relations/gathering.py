@@ -1,4 +1,4 @@
-"""Which relations feed one that keeps the worst of all attacks on an image."""
+"""Relations whose results feed one that keeps the worst of all attacks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _EACH = "each"
 
 
 def feeding(relations: Mapping[str, Relation], name: str) -> tuple[str, ...]:
-    """Return the relations whose follow-ups a relation that gathers is handed, in the suite's order; else none.
+    """Return the relations whose follow-ups feed a gathering relation, in the suite's order; empty for other relations.
 
-    They are attacks and noise of no larger scale, and gather nothing themselves. One that is crafted on a named system
-    is handed nothing that is crafted on each: it must be the same whichever systems are tested.
+    They are attacks and noise of no larger scale that do not gather themselves. A relation crafted on a named system
+    gets nothing crafted on each system, because its results must not depend on the systems under test.
 
     Args:
         relations: The suite's relations by id.
-        name: The id of the one that may gather.
+        name: Id of the relation that may gather.
     """
     relation = relations.get(name)
     if not (isinstance(relation, CraftedRelation) and relation.gathers):
@@ -39,7 +39,7 @@ def _named(relation: CraftedRelation) -> bool:
 
 
 def scale_of(relation: Relation, severity: int) -> float | None:
-    """Return the scale of a relation's severity as its settings say it; None where they do not."""
+    """Return the scale of a relation's severity as set in its settings; None if not set."""
     levels: Any = getattr(relation.settings, "levels", None)
     level = levels.get(severity) if isinstance(levels, Mapping) else None
     scale = getattr(level, "scale", level)

@@ -1,4 +1,4 @@
-"""Severities as data: what a level is, the check that a relation's levels make a ladder, and published ranges."""
+"""Severity levels as data: levels, the check that they increase, and published ranges."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from medtest.core.plugins import PartSettings, wrong_at
 from medtest.relations.base import PUBLISHED_SEVERITY, RelationSettings
 
 _SEEDS = 2**53
-"""Noise seeds stay below this, so that any JSON reader keeps them exact."""
+"""Upper bound of noise seeds, so that any JSON reader keeps them exact."""
 
 
 class Level(PartSettings):
-    """Parameters of one severity; a level of several parameters says what its ``scale`` is."""
+    """Parameters of one severity; a level with several parameters defines its ``scale``."""
 
     @property
     def scale(self) -> float:
-        """Physical distance from identity, > 0, in the relation's ``scale_unit``; grows with severity."""
+        """Physical distance from identity, > 0, in the relation's ``scale_unit``; increases with severity."""
         (name,) = type(self).model_fields
         return float(getattr(self, name))
 
@@ -29,10 +29,10 @@ L = TypeVar("L", bound=Level)
 
 
 class LeveledSettings(RelationSettings, Generic[L]):
-    """Settings of a relation whose severities are written in YAML.
+    """Settings of a relation whose severities are defined in YAML.
 
     Attributes:
-        levels: Parameters by severity. Their scales must grow, and every chosen severity must be among them.
+        levels: Parameters by severity. Their scales must increase, and every chosen severity must be defined.
     """
 
     levels: dict[int, L] = Field(min_length=1)
@@ -55,7 +55,7 @@ class LeveledSettings(RelationSettings, Generic[L]):
 
 
 class PublishedRanges(PartSettings):
-    """Published mode: each parameter ``x`` of a level is drawn from ``x_low`` to ``x_high``, both ends included."""
+    """Ranges of published mode: each parameter ``x`` of a level is drawn from ``x_low`` to ``x_high``, inclusive."""
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
@@ -66,7 +66,7 @@ class PublishedRanges(PartSettings):
         return self
 
     def draw(self, rng: np.random.Generator) -> dict[str, Any]:
-        """Return one value for each parameter in the order of the ranges, uniformly; whole numbers where ends are."""
+        """Return one uniform value per parameter in the order of the ranges; integers if the ends are integers."""
         drawn: dict[str, Any] = {}
         for name in type(self).model_fields:
             if name.endswith("_low"):
@@ -78,7 +78,7 @@ class PublishedRanges(PartSettings):
 
 
 class RangedSettings(LeveledSettings[L], Generic[L]):
-    """Settings of a relation whose parameters can be drawn from published ranges as well; it adds ``published``.
+    """Settings of a relation whose parameters can also be drawn from published ranges; adds ``published``.
 
     Attributes:
         mode: ``levels`` (fixed severities from YAML) or ``published`` (parameters drawn from the ranges).
@@ -94,7 +94,7 @@ class RangedSettings(LeveledSettings[L], Generic[L]):
         return self.mode == "published"
 
     def level(self, severity: int, rng: np.random.Generator) -> L:
-        """Return the level of a severity; of published mode one that is drawn from the :class:`PublishedRanges`."""
+        """Return the level of a severity; in published mode one drawn from the :class:`PublishedRanges`."""
         if severity != PUBLISHED_SEVERITY:
             return self.levels[severity]
         kind = type(next(iter(self.levels.values())))
@@ -102,7 +102,7 @@ class RangedSettings(LeveledSettings[L], Generic[L]):
 
 
 def noise_seed(rng: np.random.Generator) -> int:
-    """Draw a seed of noise that any JSON reader keeps exact."""
+    """Draw a noise seed that any JSON reader keeps exact."""
     return int(rng.integers(_SEEDS))
 
 

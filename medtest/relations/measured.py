@@ -1,4 +1,4 @@
-"""A measured property as a scale of uncertainty: nothing is changed, and each seed stands where it was measured."""
+"""Relation that uses a measured property as scale of uncertainty, without changing the image."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class MeasuredSettings(RelationSettings):
 
 
 class Measured(Relation):
-    """Gives the source image again; the follow-up's scale is the property's value.
+    """Return the source image; the follow-up's scale is the property's value.
 
-    Vacavant et al., "(α,σ)-robustness", section 4: uncertainty that cannot be added to an image, as the variability of
-    a liver's shape (equation 4), is measured on it.
+    Vacavant et al., "(α,σ)-robustness", section 4: uncertainty that cannot be added to an image, such as the
+    variability of a liver's shape (equation 4), is measured.
     """
 
     Settings = MeasuredSettings
@@ -43,12 +43,12 @@ class Measured(Relation):
         """Return the property and its value; nothing is drawn.
 
         Raises:
-            NotApplicable: It was not measured on this seed.
+            NotApplicable: The property was not measured on this seed.
         """
         name = self.settings.property
         if name not in seed.properties:
-            known = ", ".join(sorted(seed.properties)) or "nothing"
-            raise NotApplicable(f"{name} was not measured on this seed ({known} was)")
+            measured = ", ".join(sorted(seed.properties)) or "nothing"
+            raise NotApplicable(f"{name} was not measured on this seed ({measured} was)")
         return {"property": name, "value": float(seed.properties[name])}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:

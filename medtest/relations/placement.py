@@ -1,8 +1,8 @@
-"""Where something may be put on an image: off the lesion with a margin, off the black frame, wherever else is room.
+"""Free positions on an image: outside the lesion with a margin, outside the black frame.
 
-Relations that paste or print share this. What depends on the seed alone is computed once per seed
-(:meth:`PreparedSeed.memo`); looking for free places is one pass over an integral image, whatever the object's size.
-A system's prediction is never used: follow-ups are the same for all systems.
+Shared by relations that paste or print. Values that depend only on the seed are cached (:meth:`PreparedSeed.memo`);
+finding free positions is one pass over an integral image for any object size. A system's prediction is never used, so
+follow-ups are the same for all systems.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from medtest.core.errors import NotApplicable
 from medtest.core.portable import exp
 
 CENTRAL_FRACTION = 0.6
-"""Semi-axes of the ellipse kept free when nothing is known of the lesion, as fraction of the field's half extent."""
+"""Semi-axes of the ellipse kept free without lesion information, as fraction of the field's half extent."""
 
 Corner: TypeAlias = tuple[int, int]
 Box: TypeAlias = tuple[int, int, int, int]
@@ -36,17 +36,17 @@ def field_box(seed: PreparedSeed) -> Box:
 def lesion_distance(seed: PreparedSeed) -> NDArray[np.float32] | None:
     """Return each pixel's distance to the nearest lesion pixel, float32 H×W in pixels.
 
-    None when the seed is unlabelled or its mask is empty: then there is no lesion to be far from.
+    None if the seed is unlabelled or its mask is empty.
     """
     return seed.memo("placement.lesion_distance", lambda: _distance_to(seed.mask))
 
 
 def keep_out(seed: PreparedSeed, *, margin: int) -> Mask:
-    """Return where nothing may be put for the lesion's sake; the frame is not part of it.
+    """Return the region to keep free for the lesion's sake, without the frame.
 
-    The lesion grown by ``margin`` and, where the user gave a rough mask, that mask grown likewise. Without either, a
-    central ellipse of the field, for that is where an endoscopist keeps what he looks at. A seed whose mask is known
-    to be empty has nothing to protect.
+    It is the lesion grown by ``margin`` and, if the user gave a rough mask, that mask grown too. Without either it
+    is a central ellipse of the field, where endoscopists keep their target. A seed with an empty mask has nothing to
+    protect.
 
     Args:
         seed: The prepared seed.
@@ -59,17 +59,17 @@ def keep_out(seed: PreparedSeed, *, margin: int) -> Mask:
 
 
 def free_places(seed: PreparedSeed, *, margin: int) -> FreePlaces:
-    """Return the places on the field that are off :func:`keep_out`, memoised per seed and margin."""
+    """Return the free positions on the field outside :func:`keep_out`, cached per seed and margin."""
     return seed.memo(
         f"placement.free_places.{margin}", lambda: FreePlaces(np.logical_or(keep_out(seed, margin=margin), seed.frame))
     )
 
 
 class FreePlaces:
-    """All places where a box, or a coarse shape, lies on no blocked pixel.
+    """All positions at which a box, or a coarse shape, covers no blocked pixel.
 
     Args:
-        blocked: bool H×W, True where nothing may be put.
+        blocked: bool H×W, True for blocked pixels.
 
     Example:
         >>> places = FreePlaces(np.eye(4, dtype=bool))
@@ -84,23 +84,23 @@ class FreePlaces:
         )
 
     def of_box(self, height: int, width: int, *, step: int = 1) -> Mask:
-        """Return the top-left corners at which an upright box is wholly free.
+        """Return the top-left corners at which an upright box is entirely free.
 
         Args:
             height: Rows of the box, ≥ 1.
             width: Columns of the box, ≥ 1.
-            step: Look at every ``step``-th corner along both axes only.
+            step: Test only every ``step``-th corner along both axes.
 
         Returns:
-            bool, element (i, j) for the corner (i·step, j·step); empty when the box is larger than the image.
+            bool, element (i, j) for the corner (i·step, j·step); empty if the box is larger than the image.
         """
         return self._free([(0, 0, height, width)], height, width, step)
 
     def of_shape(self, shape: Mask, *, step: int = 1, bands: int = 8) -> Mask:
-        """Return the top-left corners at which no pixel of a shape lies on a blocked one.
+        """Return the top-left corners at which no pixel of a shape covers a blocked one.
 
-        The shape is covered by horizontal bands, each from its leftmost to its rightmost pixel; a corner that is
-        returned is free for every pixel, and few that would be free are missed.
+        The shape is covered by horizontal bands, each from its leftmost to its rightmost pixel; a returned corner is
+        free for every pixel, and few free corners are missed.
 
         Args:
             shape: bool h×w, the object's pixels within its box, at least one True.
@@ -108,7 +108,7 @@ class FreePlaces:
             bands: Bands that cover the shape.
 
         Returns:
-            As :meth:`of_box`.
+            As in :meth:`of_box`.
         """
         height, width = int(shape.shape[0]), int(shape.shape[1])
         edges = np.linspace(0, height, min(bands, height) + 1).round().astype(int)
@@ -132,7 +132,7 @@ class FreePlaces:
 
         free = np.ones((len(rows), len(columns)), dtype=np.bool_)
         for top, left, bottom, right in rectangles:
-            # Counts never wrap, so equal sums on both sides of the identity mean that no blocked pixel lies inside.
+            # Integer overflow wraps consistently, so equal sums on both sides mean that the box holds no blocked pixel.
             free &= corner(bottom, right) + corner(top, left) == corner(top, right) + corner(bottom, left)
         return free
 
@@ -146,14 +146,14 @@ def draw_place(
     near: tuple[float, float] | None = None,
     spread: float = 0.0,
 ) -> Corner:
-    """Draw one free corner, uniformly or near a wanted one.
+    """Draw one free corner, uniformly or near a preferred one.
 
     Args:
-        free: What :meth:`FreePlaces.of_box` or :meth:`FreePlaces.of_shape` gave.
+        free: Result of :meth:`FreePlaces.of_box` or :meth:`FreePlaces.of_shape`.
         rng: The case's generator; one number is drawn.
-        what: Names the thing in the reason ("an instrument of this size").
-        step: The step that ``free`` was made with.
-        near: Wanted corner (row, column), which need not be free; None for a uniform draw.
+        what: Name of the object in the reason ("an instrument of this size").
+        step: The step used for ``free``.
+        near: Preferred corner (row, column), which need not be free; None for a uniform draw.
         spread: Standard deviation in pixels around ``near``; beyond a few of them the nearest free corner wins.
 
     Returns:
@@ -170,7 +170,7 @@ def draw_place(
     else:
         rows, columns = np.divmod(places, free.shape[1])
         squared = (rows * float(step) - near[0]) ** 2 + (columns * float(step) - near[1]) ** 2
-        # Relative to the nearest place, so that the weights never all vanish.
+        # Relative to the nearest corner, so that the weights never all vanish.
         weights = np.cumsum(exp((squared.min() - squared) / (2.0 * max(spread, 1e-6) ** 2)))
         index = int(np.searchsorted(weights, rng.random() * weights[-1], side="right"))
         chosen = int(places[min(index, places.size - 1)])
@@ -188,9 +188,9 @@ def _bounding_box(mask: Mask) -> Box:
 def _distance_to(mask: Mask | None) -> NDArray[np.float32] | None:
     if mask is None or not mask.any():
         return None
-    found = cv2.distanceTransform(np.logical_not(mask).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-    # OpenCV's square root varies in its last bit with where the array lies in memory; squares are whole numbers.
-    distance = np.sqrt(np.rint(np.square(found, dtype=np.float64))).astype(np.float32)
+    distances = cv2.distanceTransform(np.logical_not(mask).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    # OpenCV's square root varies in its last bit with memory alignment; squares are whole numbers.
+    distance = np.sqrt(np.rint(np.square(distances, dtype=np.float64))).astype(np.float32)
     distance.flags.writeable = False
     return distance
 
@@ -216,13 +216,13 @@ def _central_ellipse(seed: PreparedSeed) -> Mask:
 
 
 def grid_shares(touched: NDArray[np.uint8]) -> list[Json]:
-    """Return how what was inserted spreads over the image: nine shares of a 3 × 3 grid, row by row.
+    """Return the spread of inserted pixels over the image: nine shares of a 3 × 3 grid, row by row.
 
     Args:
-        touched: uint8 H×W, not 0 where something was inserted.
+        touched: uint8 H×W, non-zero for inserted pixels.
 
     Returns:
-        Shares that sum to 1, rounded to four decimals; zeros where nothing was inserted.
+        Shares that sum to 1, rounded to four decimals; zeros if nothing was inserted.
     """
     height, width = touched.shape
     rows = [-(-k * height // 3) for k in range(4)]

@@ -1,8 +1,8 @@
-"""Follow-ups by address, of any seed; relations made for flat 8-bit RGB images, used as scales on grey ones.
+"""Follow-ups by address for any seed, including relations for 8-bit RGB images applied to grey ones.
 
-A relation that says ``any_image`` takes images of every dtype and dimension. The others (lighting, motion, objects …)
-know 8-bit RGB images of height by width alone: such a seed goes to them as it is, an 8-bit grey one as three equal
-colours, of whose result the luma is kept. Everything else is not applicable, and says so.
+A relation with ``any_image`` accepts images of every dtype and dimension. The others (lighting, motion, objects …) need
+8-bit RGB images of height by width: such seeds are passed on unchanged; an 8-bit grey seed is passed as three equal
+colours and the luma of the result is kept. Everything else is not applicable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MEMO = "medtest.relations.series:rgb"
 
 
 def follow_up(relation: Relation, seed: PreparedSeed, address: Address, suite_seed: int) -> FollowUp:
-    """Make the follow-up of an address, of any seed.
+    """Make the follow-up of an address for any seed.
 
     Args:
         relation: The relation that the address names.
@@ -30,7 +30,7 @@ def follow_up(relation: Relation, seed: PreparedSeed, address: Address, suite_se
         suite_seed: The suite's ``seed``.
 
     Raises:
-        NotApplicable: The seed has no room for it, or is no image that this relation knows.
+        NotApplicable: The relation does not apply to the seed or does not support its image.
     """
     image = seed.image
     if relation.any_image or not task_of(seed.kind).series:
@@ -39,8 +39,8 @@ def follow_up(relation: Relation, seed: PreparedSeed, address: Address, suite_se
         raise NotApplicable(f"it changes 8-bit pictures; this image is {image.dtype} with the axes {seed.spec.axes}")
     if seed.spec.axes == "yxc":
         return _made(relation, seed, address, suite_seed)
-    made = _made(relation, seed.memo(_MEMO, lambda: _coloured(seed)), address, suite_seed)
-    return replace(made, image=cv2.cvtColor(made.image, cv2.COLOR_RGB2GRAY))
+    result = _made(relation, seed.memo(_MEMO, lambda: _coloured(seed)), address, suite_seed)
+    return replace(result, image=cv2.cvtColor(result.image, cv2.COLOR_RGB2GRAY))
 
 
 def _made(relation: Relation, seed: PreparedSeed, address: Address, suite_seed: int) -> FollowUp:
@@ -52,7 +52,7 @@ def _made(relation: Relation, seed: PreparedSeed, address: Address, suite_seed: 
 
 
 def _coloured(seed: PreparedSeed) -> PreparedSeed:
-    """Return a grey seed as one of three equal colours, with frame and grey mask of its own."""
+    """Return a grey seed as RGB with three equal colours, with its own frame and grey image."""
     from medtest.preparation.frame import fit_field
     from medtest.preparation.grey import grey_mask
 

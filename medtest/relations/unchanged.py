@@ -1,4 +1,4 @@
-"""The floor: the image or the prompt as it is. A system that fails here disagrees with itself without any cause."""
+"""Baseline relation that leaves the image or prompt unchanged; failures are a system's self-inconsistency."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medtest.relations.prompts.base import prompted
 
 
 class Unchanged(Relation):
-    """Give the source image again; its verdicts are the floor under every other rate and enter no ``overall`` row."""
+    """Return the source image; the verdicts are a baseline for every other rate and enter no ``overall`` row."""
 
     group: ClassVar[str] = "floor"
     effects: ClassVar[frozenset[str]] = frozenset()
@@ -21,7 +21,7 @@ class Unchanged(Relation):
     takes: ClassVar[frozenset[str]] = frozenset({PICTURE, PROMPT})
 
     def severities(self) -> tuple[int, ...]:
-        """Return ``(0,)``: doing nothing has no degrees."""
+        """Return ``(0,)``, as there are no levels."""
         return (0,)
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:

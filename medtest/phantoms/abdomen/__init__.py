@@ -1,1 +1,1 @@
-"""Made CT volumes of the upper abdomen, with a liver whose shape, outline and variability are known."""
+"""Synthetic CT volumes of the upper abdomen, with livers of known shape, outline and variability."""

@@ -1,4 +1,4 @@
-"""Which livers there are: a training population, and a cohort whose variability is spread evenly."""
+"""Liver shapes: a training population, and a cohort with evenly spread variability."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Coefficients: TypeAlias = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnLiver:
-    """A liver of a cohort.
+    """Liver of a cohort.
 
     Attributes:
         coefficients: Its shape; see :mod:`medtest.phantoms.abdomen.shapes`.
-        shift: Where it lies, seen from its mean place: z, y, x in millimetres.
+        shift: Displacement from its mean position: z, y, x in millimetres.
     """
 
     coefficients: Coefficients
@@ -32,13 +32,13 @@ class DrawnLiver:
 
 
 MEASURE = Grid3(shape=(54, 52, 72), spacing=(4.0, 5.0, 5.0))
-"""Where shapes are measured: fine enough that variability is right to about 0.1 percentage points."""
+"""Grid for measuring shapes: fine enough for variability to be right within about 0.1 percentage points."""
 
 TRAINING = 30
-"""Livers of the training population."""
+"""Number of livers in the training population."""
 
 SEARCH = Grid3(shape=(36, 36, 48), spacing=(6.0, 260 / 36, 7.5))
-"""Where shapes of a wanted variability are looked for: coarser, since what is found is measured again."""
+"""Grid for searching shapes of a target variability: coarser, since results are measured again."""
 
 _MOST_ATTEMPTS, _LARGEST, _STEPS = 200, 4.5, 8
 
@@ -50,7 +50,7 @@ def stream(*key: object) -> np.random.Generator:
 
 
 def training_coefficients(count: int = TRAINING) -> tuple[Coefficients, ...]:
-    """Return the shapes of the training population: standard normal coefficients, always the same."""
+    """Return the fixed shapes of the training population: standard normal coefficients."""
     drawn = stream("training").standard_normal((count, len(MODES)))
     return tuple(tuple(float(c) for c in np.clip(row, -2.5, 2.5)) for row in drawn)
 
@@ -65,25 +65,25 @@ def shape_mask(
 @lru_cache(maxsize=4)
 def box_of_training_livers(count: int = TRAINING) -> StandardBox:
     """Return the standard box: mean dimensions of the training population."""
-    return mean_box((shape_mask(one), MEASURE.spacing) for one in training_coefficients(count))
+    return mean_box((shape_mask(coefficients), MEASURE.spacing) for coefficients in training_coefficients(count))
 
 
 @lru_cache(maxsize=1024)
 def draw_liver(
     suite_seed: int, dataset: str, index: int, wanted: float, placement: Placement = "centroid"
 ) -> DrawnLiver:
-    """Return a liver of about a wanted variability.
+    """Return a liver of about the requested variability.
 
-    A direction in the space of coefficients and a place in the body are drawn; from the mean liver the direction is
-    followed outwards until the variability is reached. Directions that do not reach it within 4.5 standard deviations
-    a mode, or whose liver would leave a field of 216 mm, are drawn again.
+    A direction in the space of coefficients and a position in the body are drawn; starting from the mean liver, the
+    direction is followed outwards until the variability is reached. Directions that do not reach it within 4.5 standard
+    deviations per mode, or whose liver would leave a field of 216 mm, are drawn again.
 
     Args:
         suite_seed: The suite's seed.
         dataset: The data set's id.
         index: Number of the liver.
         wanted: Variability, per cent.
-        placement: How the standard box is laid.
+        placement: Placement of the standard box.
 
     Raises:
         ValueError: No such shape was found.
@@ -100,7 +100,7 @@ def draw_liver(
 
 
 def _outside(distance: Field3, box: StandardBox, placement: Placement) -> float:
-    """Return variability on the coarse grid, voxels at the box's faces counted in part."""
+    """Return variability on the coarse grid, counting voxels at the box's faces in part."""
     share = np.clip(0.5 - distance / np.float32(2.0), 0, 1)
     inside, total = share, float(share.sum())
     for axis, step in enumerate(SEARCH.spacing):
@@ -118,9 +118,9 @@ def _outside(distance: Field3, box: StandardBox, placement: Placement) -> float:
 
 
 def _reach(
-    direction: NDArray[np.float64], shift: Sequence[float], wanted: float, box: StandardBox, placement: Placement
+    direction: NDArray[np.float64], shift: Sequence[float], target: float, box: StandardBox, placement: Placement
 ) -> float | None:
-    """Return how far to follow a direction; None where it does not lead there."""
+    """Return the distance to follow a direction; None if it does not reach the target."""
 
     def at(amount: float) -> float:
         distance = fitted_liver(SEARCH, [float(c) for c in direction * amount], shift=shift)
@@ -131,19 +131,19 @@ def _reach(
     longest = _LARGEST / float(np.abs(direction).max())
     steps = np.linspace(0.0, longest, 4)
     below = at(0.0)
-    if below > wanted:
-        # The mean liver is above already (a very small target): the nearest that this direction has to offer.
-        offers = [(abs(at(float(a)) - wanted), float(a)) for a in np.linspace(0.0, longest, 7)[:4]]
+    if below > target:
+        # The mean liver is already above a very small target: take the nearest shape of this direction.
+        offers = [(abs(at(float(a)) - target), float(a)) for a in np.linspace(0.0, longest, 7)[:4]]
         best = min((offer for offer in offers if np.isfinite(offer[0])), default=(np.inf, 0.0))
         return best[1] if best[0] < 0.3 else None
     for low, high in zip(steps[:-1], steps[1:], strict=True):
         above = at(float(high))
         if np.isnan(above):
             return None
-        if above > wanted:
+        if above > target:
             a, b = float(low), float(high)
             for _ in range(_STEPS):
                 middle = (a + b) / 2
-                a, b = (middle, b) if at(middle) <= wanted else (a, middle)
+                a, b = (middle, b) if at(middle) <= target else (a, middle)
             return (a + b) / 2
     return None

@@ -1,4 +1,4 @@
-"""What lies in the liver: a tree of vessels, and tumours."""
+"""Contents of the liver: a tree of vessels, and tumours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def paint_vessels(rng: np.random.Generator, volume: Field3, grid: Grid3, root: S
         volume: Hounsfield units.
         grid: Voxels.
         root: The hilum: z, y, x in millimetres.
-        level: Of the blood.
+        level: Hounsfield units of blood.
     """
     for direction in ((0.25, 0.1, -1.0), (0.35, -0.5, 0.8), (-0.6, 0.2, -0.7)):
         _branch(rng, volume, grid, np.asarray(root, float), np.asarray(direction), 34.0, 5.0, level, _DEPTH)
@@ -48,7 +48,7 @@ def _branch(
 
 
 def _tube(volume: Field3, grid: Grid3, start: Point, end: Point, radius: float, level: float) -> None:
-    """Paint one capsule, in the box around it only."""
+    """Paint one capsule, processing only the box around it."""
     window, (z, y, x) = _window(grid, np.minimum(start, end) - radius - 3, np.maximum(start, end) + radius + 3)
     if window is None:
         return
@@ -74,13 +74,13 @@ def paint_tumours(
         volume: Hounsfield units.
         grid: Voxels.
         liver: Distance to the liver, negative inside.
-        count: How many are tried.
-        level: Of a tumour's middle; its rim lies between it and what was there.
+        count: Number of tumours tried.
+        level: Hounsfield units of a tumour's centre; its rim blends into the surroundings.
 
     Returns:
-        bool D×H×W: where tumours are.
+        bool D×H×W, True on tumours.
     """
-    found = np.zeros(grid.shape, np.bool_)
+    tumours = np.zeros(grid.shape, np.bool_)
     axes = [axis.ravel() for axis in grid.axes()]
     inner = np.argwhere(liver[::4, ::4, ::4] < -14) * 4
     for _ in range(count if len(inner) else 0):
@@ -93,19 +93,19 @@ def paint_tumours(
         unit = ((z - centre[0]) / half[0]) ** 2 + ((y - centre[1]) / half[1]) ** 2 + ((x - centre[2]) / half[2]) ** 2
         distance = np.maximum((np.sqrt(unit) - 1) * float(half.min()), liver[window] + 1.5)
         _paint(volume, window, distance, level, 2 * float(grid.spacing[2]))
-        found[window] |= distance < 0
-    return found
+        tumours[window] |= distance < 0
+    return tumours
 
 
 def _window(grid: Grid3, low: Point, high: Point) -> tuple[Any, tuple[Any, Any, Any]]:
-    """Return the slices of a box in millimetres and its axes; None where it lies outside the grid."""
+    """Return the slices of a box in millimetres and its axes; None if it is outside the grid."""
     slices, axes = [], []
     for number, axis in enumerate(grid.axes()):
         line = axis.ravel()
-        kept = np.flatnonzero((line >= low[number]) & (line <= high[number]))
-        if not kept.size:
+        indices = np.flatnonzero((line >= low[number]) & (line <= high[number]))
+        if not indices.size:
             return None, (0, 0, 0)
-        slices.append(slice(int(kept[0]), int(kept[-1]) + 1))
+        slices.append(slice(int(indices[0]), int(indices[-1]) + 1))
         axes.append(line[slices[-1]].reshape([-1 if n == number else 1 for n in range(3)]))
     return tuple(slices), (axes[0], axes[1], axes[2])
 

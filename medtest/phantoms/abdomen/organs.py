@@ -1,7 +1,7 @@
-"""What lies around the liver, painted in Hounsfield units: wall, spine, ribs, lungs, spleen, stomach, vessels and more.
+"""Organs around the liver in Hounsfield units: wall, spine, ribs, lungs, spleen, stomach, vessels and more.
 
-Every organ is a distance field; its share of a voxel goes from 1 to 0 over one voxel at its surface, which is what
-partial volume does. Values are those of a contrast-enhanced scan in the portal venous phase.
+Every organ is a distance field; its share of a voxel goes from 1 to 0 over one voxel at its surface, like the partial
+volume effect. Values are those of a contrast-enhanced scan in the portal venous phase.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WALL = (154.0, 104.0)
 
 
 def draw_levels(rng: np.random.Generator) -> dict[str, float]:
-    """Draw one patient's Hounsfield units; liver and spleen, liver and muscle differ by what contrast makes of them."""
+    """Draw one patient's Hounsfield units, with the contrast between organs after a contrast agent."""
     mean = {
         "liver": 104.0,
         "vessel": 150.0,
@@ -55,7 +55,7 @@ def paint_surroundings(
         rng: Stream of random numbers.
         grid: Voxels.
         levels: From :func:`draw_levels`.
-        coarse_liver: Distance to the liver on the coarse grid: organs give way to it.
+        coarse_liver: Distance to the liver on the coarse grid; organs do not overlap it.
         coarse: The coarse grid.
 
     Returns:
@@ -85,8 +85,8 @@ def blend(volume: Field3, distance: Field3, level: float | Field3, width: float)
 def _ellipsoid(x: Field3, y: Field3, z: Field3, at: Sequence[float], axes: Sequence[float]) -> Field3:
     u, v, w = ((p - np.float32(c)) / np.float32(a) for p, c, a in zip((x, y, z), at, axes, strict=True))
     inner = np.sqrt(u * u + v * v + w * w)
-    found: Field3 = (inner - 1) * np.float32(min(axes))
-    return found
+    distance: Field3 = (inner - 1) * np.float32(min(axes))
+    return distance
 
 
 def _around(rng: np.random.Generator, at: Sequence[float], by: float) -> list[float]:
@@ -94,7 +94,7 @@ def _around(rng: np.random.Generator, at: Sequence[float], by: float) -> list[fl
 
 
 def _bowel(rng: np.random.Generator, volume: Field3, grid: Grid3, cavity: Field3, level: float) -> None:
-    """Fill the lower cavity with loops: smooth noise, thresholded to bowel wall, fat between, gas here and there."""
+    """Fill the lower cavity with loops: smooth noise thresholded to bowel wall, with fat between and some gas."""
     cells = tuple(max(3, int(n * s / 24) + 2) for n, s in zip(grid.shape, grid.spacing, strict=True))
     noise = refine(rng.standard_normal(cells, dtype=np.float32), grid.shape)
     z, _, _ = grid.axes()
@@ -107,7 +107,7 @@ def _bowel(rng: np.random.Generator, volume: Field3, grid: Grid3, cavity: Field3
 def _soft_organs(
     rng: np.random.Generator, volume: Field3, coarse: Grid3, liver: Field3, levels: Mapping[str, float], width: float
 ) -> None:
-    """Paint spleen, kidneys, stomach and gall bladder, worked out on the coarse grid; they give way to the liver."""
+    """Paint spleen, kidneys, stomach and gall bladder, computed on the coarse grid without overlapping the liver."""
     z, y, x = coarse.axes()
     size = 1 + 0.06 * float(rng.standard_normal())
     stomach = _ellipsoid(x, y, z, _around(rng, (62, -28, 18), 5), [a * size for a in (46, 42, 44)])
@@ -133,9 +133,9 @@ def _shape(volume: Field3) -> tuple[int, int, int]:
 
 
 def _chest(volume: Field3, grid: Grid3, coarse: Grid3, liver: Field3, heart: float, width: float) -> None:
-    """Paint lungs above the diaphragm, which follows the liver's dome, and the heart upon it."""
+    """Paint the lungs above the diaphragm, which follows the liver's dome, and the heart on it."""
     z, y, x = coarse.axes()
-    # The dome: wherever there is liver below, lung begins 3.5 mm above it; elsewhere at a fixed height.
+    # Above liver, the lung begins 3.5 mm higher; elsewhere at a fixed height.
     solid = np.where(liver < 5, z, np.float32(-1e3))
     top = np.maximum(solid.max(axis=0, keepdims=True), np.float32(52.0))
     for axis in (1, 2):

@@ -1,12 +1,13 @@
-"""The liver's shape: a mean and its modes, from which a smooth surface follows.
+"""Liver shapes: a mean shape and its modes, which define a smooth surface.
 
 Millimetres in the body: x from the patient's right to the left, y from front to back, z from foot to head, 0 in the
-middle of the body. The liver is a smooth union of four ellipsoids (right lobe, its lower part, left lobe, caudate
-lobe) less the hollow that stomach and bowel press into it, less the spine, within the body's wall. A shape is a vector
-of coefficients, independent and of unit variance in the population: ten change the ellipsoids as livers differ (size,
+middle of the body. The liver is a smooth union of four ellipsoids (right lobe, its lower part, left lobe, caudate lobe)
+minus the hollow pressed in by stomach and bowel, minus the spine, within the body's wall. A shape is a vector of
+coefficients, independent and of unit variance in the population: ten change the ellipsoids as livers differ (size,
 length of the left lobe, Riedel's lobe …), six bend space by quadratic polynomials.
 
-Arrays see only + - * / and square roots, so that the same coefficients give the same bytes on every machine.
+Array operations are limited to + - * / and square roots, so that the same coefficients give the same bytes on every
+machine.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _EFFECTS: dict[int, dict[str, tuple[float, ...]]] = {
     8: {"left": (0.0, 0.0, -10.0, 0.0, 0.0, 0.0)},
     9: {"right": (-3.0, 0.0, 0.0, 6.0, 0.0, 0.0), "lower": (-3.0, 0.0, 0.0, 4.0, 0.0, 0.0)},
 }
-"""What one standard deviation of a mode adds to the numbers above."""
+"""Change of the numbers above per standard deviation of a mode."""
 
 _PIVOT = (-50.0, 0.0, 10.0)
 _SIZE, _TILT, _HOLLOW, _BEND = 0.06, 0.10, 7.0, 4.0
@@ -74,7 +75,7 @@ class Grid3:
 
     Attributes:
         shape: Slices, rows, columns.
-        spacing: Millimetres a voxel along z, y, x.
+        spacing: Voxel size along z, y, x in millimetres.
     """
 
     shape: tuple[int, int, int]
@@ -82,29 +83,29 @@ class Grid3:
 
     def axes(self) -> tuple[Field3, Field3, Field3]:
         """Return z (D×1×1), y (1×H×1) and x (1×1×W) of the voxels' centres, millimetres, float32."""
-        found = []
+        axes = []
         for axis, (length, step) in enumerate(zip(self.shape, self.spacing, strict=True)):
             place = ((np.arange(length) - (length - 1) / 2) * step).astype(np.float32)
-            found.append(place.reshape([-1 if n == axis else 1 for n in range(3)]))
-        return found[0], found[1], found[2]
+            axes.append(place.reshape([-1 if n == axis else 1 for n in range(3)]))
+        return axes[0], axes[1], axes[2]
 
     def coarser(self, factor: int) -> Grid3:
-        """Return a grid over the same space with voxels that many times as large."""
+        """Return a grid over the same space with voxels ``factor`` times as large."""
         shape = tuple(max(2, -(-length // factor)) for length in self.shape)
         spacing = tuple(n * s / m for n, s, m in zip(self.shape, self.spacing, shape, strict=True))
         return Grid3(shape=(shape[0], shape[1], shape[2]), spacing=(spacing[0], spacing[1], spacing[2]))
 
 
 def liver_distance(grid: Grid3, coefficients: Sequence[float], *, shift: Sequence[float] = (0.0, 0.0, 0.0)) -> Field3:
-    """Return how far each voxel lies outside the liver, about, in millimetres; negative inside.
+    """Return the approximate distance of each voxel from the liver in millimetres; negative inside.
 
     Args:
-        grid: Where.
-        coefficients: One for each of :data:`MODES`.
-        shift: Where the liver lies, seen from its mean place: z, y, x in millimetres.
+        grid: Voxels.
+        coefficients: One value for each of :data:`MODES`.
+        shift: Displacement from the mean position: z, y, x in millimetres.
 
     Returns:
-        float32 D×H×W. Near the surface it is the distance to within some 20 per cent.
+        float32 D×H×W, accurate to about 20 per cent near the surface.
     """
     b = [float(c) for c in coefficients]
     if len(b) != len(MODES):
@@ -117,8 +118,8 @@ def liver_distance(grid: Grid3, coefficients: Sequence[float], *, shift: Sequenc
             parts[name] = [p + b[mode] * c for p, c in zip(parts[name], change, strict=True)]
     body: Field3 | None = None
     for numbers in parts.values():
-        one = _ellipsoid(x, y, z, numbers)
-        body = one if body is None else smooth_union(body, one, _UNION)
+        ellipsoid = _ellipsoid(x, y, z, numbers)
+        body = ellipsoid if body is None else smooth_union(body, ellipsoid, _UNION)
     assert body is not None  # noqa: S101 - there are four parts
     hx, hy, hz, radius = _HOLLOW_AT
     hollow = _length(x - hx, y - hy, z - hz) - np.float32(max(30.0, radius + _HOLLOW * b[7]))
@@ -126,16 +127,16 @@ def liver_distance(grid: Grid3, coefficients: Sequence[float], *, shift: Sequenc
 
 
 def fitted_liver(grid: Grid3, coefficients: Sequence[float], *, shift: Sequence[float] = (0.0, 0.0, 0.0)) -> Field3:
-    """Return :func:`liver_distance` of the liver as it lies in the body: within its wall and off the spine."""
+    """Return :func:`liver_distance` limited to the body's wall and excluding the spine."""
     _, y, x = grid.axes()
     spine = np.float32(31.0) - np.sqrt(x * x + (y - np.float32(72)) ** 2)
     distance = liver_distance(grid, coefficients, shift=shift)
-    found: Field3 = np.maximum(np.maximum(distance, ellipse_distance(x, y, *CAVITY) + 0.5), spine)
-    return found
+    fitted: Field3 = np.maximum(np.maximum(distance, ellipse_distance(x, y, *CAVITY) + 0.5), spine)
+    return fitted
 
 
 def _bent(x: Any, y: Any, z: Any, b: Sequence[float]) -> tuple[Field3, Field3, Field3]:
-    """Return where each voxel would lie in the mean liver's space: size, tilt and bends undone."""
+    """Return the positions of voxels in the mean liver's space, with size, tilt and bends undone."""
     u, v, w = x * np.float32(1 / 80), y * np.float32(1 / 80), z * np.float32(1 / 80)
     bend = [np.float32(_BEND * c) for c in b[10:16]]
     x = x + bend[0] * (w * w) + bend[1] * (v * w)
@@ -149,55 +150,55 @@ def _bent(x: Any, y: Any, z: Any, b: Sequence[float]) -> tuple[Field3, Field3, F
 
 
 def _length(x: Any, y: Any, z: Any) -> Field3:
-    found: Field3 = np.sqrt(x * x + y * y + z * z)
-    return found
+    norm: Field3 = np.sqrt(x * x + y * y + z * z)
+    return norm
 
 
 def _ellipsoid(x: Any, y: Any, z: Any, numbers: Sequence[float]) -> Field3:
-    """Return about the distance to an ellipsoid: exact on it, and to first order near it."""
+    """Return the approximate distance to an ellipsoid: exact on its surface, first order near it."""
     cx, cy, cz = (np.float32(n) for n in numbers[:3])
     rx, ry, rz = (np.float32(max(_SMALLEST, n)) for n in numbers[3:])
     x, y, z = (x - cx) / rx, (y - cy) / ry, (z - cz) / rz
     inner = _length(x, y, z)
     slope: Any = _length(x / rx, y / ry, z / rz)
-    found: Field3 = inner * (inner - 1) / np.maximum(slope, np.float32(1e-4))
-    return found
+    distance: Field3 = inner * (inner - 1) / np.maximum(slope, np.float32(1e-4))
+    return distance
 
 
 def smooth_union(one: Field3, other: Field3, width: float) -> Field3:
     """Return the distance to two bodies joined by a fillet of ``width`` millimetres (polynomial smooth minimum)."""
     blend = np.maximum(np.float32(width) - np.abs(one - other), 0) * np.float32(1 / width)
-    found: Field3 = np.minimum(one, other) - blend * blend * np.float32(width / 4)
-    return found
+    joined: Field3 = np.minimum(one, other) - blend * blend * np.float32(width / 4)
+    return joined
 
 
 def smooth_difference(one: Field3, other: Field3, width: float) -> Field3:
-    """Return the distance to a body less another, the edge rounded by ``width`` millimetres."""
+    """Return the distance to one body minus another, with the edge rounded by ``width`` millimetres."""
     return np.negative(smooth_union(-one, other, width))
 
 
 def ellipse_distance(x: Field3, y: Field3, half_x: float, half_y: float) -> Field3:
-    """Return about the distance to an upright elliptic cylinder around the body's middle."""
+    """Return the approximate distance to an upright elliptic cylinder around the body's centre."""
     u, v = x / np.float32(half_x), y / np.float32(half_y)
     inner = np.sqrt(u * u + v * v)
     slope = np.sqrt((u / np.float32(half_x)) ** 2 + (v / np.float32(half_y)) ** 2)
-    found: Field3 = inner * (inner - 1) / np.maximum(slope, np.float32(1e-4))
-    return found
+    distance: Field3 = inner * (inner - 1) / np.maximum(slope, np.float32(1e-4))
+    return distance
 
 
 def refine(field: Field3, shape: tuple[int, int, int]) -> Field3:
-    """Return a coarse field on a finer grid over the same space, trilinear, beyond the outer centres constant."""
+    """Return a coarse field on a finer grid over the same space, trilinear, constant beyond the outer centres."""
     for axis, length in enumerate(shape):
         field = _stretch(field, axis, length)
     return np.ascontiguousarray(field)
 
 
 def _stretch(field: Field3, axis: int, length: int) -> Field3:
-    given = field.shape[axis]
-    if given == length:
+    count = field.shape[axis]
+    if count == length:
         return field
-    place = np.clip((np.arange(length) + 0.5) * (given / length) - 0.5, 0, given - 1)
-    first = np.minimum(place.astype(np.intp), given - 2)
+    place = np.clip((np.arange(length) + 0.5) * (count / length) - 0.5, 0, count - 1)
+    first = np.minimum(place.astype(np.intp), count - 2)
     share = (place - first).astype(np.float32).reshape([-1 if n == axis else 1 for n in range(3)])
     low: Field3 = np.take(field, first, axis=axis)
     high: Field3 = np.take(field, first + 1, axis=axis)

@@ -1,4 +1,4 @@
-"""Variability of an organ's shape: how much of it lies outside a standard box (Vacavant 2018, equation 4)."""
+"""Variability of an organ's shape: its share outside a standard box (Vacavant 2018, equation 4)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Volume: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardBox:
-    """A standard box.
+    """Standard box.
 
     Attributes:
         size: Length along each axis of the mask, millimetres.
-        offset: Where its middle lies, seen from the organ's centroid, millimetres; only for placement ``centroid``.
+        offset: Offset of its centre from the organ's centroid, millimetres; only for placement ``centroid``.
     """
 
     size: tuple[float, ...]
@@ -33,8 +33,8 @@ def mean_box(masks: Iterable[tuple[Volume, Sequence[float]]]) -> StandardBox:
         masks: Each organ as a bool mask, with the size of its voxels in millimetres.
 
     Returns:
-        Mean dimensions of the organs' bounding boxes, and the mean place of their middles seen from the centroids: an
-        organ is seldom symmetric, and a box around the centroid would cut even the mean organ on its longer side.
+        Mean dimensions of the organs' bounding boxes, and the mean offset of their centres from the centroids: an
+        organ is rarely symmetric, and a box around the centroid would cut even the mean organ on its longer side.
 
     Raises:
         ValueError: No mask, or an empty one.
@@ -54,14 +54,14 @@ def mean_box(masks: Iterable[tuple[Volume, Sequence[float]]]) -> StandardBox:
 def liver_variability(
     mask: Volume, spacing: Sequence[float], box: StandardBox, *, placement: Placement = "centroid"
 ) -> float:
-    """Return the part of an organ outside the standard box, per cent: 100 #(L minus BB) / #(L).
+    """Return the share of an organ outside the standard box, per cent: 100 #(L minus BB) / #(L).
 
     Args:
         mask: bool D×H×W (or of any dimension).
         spacing: Size of a voxel along each axis, millimetres.
         box: The standard box.
-        placement: ``centroid`` lays the box by the organ's centroid and the box's offset (by the centroid alone where
-            it has none); ``corner`` lays it at the corner of the organ's bounding box nearest to index 0.
+        placement: ``centroid`` places the box by the organ's centroid and the box's offset (by the centroid alone if
+            it has none); ``corner`` places it at the corner of the organ's bounding box nearest to index 0.
 
     Returns:
         From 0 to 100. A voxel counts by its centre.
@@ -77,8 +77,8 @@ def liver_variability(
     inside: NDArray[Any] = mask
     for axis, (length, first, extent) in enumerate(zip(mask.shape, start, size, strict=True)):
         place = (np.arange(length) + 0.5) * spacing[axis]
-        kept = np.flatnonzero((place >= first - 1e-9) & (place <= first + extent + 1e-9))
-        inside = inside[(slice(None),) * axis + (slice(kept[0], kept[-1] + 1) if kept.size else slice(0, 0),)]
+        indices = np.flatnonzero((place >= first - 1e-9) & (place <= first + extent + 1e-9))
+        inside = inside[(slice(None),) * axis + (slice(indices[0], indices[-1] + 1) if indices.size else slice(0, 0),)]
     total = int(np.count_nonzero(mask))
     return 100.0 * (total - int(np.count_nonzero(inside))) / total
 

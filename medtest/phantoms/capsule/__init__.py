@@ -1,6 +1,6 @@
-"""Procedural frames of capsule endoscopy: normal, vascular and inflammatory, with the lesion's mask.
+"""Synthetic frames of capsule endoscopy: normal, vascular and inflammatory, with the lesion's mask.
 
-Drawings for exercising a suite; they never stand for clinical evidence.
+Drawings for exercising a suite, without clinical evidence.
 """
 
 from medtest.phantoms.capsule.generator import NAMES, REVISION, SIZE, judge, make

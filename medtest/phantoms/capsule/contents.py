@@ -1,4 +1,4 @@
-"""What lies in the bowel and can be taken for a lesion: bile, debris, bubbles, harmless red patches."""
+"""Contents of the bowel that resemble lesions: bile, debris, bubbles, harmless red patches."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def draw_contents(
     mask: Field,
     wet: Field,
 ) -> dict[str, Json]:
-    """Draw what lies on the wall into reflectance and light, in place, and say what was drawn.
+    """Draw the bowel's contents into reflectance and light, in place, and return a description.
 
     Args:
         rng: The stream of contents.
         albedo: float32 h×w×3, reflectance.
         light: float32 h×w, linear light.
         where: The picture's plane.
-        lesions: The lesions; no bubble lies on one.
-        mask: float32 h×w, where they are: contents thin out over them.
-        wet: float32 h×w, where villi are covered; raised under bile.
+        lesions: The lesions, which bubbles never cover.
+        mask: float32 h×w mask of lesions, over which contents thin out.
+        wet: float32 h×w mask of covered villi; raised under bile.
     """
     clear = as_field(1.0 - 0.8 * mask)
     patches = _patches(rng, albedo, where, clear)
@@ -105,7 +105,7 @@ def _bubbles(rng: np.random.Generator, albedo: Field, light: Field, where: Plane
         x, y = middle * dx + away * ox, middle * dy + away * oy
         radius = 0.018 + (large - 0.018) * float(rng.random()) ** 2
         glint = unit(float(rng.random()))
-        if any((x - found.x) ** 2 + (y - found.y) ** 2 < (radius + found.length) ** 2 for found in lesions):
+        if any((x - lesion.x) ** 2 + (y - lesion.y) ** 2 < (radius + lesion.length) ** 2 for lesion in lesions):
             continue
         near = where.around(x, y, radius * 1.3)
         shape = blob(near, x, y, radius)

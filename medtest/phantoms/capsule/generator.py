@@ -1,4 +1,4 @@
-"""One frame of a capsule from its index and the suite's seed."""
+"""Generator of capsule frames from an index and the suite's seed."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from medtest.phantoms.drawing import Canvas, blurred, plane, portable_opencv
 from medtest.phantoms.labelled import LabelledPhantom, balanced, check_request, stream
 
 REVISION = 1
-"""Raised whenever the same numbers give other pixels."""
+"""Increased whenever the same random numbers give other pixels."""
 WHAT = "capsule"
 NAMES = CAPSULE.names
 SIZE = 320
-"""Pixels a side when none are asked for."""
+"""Default pixels a side."""
 
 
 def judge(facts: dict[str, Any]) -> str:
-    """Return the class that follows from what was drawn: that of its lesions, ``normal`` where there are none.
+    """Return the class that follows from the lesions drawn; ``normal`` without lesions.
 
-    Blood and angiectasias are vascular; ulcers, erosions and erythema inflammatory, as the three classes of CAD-CAP
-    (R. Leenhardt et al., Endosc Int Open 2020;8:E415–E420).
+    Blood and angiectasias are vascular; ulcers, erosions and erythema are inflammatory, as in the three classes of
+    CAD-CAP (R. Leenhardt et al., Endosc Int Open 2020;8:E415–E420).
     """
     kinds = {lesion["kind"] for lesion in facts["lesions"]}
     for label in NAMES[1:]:
@@ -43,7 +43,7 @@ def judge(facts: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Shot:
-    """How the frame was taken."""
+    """Exposure, blur and field of the frame."""
 
     exposure: float
     blur: float
@@ -51,10 +51,10 @@ class _Shot:
 
 
 def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
-    """Draw one frame. It is a drawing for tests and never stands for clinical evidence.
+    """Draw one frame. It is a drawing for tests and no clinical evidence.
 
     Args:
-        index: Which one, from 0; each run of three holds every class once.
+        index: Index from 0; each run of three contains every class once.
         suite_seed: The suite's seed.
         size: Pixels a side, 128 to 1024.
 
@@ -64,7 +64,7 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
         ``contents`` (bile, debris, bubbles), ``exposure``, ``blur``, ``frame``.
 
     Raises:
-        ValueError: An index or a size that is not allowed.
+        ValueError: The index or size is out of range.
     """
     check_request(index, size)
     label = balanced(suite_seed, WHAT, index, NAMES)

@@ -20,16 +20,16 @@ KINDS: dict[str, tuple[tuple[str, float], ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Lesion:
-    """One lesion before it is drawn.
+    """Planned lesion.
 
     Attributes:
         kind: One of :data:`KINDS`' kinds.
-        x: Centre, in half sides of the picture.
-        y: Centre.
-        radius: Its size in the same units.
-        contrast: How much of its full colour it has, 0 to 1.
-        stretch: How many times longer than broad.
-        number: Which of the frame's lesions.
+        x: Column of its centre, in half sides of the picture.
+        y: Row of its centre.
+        radius: Radius of a circle of the same area, in the same units.
+        contrast: Strength of its colour, 0 to 1.
+        stretch: Ratio of length to width.
+        number: Number of the lesion in the frame.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Lesion:
         return self.radius * float(self.stretch**0.5)
 
     def describe(self) -> dict[str, Json]:
-        """Return what ``facts`` says about it."""
+        """Return the lesion's entry in ``facts``."""
         return {
             "kind": self.kind,
             "centre": [round(self.x, 4), round(self.y, 4)],
@@ -66,12 +66,12 @@ RADII: dict[str, tuple[float, float]] = {
 
 
 def plan_lesions(rng: np.random.Generator, label: str, light: Field) -> list[Lesion]:
-    """Draw what lesions a frame holds and where, on well lit mucosa.
+    """Draw the lesions of a frame and their positions, on well-lit mucosa.
 
     Args:
         rng: The stream of the plan.
         label: The class.
-        light: float32 h×w, how much light each place gets, about 1 on average.
+        light: float32 h×w, illumination, about 1 on average.
     """
     kinds = KINDS[label]
     if not kinds:
@@ -96,8 +96,8 @@ def plan_lesions(rng: np.random.Generator, label: str, light: Field) -> list[Les
 def _place(
     rng: np.random.Generator, light: Field, reach: float, near: tuple[float, float] | None
 ) -> tuple[float, float]:
-    """Return the best lit of a few places within ``reach`` of the middle; the next ones are near the first."""
-    best, found = 9.0, (0.0, 0.0)
+    """Return the best lit of a few positions within ``reach`` of the centre; further ones are near the first."""
+    best, position = 9.0, (0.0, 0.0)
     for _ in range(8):
         dx, dy = direction(rng)
         away = float(rng.random()) ** 0.5 * reach
@@ -111,12 +111,12 @@ def _place(
         column = int((x + 1.0) * 0.5 * light.shape[1])
         off = abs(float(light[row, column]) - 0.9)
         if off < best:
-            best, found = off, (x, y)
-    return found
+            best, position = off, (x, y)
+    return position
 
 
 def paint(rng: np.random.Generator, albedo: Field, where: Plane, lesion: Lesion, mask: Field, wet: Field) -> None:
-    """Draw one lesion into h×w×3 reflectance, in place; raise ``mask`` to its shape and ``wet`` where it is smooth."""
+    """Draw one lesion into h×w×3 reflectance, in place; raise ``mask`` to its shape and ``wet`` on smooth areas."""
     near = where.around(lesion.x, lesion.y, lesion.radius * 2.6)
     rows, columns = near.window
     part, own = albedo[rows, columns], mask[rows, columns]

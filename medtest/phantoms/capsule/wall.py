@@ -11,7 +11,7 @@ from medtest.phantoms.colon.tissue import make_tissue
 from medtest.phantoms.drawing import noise, plane
 
 WORK = 192
-"""Pixels a side at which all that is smooth is drawn, whatever the picture's size."""
+"""Pixels a side for drawing everything smooth, independent of the picture's size."""
 HUES: dict[str, tuple[float, float, float]] = {
     "ochre": (0.50, 0.16, 0.26),
     "yellow": (0.47, 0.10, 0.12),
@@ -41,7 +41,7 @@ class Wall:
 
 
 def _closed(rng: np.random.Generator, grid: PixelGrid) -> Field:
-    """Return the light on a contracted bowel: creases that run together in one point."""
+    """Return the light on a contracted bowel: creases that converge in one point."""
     dx, dy = direction(rng)
     away = float(rng.uniform(0.0, 0.5))
     bend = noise(rng, grid.shape, 5) * np.float32(0.06)
@@ -50,7 +50,7 @@ def _closed(rng: np.random.Generator, grid: PixelGrid) -> Field:
     )
     weights = [(0.0, 0.0)] * 2 + [(float(a), float(b)) for a, b in rng.normal(0.0, 0.5, (6, 2))]
     wave = harmonics(c, s, weights)
-    # Wider towards the middle, where creases crowd: none may get thinner than a pixel of the working size.
+    # Wider towards the centre, so that no crease becomes thinner than a pixel of the working size.
     crease = 1.0 - np.clip(np.abs(wave) * (2.2 * radius / (radius + np.float32(0.3))), 0.0, 1.0)
     reach = 1.0 - smoothstep(radius, 0.2, float(rng.uniform(0.7, 1.4)))
     hole = 1.0 - smoothstep(radius, 0.0, float(rng.uniform(0.08, 0.25)))

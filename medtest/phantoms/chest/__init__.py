@@ -1,6 +1,6 @@
-"""Procedural chest radiographs with any of the fourteen findings of ChestX-ray14.
+"""Synthetic chest radiographs with any of the fourteen findings of ChestX-ray14.
 
-Drawings for exercising a suite; they never stand for clinical evidence.
+Drawings for exercising a suite, without clinical evidence.
 """
 
 from medtest.phantoms.chest.generator import NAMES, REVISION, SIZE, judge, make

@@ -1,6 +1,6 @@
 """The chest from the front: body, lungs, heart, ribs, vessels, as attenuation from 0 (air) to about 1 (white).
 
-Units are half sides of the picture before its zoom; 0.05 of them is one centimetre. Side -1 is the left of the
+Units are half sides of the picture before its zoom; 0.05 units are one centimetre. Side -1 is the left of the
 picture, the patient's right.
 """
 
@@ -24,19 +24,19 @@ Line: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """How a patient is built and was placed.
+    """Build and position of a patient.
 
     Attributes:
         zoom: Size of the patient in the picture.
-        shift: Where the middle is, in half sides of the picture.
-        girth: Width of the thorax, 1 is usual.
+        shift: Position of the centre, in half sides of the picture.
+        girth: Relative width of the thorax, usually 1.
         dome: Height of the right and the left half of the diaphragm, y of its top.
-        flat: How flat the diaphragm is, 0 to 1.
+        flat: Flatness of the diaphragm, 0 to 1.
         heart: Width of the heart over the inner width of the thorax.
-        lean: By how much heart and mediastinum are off the middle.
-        lucency: How much darker than usual the lungs are.
-        markings: How strong the lungs' vessels are, 1 is usual.
-        breasts: How dense breast shadows are, 0 for none.
+        lean: Displacement of heart and mediastinum from the centre.
+        lucency: Extra darkness of the lungs.
+        markings: Relative strength of the lungs' vessels, usually 1.
+        breasts: Density of breast shadows, 0 for none.
         portable: Whether it looks like a film taken in bed: less contrast, a higher diaphragm.
     """
 
@@ -75,14 +75,14 @@ def draw_build(rng: np.random.Generator) -> Build:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chest:
-    """The drawn parts that findings need.
+    """Drawn parts on which findings depend.
 
     Attributes:
         where: The picture's plane.
         build: The patient.
         outlines: The outline of each lung, side -1 first.
-        fields: How much lung there is at each pixel, for each side.
-        heart: How much heart.
+        fields: Amount of lung at each pixel, for each side.
+        heart: Amount of heart at each pixel.
     """
 
     where: Plane
@@ -93,7 +93,7 @@ class Chest:
 
     @property
     def lungs(self) -> Field:
-        """Both lungs."""
+        """Amount of either lung at each pixel."""
         return as_field(np.maximum(self.fields[0], self.fields[1]))
 
     def lung(self, side: int) -> Field:
@@ -134,7 +134,7 @@ def _heart(build: Build) -> Line:
 
 
 def build_chest(where: Plane, build: Build) -> Chest:
-    """Draw what later steps need to know the place of."""
+    """Draw the parts whose positions later steps need."""
     outlines = (lung_outline(build, -1), lung_outline(build, 1))
     fields = []
     for line in outlines:
@@ -153,7 +153,7 @@ def attenuation(rng: np.random.Generator, chest: Chest, air: Field) -> Field:
     Args:
         rng: The stream of soft tissue.
         chest: The drawn parts.
-        air: float32 h×w, how much of the lung is filled with air, 1 where it is healthy.
+        air: float32 h×w, fraction of air in the lung, 1 if healthy.
     """
     where, build = chest.where, chest.build
     body = Canvas.over(where)

@@ -1,4 +1,4 @@
-"""What else a radiograph shows: leads, tubes, a skin fold, nipples, the side's letter. None of it is a finding."""
+"""Incidental objects on a radiograph: leads, tubes, a skin fold, nipples, the side's letter; none is a finding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medtest.phantoms.drawing import Canvas, blob, curve, unit, wander
 
 
 def draw_devices(rng: np.random.Generator, total: Field, chest: Chest) -> list[Json]:
-    """Draw them in place and say which."""
+    """Draw the objects in place and return their names."""
     drawn: list[Json] = []
     if rng.random() < (0.5 if chest.build.portable else 0.12):
         _leads(rng, total, chest)
@@ -52,7 +52,7 @@ def _catheter(rng: np.random.Generator, total: Field, chest: Chest) -> None:
 
 
 def _skin_fold(rng: np.random.Generator, total: Field, chest: Chest) -> None:
-    """Draw an edge that looks like the pleura's in pneumothorax, but with vessels beyond it."""
+    """Draw an edge that resembles the pleura in pneumothorax, but with vessels beyond it."""
     side = -1.0 if rng.random() < 0.5 else 1.0
     canvas = Canvas.over(chest.where)
     x, y = side * float(rng.uniform(0.35, 0.58)), float(rng.uniform(-0.6, -0.2))
@@ -62,7 +62,7 @@ def _skin_fold(rng: np.random.Generator, total: Field, chest: Chest) -> None:
 
 
 def _nipples(rng: np.random.Generator, total: Field, chest: Chest) -> None:
-    """Draw both nipples: like nodules, but in a pair at the same height."""
+    """Draw both nipples, which resemble nodules but form a pair at the same height."""
     x, y = float(rng.uniform(0.38, 0.5)), float(rng.uniform(0.08, 0.24))
     radius = float(rng.uniform(0.022, 0.032))
     for side in (-1.0, 1.0):

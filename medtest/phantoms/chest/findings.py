@@ -1,7 +1,7 @@
-"""The traces of thirteen findings; the fourteenth, cardiomegaly, is the heart's width in the patient's build.
+"""Traces of thirteen findings; the fourteenth, cardiomegaly, is the heart's width in the patient's build.
 
-Each leaves a trace of its own, as the glossary of the Fleischner Society (D. M. Hansell et al., Radiology
-2008;246:697–722) describes it, simplified.
+Each trace follows the glossary of the Fleischner Society (D. M. Hansell et al., Radiology 2008;246:697–722),
+simplified.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from medtest.phantoms.drawing import Canvas, Point, blob, curve, noise, ripples,
 
 @dataclass(kw_only=True, eq=False)
 class Drawn:
-    """What the findings add to a healthy chest.
+    """Additions of the findings to a healthy chest.
 
     Attributes:
         added: float32 h×w, attenuation to add.
-        air: float32 h×w, how much of the lung's air is left.
-        markings: float32 h×w, how much of the lung's vessels is left.
-        round_opacities: Nodules and masses as ``facts`` lists them.
-        traces: What else was drawn, by finding, as ``facts`` lists it.
+        air: float32 h×w, remaining fraction of the lung's air.
+        markings: float32 h×w, remaining fraction of the lung's vessels.
+        round_opacities: Nodules and masses as listed in ``facts``.
+        traces: Other traces by finding, as listed in ``facts``.
     """
 
     added: Field
@@ -38,102 +38,104 @@ class Drawn:
 
 
 def draw_findings(part: Callable[[str], np.random.Generator], chest: Chest, plan: dict[str, Planned]) -> Drawn:
-    """Draw every planned finding, each from a stream of its own."""
+    """Draw every planned finding, each from its own random stream."""
     shape = chest.where.shape
     drawn = Drawn(
         added=np.zeros(shape, np.float32), air=np.ones(shape, np.float32), markings=np.ones(shape, np.float32)
     )
-    for name, found in plan.items():
+    for name, planned in plan.items():
         if name in _DRAW:
-            trace = _DRAW[name](part(name), chest, found, drawn)
+            trace = _DRAW[name](part(name), chest, planned, drawn)
             if trace is not None:
-                drawn.traces[name] = {"strength": round(found.strength, 3), **trace}
+                drawn.traces[name] = {"strength": round(planned.strength, 3), **trace}
     return drawn
 
 
-def _side(found: Planned, *, paired: bool = False) -> str:
+def _side(planned: Planned, *, paired: bool = False) -> str:
     """Return the patient's side; ``paired`` findings may be on both."""
-    if paired and found.both:
+    if paired and planned.both:
         return "both"
-    return "right" if found.side < 0 else "left"
+    return "right" if planned.side < 0 else "left"
 
 
 def _clear(chest: Chest, side: int) -> Field:
-    """Return a lung without the heart before it."""
+    """Return a lung without the part behind the heart."""
     return as_field(chest.lung(side) * (1.0 - 0.75 * chest.heart))
 
 
-def _sides(found: Planned) -> tuple[int, ...]:
-    return (-1, 1) if found.both else (found.side,)
+def _sides(planned: Planned) -> tuple[int, ...]:
+    return (-1, 1) if planned.both else (planned.side,)
 
 
-def _atelectasis(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
+def _atelectasis(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> dict[str, Json]:
     """Draw plates: bands of collapsed lung above a raised diaphragm."""
     canvas = Canvas.over(chest.where)
     count = int(rng.integers(1, 4))
-    dome = chest.build.dome[0 if found.side < 0 else 1]
+    dome = chest.build.dome[0 if planned.side < 0 else 1]
     for k in range(count):
         y = dome - 0.05 - 0.09 * k - float(rng.uniform(0.0, 0.05))
-        x = found.side * float(rng.uniform(0.2, 0.34))
+        x = planned.side * float(rng.uniform(0.2, 0.34))
         length = float(rng.uniform(0.2, 0.36))
         rise = float(rng.uniform(-0.06, 0.06))
-        line = curve([(x, y), (x + 0.5 * found.side * length, y + rise - 0.012), (x + found.side * length, y + rise)])
+        line = curve(
+            [(x, y), (x + 0.5 * planned.side * length, y + rise - 0.012), (x + planned.side * length, y + rise)]
+        )
         canvas.line(line, float(rng.uniform(0.022, 0.04)))
     plate = soften(canvas.field(), 0.008, chest.where.size)
-    drawn.added += plate * _clear(chest, found.side) * np.float32(0.12 + 0.14 * found.strength)
-    return {"side": _side(found), "plates": count}
+    drawn.added += plate * _clear(chest, planned.side) * np.float32(0.12 + 0.14 * planned.strength)
+    return {"side": _side(planned), "plates": count}
 
 
-def _effusion(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
+def _effusion(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> dict[str, Json]:
     """Draw fluid: a blunted angle whose upper edge climbs along the wall."""
     where = chest.where
     heights: list[Json] = []
-    for side in _sides(found):
-        height = 0.08 + 0.28 * (0.3 + 0.7 * float(rng.random())) * found.strength + 0.03 * float(rng.random())
+    for side in _sides(planned):
+        height = 0.08 + 0.28 * (0.3 + 0.7 * float(rng.random())) * planned.strength + 0.03 * float(rng.random())
         out = np.clip(where.x * np.float32(side / (WALL * chest.build.girth)), 0.0, 1.0)
         edge = np.float32(0.44) - np.float32(height) * (0.25 + 0.75 * out * out)
         fluid = smoothstep(as_field(where.y - edge), -0.03, 0.03)
-        # By halves and not by the lung's soft outline, which would leave a dark seam around the fluid.
+        # Split by halves and not by the lung's soft outline, which would leave a dark seam around the fluid.
         half = np.clip(where.x * np.float32(20.0 * side), 0.0, 1.0)
         drawn.air *= 1.0 - fluid * half
         drawn.markings *= 1.0 - fluid * half
         heights.append(round(10.0 * height / CM, 1))
-    return {"side": _side(found, paired=True), "height_mm": heights}
+    return {"side": _side(planned, paired=True), "height_mm": heights}
 
 
-def _infiltration(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
+def _infiltration(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> dict[str, Json]:
     """Draw several faint, streaky, ill-defined patches."""
     count = int(rng.integers(2, 5))
     for _ in range(count):
-        side = found.side if rng.random() < 0.6 else -found.side
+        side = planned.side if rng.random() < 0.6 else -planned.side
         x, y = side * float(rng.uniform(0.25, 0.52)), float(rng.uniform(-0.4, 0.25))
         shape = blob(chest.where, x, y, float(rng.uniform(0.15, 0.26)), stretch=float(rng.uniform(0.8, 1.3)))
         patch = smoothstep(as_field(shape + 0.35 * noise(rng, shape.shape, 9)), -0.3, 0.7)
         streaks = np.clip(0.75 + 0.55 * noise(rng, shape.shape, 30), 0.0, 2.0)
-        drawn.added += patch * streaks * _clear(chest, side) * np.float32(0.09 + 0.1 * found.strength)
+        drawn.added += patch * streaks * _clear(chest, side) * np.float32(0.09 + 0.1 * planned.strength)
     return {"patches": count}
 
 
 def _spot(rng: np.random.Generator, side: int, radius: float) -> Point:
-    """Return a place inside a lung."""
+    """Return a position inside a lung."""
     y = float(rng.uniform(-0.52, 0.2 - radius))
     wall = 0.42 + 0.26 * min(1.0, (y + 0.6) / 0.5)
     x = float(rng.uniform(0.2 + radius, max(0.24 + radius, wall - radius)))
     return side * x, y
 
 
-def _mass(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> None:
-    _opacity(rng, chest, found.side, float(rng.uniform(1.7, 3.4)), 0.13 + 0.17 * found.strength, drawn)
+def _mass(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> None:
+    _opacity(rng, chest, planned.side, float(rng.uniform(1.7, 3.4)), 0.13 + 0.17 * planned.strength, drawn)
 
 
-def _nodule(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> None:
-    for _ in range(2 if found.both else 1):
-        side = found.side if rng.random() < 0.7 else -found.side
-        _opacity(rng, chest, side, float(rng.uniform(0.8, 1.42)), 0.16 + 0.16 * found.strength, drawn)
+def _nodule(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> None:
+    for _ in range(2 if planned.both else 1):
+        side = planned.side if rng.random() < 0.7 else -planned.side
+        _opacity(rng, chest, side, float(rng.uniform(0.8, 1.42)), 0.16 + 0.16 * planned.strength, drawn)
 
 
 def _opacity(rng: np.random.Generator, chest: Chest, side: int, radius_cm: float, dense: float, drawn: Drawn) -> None:
-    """Draw a round opacity of a radius in centimetres and list it."""
+    """Draw a round opacity of a radius in centimetres and add it to the list."""
     radius = radius_cm * CM
     x, y = _spot(rng, side, radius)
     near = chest.where.around(x, y, radius * 2.0)
@@ -151,7 +153,7 @@ def _opacity(rng: np.random.Generator, chest: Chest, side: int, radius_cm: float
 
 
 def _bronchogram(rng: np.random.Generator, chest: Chest, side: int, towards: Point) -> Field:
-    """Return air-filled bronchi that run from the hilum to a place."""
+    """Return air-filled bronchi from the hilum to a point."""
     canvas = Canvas.over(chest.where)
     hilum = (side * 0.17, -0.05)
     for _ in range(4):
@@ -163,20 +165,20 @@ def _bronchogram(rng: np.random.Generator, chest: Chest, side: int, towards: Poi
     return canvas.field()
 
 
-def _pneumonia(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
+def _pneumonia(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> dict[str, Json]:
     """Draw one fluffy focus, denser than an infiltrate and without a straight edge."""
-    x, y = found.side * float(rng.uniform(0.28, 0.5)), float(rng.uniform(-0.15, 0.2))
+    x, y = planned.side * float(rng.uniform(0.28, 0.5)), float(rng.uniform(-0.15, 0.2))
     radius = float(rng.uniform(0.14, 0.22))
     shape = blob(chest.where, x, y, radius, stretch=float(rng.uniform(0.9, 1.3)), turn=unit(float(rng.random())))
     ragged = as_field(shape + 0.4 * noise(rng, shape.shape, 11) + 0.15 * noise(rng, shape.shape, 24))
     patch = smoothstep(ragged, -0.15, 0.75)
-    dense = 0.16 + 0.16 * found.strength
-    drawn.added += patch * _clear(chest, found.side) * np.float32(dense)
-    drawn.added -= patch * _bronchogram(rng, chest, found.side, (x, y)) * np.float32(0.4 * dense)
-    return {"side": _side(found), "radius_mm": round(10.0 * radius / CM, 1)}
+    dense = 0.16 + 0.16 * planned.strength
+    drawn.added += patch * _clear(chest, planned.side) * np.float32(dense)
+    drawn.added -= patch * _bronchogram(rng, chest, planned.side, (x, y)) * np.float32(0.4 * dense)
+    return {"side": _side(planned), "radius_mm": round(10.0 * radius / CM, 1)}
 
 
-def _consolidation(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
+def _consolidation(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> dict[str, Json]:
     """Draw a homogeneous lobe: one straight edge at the fissure, air-filled bronchi inside."""
     where = chest.where
     upper = bool(rng.random() < 0.5)
@@ -190,41 +192,41 @@ def _consolidation(rng: np.random.Generator, chest: Chest, found: Planned, drawn
     lobe = as_field(
         smoothstep(level, -0.008, 0.012) * (1.0 - smoothstep(as_field(level + wavy), 0.6 * reach, 1.3 * reach))
     )
-    dense = 0.14 + 0.18 * found.strength
-    drawn.added += lobe * _clear(chest, found.side) * np.float32(dense)
-    towards = (found.side * 0.38, fissure + (-0.5 if upper else 0.5) * reach)
-    bronchi = _bronchogram(rng, chest, found.side, towards)
-    drawn.added -= lobe * bronchi * chest.lung(found.side) * np.float32(0.55 * dense)
-    drawn.markings *= 1.0 - 0.8 * lobe * chest.lung(found.side)
+    dense = 0.14 + 0.18 * planned.strength
+    drawn.added += lobe * _clear(chest, planned.side) * np.float32(dense)
+    towards = (planned.side * 0.38, fissure + (-0.5 if upper else 0.5) * reach)
+    bronchi = _bronchogram(rng, chest, planned.side, towards)
+    drawn.added -= lobe * bronchi * chest.lung(planned.side) * np.float32(0.55 * dense)
+    drawn.markings *= 1.0 - 0.8 * lobe * chest.lung(planned.side)
     return {
-        "side": _side(found),
+        "side": _side(planned),
         "lobe": "upper" if upper else "lower",
         "reach_mm": round(10.0 * reach / CM, 1),
     }
 
 
-def _pneumothorax(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
-    """Draw the visceral pleura away from the wall, and neither vessels nor lung beyond it."""
-    depth = 0.06 + 0.13 * found.strength + 0.03 * float(rng.random())
-    hilum = np.array([found.side * 0.12, 0.15])
-    line = hilum + (chest.outline(found.side) - hilum) * np.array([1.0 - depth * 1.6, 1.0 - depth * 1.25])
+def _pneumothorax(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> dict[str, Json]:
+    """Draw the visceral pleura away from the wall, without vessels or lung beyond it."""
+    depth = 0.06 + 0.13 * planned.strength + 0.03 * float(rng.random())
+    hilum = np.array([planned.side * 0.12, 0.15])
+    line = hilum + (chest.outline(planned.side) - hilum) * np.array([1.0 - depth * 1.6, 1.0 - depth * 1.25])
     canvas, edge = Canvas.over(chest.where), Canvas.over(chest.where)
     canvas.polygon(line)
     edge.line(np.concatenate([line, line[:1]]), 0.011)
     inner = canvas.field()
-    # Air rises: the lung falls away from the apex and the upper wall, less at the base.
+    # Air rises, so the lung falls away from the apex and the upper wall, less at the base.
     base = smoothstep(as_field(chest.where.y * np.ones_like(inner)), 0.05, 0.42)
-    beyond = as_field((1.0 - np.maximum(inner, base)) * chest.lung(found.side))
-    lateral = smoothstep(as_field(chest.where.x * np.float32(found.side) * np.ones_like(inner)), 0.14, 0.24)
+    beyond = as_field((1.0 - np.maximum(inner, base)) * chest.lung(planned.side))
+    lateral = smoothstep(as_field(chest.where.x * np.float32(planned.side) * np.ones_like(inner)), 0.14, 0.24)
     beyond = as_field(beyond * lateral)
     drawn.markings *= 1.0 - beyond
-    drawn.added -= np.float32(0.05 + 0.03 * found.strength) * beyond
-    pleura = as_field(edge.field() * (1.0 - base) * lateral * chest.lung(found.side))
-    drawn.added += np.float32(0.10 + 0.06 * found.strength) * pleura
-    return {"side": _side(found), "depth_mm": round(10.0 * depth * 0.6 / CM, 1)}
+    drawn.added -= np.float32(0.05 + 0.03 * planned.strength) * beyond
+    pleura = as_field(edge.field() * (1.0 - base) * lateral * chest.lung(planned.side))
+    drawn.added += np.float32(0.10 + 0.06 * planned.strength) * pleura
+    return {"side": _side(planned), "depth_mm": round(10.0 * depth * 0.6 / CM, 1)}
 
 
-def _edema(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
+def _edema(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> dict[str, Json]:
     """Draw a bat's wings of haze around both hila, and Kerley's B lines at the lateral bases."""
     lines = Canvas.over(chest.where)
     count = 0
@@ -233,21 +235,21 @@ def _edema(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn)
         shape = blob(chest.where, x, y, float(rng.uniform(0.26, 0.34)), stretch=0.8)
         ragged = as_field(shape + 0.25 * noise(rng, shape.shape, 9) + 0.1 * noise(rng, shape.shape, 22))
         wing = smoothstep(ragged, -0.25, 0.8)
-        drawn.added += wing * _clear(chest, side) * np.float32(0.06 + 0.13 * found.strength)
+        drawn.added += wing * _clear(chest, side) * np.float32(0.06 + 0.13 * planned.strength)
         for _ in range(int(rng.integers(4, 9))):
             out = side * chest.build.girth * float(rng.uniform(0.655, 0.685))
             level = float(rng.uniform(0.08, 0.38))
             lines.line([(out, level), (out - side * float(rng.uniform(0.05, 0.09)), level + 0.005)], 0.009)
             count += 1
-    drawn.added += lines.field() * chest.lungs * np.float32(0.06 + 0.08 * found.strength)
+    drawn.added += lines.field() * chest.lungs * np.float32(0.06 + 0.08 * planned.strength)
     return {"kerley_lines": count}
 
 
-def _emphysema(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
-    """Draw bullae; the dark lungs, the flat diaphragm and the narrow heart are in the build."""
+def _emphysema(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> dict[str, Json]:
+    """Draw bullae; dark lungs, flat diaphragm and narrow heart are part of the build."""
     count = int(rng.integers(0, 4))
     for _ in range(count):
-        side = found.side if rng.random() < 0.5 else -found.side
+        side = planned.side if rng.random() < 0.5 else -planned.side
         radius = float(rng.uniform(0.07, 0.14))
         x, y = _spot(rng, side, radius)
         shape = blob(chest.where, x, y, radius)
@@ -258,7 +260,7 @@ def _emphysema(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Dr
     return {"bullae": count}
 
 
-def _fibrosis(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
+def _fibrosis(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> dict[str, Json]:
     """Draw a net of lines, densest at the bases and along the wall."""
     where = chest.where
     cells = int(rng.integers(34, 52))
@@ -267,17 +269,17 @@ def _fibrosis(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Dra
     place = as_field(0.75 * np.clip(where.y + 0.25, 0.0, 0.7) + 0.65 * np.clip(out - 0.35, 0.0, 0.65))
     patch = smoothstep(as_field(place + 0.08 * noise(rng, where.shape, 7)), 0.25, 0.6)
     lungs = as_field(_clear(chest, -1) + _clear(chest, 1))
-    drawn.added += (net - 0.25) * patch * lungs * np.float32(0.08 + 0.14 * found.strength)
+    drawn.added += (net - 0.25) * patch * lungs * np.float32(0.08 + 0.14 * planned.strength)
     return {"cells": cells}
 
 
-def _pleural_thickening(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
+def _pleural_thickening(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> dict[str, Json]:
     """Draw a smooth dense band along the wall or over the apex, with a wavy inner edge."""
-    thick = 0.028 + 0.032 * found.strength
+    thick = 0.028 + 0.032 * planned.strength
     apical = bool(rng.random() < 0.4)
-    for side in _sides(found):
+    for side in _sides(planned):
         line = chest.outline(side)
-        # Points of the outline between the apex and the costophrenic angle: six to each of its pieces.
+        # Points of the outline between the apex and the costophrenic angle, six per piece.
         first, last = (18, 40) if apical else (38, 62)
         trim = int(rng.integers(0, 6))
         pieces = line[first + trim : last - int(rng.integers(0, 6))]
@@ -286,18 +288,18 @@ def _pleural_thickening(rng: np.random.Generator, chest: Chest, found: Planned, 
         for k in range(len(pieces) - 1):
             canvas.line(pieces[k : k + 2], 2.0 * thick * (1.0 + float(wavy[k])))
         band = soften(canvas.field(), 0.008, chest.where.size)
-        drawn.added += band * chest.lung(side) * np.float32(0.2 + 0.14 * found.strength)
+        drawn.added += band * chest.lung(side) * np.float32(0.2 + 0.14 * planned.strength)
     return {
-        "side": _side(found, paired=True),
+        "side": _side(planned, paired=True),
         "thickness_mm": round(10.0 * thick / CM, 1),
         "place": "apical" if apical else "lateral",
     }
 
 
-def _hernia(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn) -> dict[str, Json]:
+def _hernia(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Drawn) -> dict[str, Json]:
     """Draw a hiatal hernia: a bubble of gas behind the heart with a level of fluid."""
-    # A film shows hernias from about four centimetres across; smaller ones are seen by swallowed contrast alone.
-    radius = 0.1 + 0.075 * found.strength
+    # Radiographs show hernias from about four centimetres; smaller ones are only visible with swallowed contrast.
+    radius = 0.1 + 0.075 * planned.strength
     x, y = float(rng.uniform(0.0, 0.14)), chest.build.dome[1] - radius * float(rng.uniform(0.2, 0.9))
     near = chest.where.around(x, y, radius * 1.6)
     shape = blob(near, x, y, radius, stretch=float(rng.uniform(0.85, 1.15)), weights=ripples(rng, 3, 0.04))
@@ -305,7 +307,7 @@ def _hernia(rng: np.random.Generator, chest: Chest, found: Planned, drawn: Drawn
     wall = as_field(smoothstep(shape, -0.16, -0.02) * (1.0 - smoothstep(shape, 0.02, 0.2)))
     level = y + radius * float(rng.uniform(0.0, 0.5))
     gas = as_field(inside * (1.0 - smoothstep(as_field(near.y - np.float32(level)), -0.008, 0.008)))
-    much = 0.55 + 0.45 * found.strength
+    much = 0.55 + 0.45 * planned.strength
     drawn.added[near.window] += np.float32(much) * (0.06 * wall + 0.06 * (inside - gas) - 0.17 * gas)
     return {"radius_mm": round(10.0 * radius / CM, 1)}
 

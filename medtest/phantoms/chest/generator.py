@@ -1,4 +1,4 @@
-"""One chest radiograph from its index and the suite's seed."""
+"""Generator of chest radiographs from an index and the suite's seed."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, to_
 from medtest.phantoms.labelled import LabelledPhantom, check_request, stream
 
 REVISION = 2
-"""Raised whenever the same numbers give other pixels."""
+"""Increased whenever the same random numbers give other pixels."""
 WHAT = "chest"
 NAMES = CHEST.names
 SIZE = 256
-"""Pixels a side when none are asked for."""
+"""Default pixels a side."""
 
 
 def judge(facts: dict[str, Any]) -> tuple[str, ...]:
-    """Return the findings that follow from what was drawn, in class order.
+    """Return the findings that follow from the drawing, in class order.
 
     A heart wider than half the thorax is cardiomegaly; a round opacity of at most 30 mm is a nodule and a larger one a
     mass (D. M. Hansell et al., "Fleischner Society: glossary of terms for thoracic imaging", Radiology
-    2008;246:697–722); the others are there where ``facts["traces"]`` says that their trace was drawn.
+    2008;246:697–722); the others hold if ``facts["traces"]`` contains their trace.
     """
     held = set(facts["traces"])
     if facts["cardiothoracic_ratio"] > 0.5:
@@ -42,20 +42,20 @@ def judge(facts: dict[str, Any]) -> tuple[str, ...]:
 
 
 def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
-    """Draw one radiograph. It is a drawing for tests and never stands for clinical evidence.
+    """Draw one radiograph. It is a drawing for tests and no clinical evidence.
 
     Args:
-        index: Which one, from 0. Each finding is drawn on its own, as often as ``plan.PREVALENCE`` says.
+        index: Index from 0. Findings are drawn independently with the frequencies of ``plan.PREVALENCE``.
         suite_seed: The suite's seed.
         size: Pixels a side, 128 to 1024.
 
     Returns:
         The radiograph (three equal channels), its findings, no mask, and ``facts``: ``cardiothoracic_ratio``,
-        ``round_opacities`` (``diameter_mm``, ``side``, ``centre``), ``traces`` (by finding, what was drawn),
+        ``round_opacities`` (``diameter_mm``, ``side``, ``centre``), ``traces`` (by finding),
         ``portable``, ``breasts``, ``devices``, ``exposure``, ``blur``.
 
     Raises:
-        ValueError: An index or a size that is not allowed.
+        ValueError: The index or size is out of range.
     """
     check_request(index, size)
     with portable_opencv():

@@ -1,4 +1,4 @@
-"""Which findings a radiograph has, and what they do to the patient's build."""
+"""Findings of a radiograph, and their effects on the patient's build."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ PREVALENCE: dict[str, float] = {
     "pleural_thickening": 0.11,
     "hernia": 0.08,
 }
-"""How often each finding is drawn, on its own."""
+"""Probability of each finding, drawn independently."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """One finding before it is drawn.
+    """Planned finding.
 
     Attributes:
         name: The finding.
-        side: -1 or 1 where it has a side.
+        side: -1 or 1 if it has a side.
         both: Whether it is on both sides, for findings that can be.
-        strength: How plain it is, 0 (hardly visible) to 1.
+        strength: Visibility, 0 (hardly visible) to 1.
     """
 
     name: str
@@ -45,17 +45,17 @@ class Planned:
 
 
 def plan_findings(rng: np.random.Generator, prevalence: dict[str, float]) -> dict[str, Planned]:
-    """Draw which findings there are; each takes the same four numbers from the stream whether it is there or not."""
-    found: dict[str, Planned] = {}
+    """Draw the findings; each takes four numbers from the stream whether present or not."""
+    findings: dict[str, Planned] = {}
     for name, share in prevalence.items():
-        there, side, both, strength = (float(v) for v in rng.random(4))
-        if there < share:
-            found[name] = Planned(name=name, side=-1 if side < 0.5 else 1, both=both < 0.3, strength=strength)
-    return found
+        chance, side, both, strength = (float(v) for v in rng.random(4))
+        if chance < share:
+            findings[name] = Planned(name=name, side=-1 if side < 0.5 else 1, both=both < 0.3, strength=strength)
+    return findings
 
 
 def apply_plan(rng: np.random.Generator, build: Build, plan: dict[str, Planned]) -> Build:
-    """Return the patient's build as the findings change it."""
+    """Return the patient's build changed by the findings."""
     ratio, lift = (float(v) for v in rng.random(2))
     if "emphysema" in plan:
         much = 0.35 + 0.65 * plan["emphysema"].strength
@@ -72,9 +72,9 @@ def apply_plan(rng: np.random.Generator, build: Build, plan: dict[str, Planned])
         by = 0.02 + 0.03 * plan["fibrosis"].strength
         build = replace(build, dome=(build.dome[0] - by, build.dome[1] - by))
     if "atelectasis" in plan:
-        found = plan["atelectasis"]
-        build = raise_dome(build, found.side, 0.03 + 0.06 * found.strength * (0.5 + 0.5 * lift))
-        build = replace(build, lean=build.lean + found.side * (0.012 + 0.03 * found.strength))
+        planned = plan["atelectasis"]
+        build = raise_dome(build, planned.side, 0.03 + 0.06 * planned.strength * (0.5 + 0.5 * lift))
+        build = replace(build, lean=build.lean + planned.side * (0.012 + 0.03 * planned.strength))
     if "edema" in plan:
         build = replace(build, markings=build.markings * 1.12)
     if "cardiomegaly" in plan:

@@ -1,4 +1,4 @@
-"""From linear light to what the endoscope's processor shows: tone, noise, soft colour, black frame, text."""
+"""Conversion of linear light to the endoscope's display: tone, noise, soft colour, black frame, text."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def develop(rng: np.random.Generator, linear: Field) -> tuple[NDArray[np.uint8],
         uint8 H×W×3 RGB, and the standard deviation of the noise in grey levels.
     """
     shape = (linear.shape[0], linear.shape[1])
-    # A short shoulder, 1.15 x / (1 + 0.15 x), clipped at x = 1: red saturates first, so what is over-exposed goes
-    # through orange to white, as on real sensors.
+    # A short shoulder, 1.15 x / (1 + 0.15 x), clipped at x = 1: red saturates first, so over-exposed areas go through
+    # orange to white, as on real sensors.
     picture = linear * np.float32(0.15)
     picture += np.float32(1.0)
     np.divide(linear, picture, out=picture)
@@ -54,7 +54,7 @@ def develop(rng: np.random.Generator, linear: Field) -> tuple[NDArray[np.uint8],
 
 
 def draw_frame(rng: np.random.Generator, picture: NDArray[np.uint8], frame: DrawnFrame) -> bool:
-    """Lay the black frame, its boxes and the display's text over a picture, in place; return whether there is text."""
+    """Draw the black frame, its boxes and the display's text over a picture, in place; return True if there is text."""
     shape = (picture.shape[0], picture.shape[1])
     level = int(rng.integers(0, 5))
     soft = frame.field if rng.random() < 0.5 else cv2.blur(frame.field, (3, 3))

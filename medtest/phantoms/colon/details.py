@@ -1,4 +1,4 @@
-"""What lies on the wall at full size: vessels, highlights, liquid, the display's text."""
+"""Details on the wall at full size: vessels, highlights, liquid, the display's text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def draw_vessels(rng: np.random.Generator, shape: tuple[int, int]) -> Field:
         x, y = float(rng.uniform(0, width)), float(rng.uniform(0, height))
         _branch(rng, canvas, (x, y, dx, dy), float(rng.uniform(1.0, 3.2)) * unit, 16.0 * unit, 2)
     canvas = cv2.GaussianBlur(canvas, (0, 0), max(0.5, 1.1 * unit)).astype(np.uint8)
-    # A net of fine vessels: where smooth noise changes sign it draws thin winding lines that meet.
+    # Fine vessels: sign changes of smooth noise draw thin winding lines that meet.
     half = (shape[0] // 2 + 1, shape[1] // 2 + 1)
     patchy = smoothstep(value_noise(rng, half, 75 * unit), -1.0, 0.9)
     net = np.zeros(half, np.float32)
@@ -61,19 +61,19 @@ def draw_vessels(rng: np.random.Generator, shape: tuple[int, int]) -> Field:
 
 
 def draw_highlights(rng: np.random.Generator, shape: tuple[int, int], facing: Field) -> Field:
-    """Return wet highlights, float32 H×W in [0, 1], in clusters where the wall faces the light.
+    """Return wet highlights, float32 H×W in [0, 1], clustered where the wall faces the light.
 
     Args:
         rng: Source of random numbers.
         shape: Rows and columns at full size.
-        facing: float32 h×w at working size, larger where highlights are likelier, about 0 on average.
+        facing: float32 h×w at working size, larger for likelier highlights, about 0 on average.
     """
     unit = min(shape) / 500.0
     small = facing.shape
     ratio = small[0] / shape[0]
     cell = float(rng.uniform(4.0, 8.5)) * unit * ratio
     clusters = value_noise(rng, small, 60 * unit * ratio) + 0.5 * value_noise(rng, small, 20 * unit * ratio)
-    # Streaks: cells are longer one way.
+    # Streaks: cells are longer in one direction.
     lean = float(rng.uniform(0.7, 1.5))
     fine_rows = max(4, int(small[0] / (cell * lean)))
     fine_columns = max(4, int(small[1] * lean / cell))

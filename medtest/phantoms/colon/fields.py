@@ -1,4 +1,4 @@
-"""Smooth random fields and the curves from which everything else is drawn.
+"""Smooth random fields and curves, the basis of all drawings.
 
 Only operations that IEEE 754 rounds exactly (``+ - * /`` and square roots) and OpenCV's resampling are used on
 arrays: exponentials and trigonometric functions differ by a bit between instruction sets of one architecture.
@@ -22,7 +22,7 @@ class PixelGrid:
     """Pixel coordinates of the working image: (0, 0) is the centre of the field of view, 1 is half its short side.
 
     Attributes:
-        x: float32 1×w, to the right.
+        x: float32 1×w, increasing to the right.
         y: float32 h×1, downwards.
         step: Width of one working pixel in these units.
     """
@@ -43,7 +43,7 @@ def as_field(array: Any) -> Field:
 
 
 def resize(array: NDArray[Any], shape: tuple[int, int], *, smooth: bool = True) -> Field:
-    """Resample to ``shape`` (rows, columns), cubic when ``smooth``, else bilinear."""
+    """Resample to ``shape`` (rows, columns), cubic if ``smooth``, else bilinear."""
     mode = cv2.INTER_CUBIC if smooth else cv2.INTER_LINEAR
     return as_field(cv2.resize(array, (shape[1], shape[0]), interpolation=mode))
 
@@ -62,7 +62,7 @@ def smoothstep(array: Field, low: float, high: float) -> Field:
 
 
 def ellipse_radius(dx: Field, dy: Field, *, cosine: float, sine: float, stretch: float) -> tuple[Field, Field, Field]:
-    """Return distance and unit direction (x, y) in a frame turned by (cosine, sine) and stretched along its y axis."""
+    """Return distance and unit direction (x, y) in a frame rotated by (cosine, sine) and stretched along its y axis."""
     u = as_field(dx * np.float32(cosine) + dy * np.float32(sine))
     v = as_field((dy * np.float32(cosine) - dx * np.float32(sine)) * np.float32(stretch))
     radius = np.sqrt(u * u + v * v + np.float32(1e-6))

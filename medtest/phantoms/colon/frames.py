@@ -1,4 +1,4 @@
-"""Black frames of the kinds that real endoscopes draw around the field of view."""
+"""Black frames like those that real endoscopes draw around the field of view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FRAME_KINDS: tuple[str, ...] = ("none", "round", "octagonal", "rectangular", "cut_corners", "inset", "stepped")
-"""``inset`` and ``stepped`` are octagons from which an on-screen display takes a box or an L at a lower corner."""
+"""Kinds of frames; ``inset`` and ``stepped`` are octagons with a display box or an L cut out at a lower corner."""
 
 Box: TypeAlias = tuple[int, int, int, int]
 
@@ -31,7 +31,7 @@ class DrawnFrame:
 
     @property
     def black(self) -> NDArray[np.bool_]:
-        """True on the frame, bool H×W."""
+        """Mask of the frame, bool H×W."""
         return self.field < 128
 
 
@@ -83,7 +83,7 @@ def _rectangle(rng: np.random.Generator, height: int, width: int, cut: float) ->
 
 
 def _display(rng: np.random.Generator, canvas: NDArray[np.uint8], *, stepped: bool) -> list[Box]:
-    """Cut a display box (an L where ``stepped``) out of a lower corner, and return the boxes to paint."""
+    """Cut a display box (an L if ``stepped``) out of a lower corner, and return the boxes to paint."""
     height, width = canvas.shape
     w = round(width * float(rng.uniform(0.2, 0.34)))
     h = round(height * float(rng.uniform(0.22, 0.36)))
@@ -114,9 +114,9 @@ def make_frame(rng: np.random.Generator, kind: str, height: int, width: int) -> 
         canvas = _rectangle(rng, height, width, float(rng.uniform(0.05, 0.16)))
     elif kind in ("inset", "stepped"):
         canvas = _octagon(rng, height, width)
-        found = _display(rng, canvas, stepped=kind == "stepped")
+        display_boxes = _display(rng, canvas, stepped=kind == "stepped")
         if rng.random() < 0.4:
-            boxes = found
+            boxes = display_boxes
     else:
         raise ValueError(f"unknown frame {kind!r}; one of {', '.join(FRAME_KINDS)}")
     return DrawnFrame(kind=kind, field=canvas, boxes=tuple(boxes))

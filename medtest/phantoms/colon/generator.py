@@ -1,4 +1,4 @@
-"""One phantom from one stream of random numbers."""
+"""Generator of a colon phantom from one random stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from medtest.phantoms.colon.report import describe_lumen, describe_polyp
 from medtest.phantoms.colon.tissue import Tissue, make_tissue
 
 REVISION = 1
-"""Raised whenever the same numbers give other pixels."""
+"""Increased whenever the same random numbers give other pixels."""
 
 SIZES: tuple[tuple[int, int, float], ...] = (
     (531, 622, 0.42),
@@ -35,7 +35,7 @@ SIZES: tuple[tuple[int, int, float], ...] = (
     (1080, 1350, 0.03),
     (1072, 1920, 0.05),
 )
-"""Height, width and weight; sizes of real collections and of common processors."""
+"""Height, width and weight, as in real collections and common processors."""
 
 FRAME_WEIGHTS: dict[str, float] = {
     "none": 0.10,
@@ -49,21 +49,21 @@ FRAME_WEIGHTS: dict[str, float] = {
 POLYP_WEIGHTS: tuple[float, ...] = (0.06, 0.78, 0.11, 0.05)
 """Weights of 0, 1, 2 and 3 polyps."""
 MIN_SIDE, MAX_SIDE = 64, 4096
-"""Pixels a side that can be asked for."""
+"""Allowed pixels a side."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColonPhantom:
-    """A made colonoscopy image with everything that is known about it.
+    """Synthetic colonoscopy image with its ground truth.
 
     Attributes:
         image: uint8 H×W×3 RGB.
         mask: bool H×W, True on every polyp; never on the frame.
         frame: bool H×W, True on the black frame.
-        info: What was drawn, as JSON values: ``frame``, ``view`` (lumen or wall), ``hue``, ``exposure`` (1 is normal),
+        info: Description as JSON values: ``frame``, ``view`` (lumen or wall), ``hue``, ``exposure`` (1 is normal),
             ``underexposed``, ``vessels``, ``liquid`` and ``highlights`` (shares of the image), ``noise`` (grey
             levels), ``text``, ``lumen`` (x and y as shares of width and height, or None), ``polyp_count``, and
-            ``polyps``: one entry each as :func:`~medtest.phantoms.colon.report.describe_polyp` makes it.
+            ``polyps``: one entry each from :func:`~medtest.phantoms.colon.report.describe_polyp`.
     """
 
     image: Image
@@ -75,8 +75,8 @@ class ColonPhantom:
 def colon_rng(suite_seed: int, dataset: str, index: int) -> np.random.Generator:
     """Return the generator of one phantom: PCG64 seeded by the SHA-256 of ``[suite_seed, "colon", dataset, index]``.
 
-    The list is written as JSON without spaces, in ASCII, and the digest is read as a big-endian integer. The stream
-    depends on nothing else, so a phantom is the same however many are made and in whatever order.
+    The list is written as ASCII JSON without spaces, and the digest is read as a big-endian integer. The stream
+    depends on nothing else, so a phantom does not depend on the number or order of phantoms.
     """
     key = json.dumps([int(suite_seed), "colon", dataset, int(index)], ensure_ascii=True, separators=(",", ":"))
     return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
@@ -90,20 +90,20 @@ def make_colon(
     frame: str | Sequence[str] | None = None,
     negatives: float | None = None,
 ) -> ColonPhantom:
-    """Make one phantom.
+    """Generate one phantom.
 
     Args:
-        rng: Its stream of random numbers; see :func:`colon_rng`.
-        size: Height and width in pixels, each in [64, 4096]; drawn from :data:`SIZES` when left out.
-        polyps: How many polyps, 0 to 3; drawn from :data:`POLYP_WEIGHTS` when left out.
-        frame: One of :data:`FRAME_KINDS`, or several to draw from; by :data:`FRAME_WEIGHTS` from all when left out.
-        negatives: Share of phantoms without polyp, 0 to 1; that of :data:`POLYP_WEIGHTS` when left out.
+        rng: Its random stream; see :func:`colon_rng`.
+        size: Height and width in pixels, each in [64, 4096]; drawn from :data:`SIZES` if omitted.
+        polyps: Number of polyps, 0 to 3; drawn from :data:`POLYP_WEIGHTS` if omitted.
+        frame: One of :data:`FRAME_KINDS`, or several to draw from; by :data:`FRAME_WEIGHTS` from all if omitted.
+        negatives: Share of phantoms without polyp, 0 to 1; that of :data:`POLYP_WEIGHTS` if omitted.
 
     Returns:
-        The image with its truth.
+        The image with its ground truth.
 
     Raises:
-        ValueError: A size, a number, a share or a frame that is not allowed.
+        ValueError: A size, number, share or frame is out of range.
     """
     drawn_size = int(rng.choice(len(SIZES), p=[s[2] for s in SIZES]))
     drawn_count = int(rng.choice(len(POLYP_WEIGHTS), p=_polyp_weights(negatives)))
@@ -128,7 +128,7 @@ def _polyp_weights(negatives: float | None) -> tuple[float, ...]:
 
 
 def _draw_kind(rng: np.random.Generator, frame: str | Sequence[str] | None) -> str:
-    """Draw one of the wished kinds of frame; always one number from the stream."""
+    """Draw one of the requested kinds of frame, always taking one number from the stream."""
     wished = FRAME_KINDS if frame is None else (frame,) if isinstance(frame, str) else tuple(frame)
     unknown = [name for name in wished if name not in FRAME_KINDS]
     if unknown or not wished:
@@ -152,7 +152,7 @@ def _make_grid(
 
 
 def _surface(rng: np.random.Generator, look: Look, side: int, scale: float) -> Field:
-    """Return a polyp's own texture, around 0, side×side; ``scale`` is working pixels per 1/500 of the field."""
+    """Return a polyp's surface texture, around 0, side×side; ``scale`` is working pixels per 1/500 of the field."""
     if look.surface == "smooth":
         return as_field(0.05 * value_noise(rng, (side, side), 5 * scale))
     base = value_noise(rng, (side, side), float(rng.uniform(4.0, 9.0)) * scale)
@@ -165,7 +165,7 @@ def _surface(rng: np.random.Generator, look: Look, side: int, scale: float) -> F
 def _paint_polyp(
     rng: np.random.Generator, albedo: Field, wall: Field, tissue: Tissue, item: PlacedPolyp, unit: float
 ) -> None:
-    """Give a polyp its colour and texture, in place, and take the wall away there."""
+    """Paint a polyp's colour and texture, in place, and remove the wall there."""
     outer, inner = windows(item.patch, (wall.shape[0], wall.shape[1]))
     side = item.patch.height.shape[0]
     pixel = 1.0 / (side / 4.4)
@@ -182,7 +182,7 @@ def _paint_polyp(
 def _linear_colour(
     rng: np.random.Generator, grid: PixelGrid, tissue: Tissue, placed: list[PlacedPolyp]
 ) -> tuple[Field, Field, float]:
-    """Return linear RGB h×w×3 at working size, how much of the wall shows (0 on polyps), and the share of liquid."""
+    """Return linear RGB h×w×3 at working size, the visible share of the wall (0 on polyps), and the share of liquid."""
     tint = tissue.tint
     albedo = np.empty((*grid.shape, 3), np.float32)
     albedo[..., 0] = tissue.albedo[0] * (1.0 + 0.15 * tint)
@@ -207,7 +207,7 @@ def _texture(rng: np.random.Generator, shape: tuple[int, int], unit: float) -> F
     coarse = value_noise(rng, shape, max(2.0, 7.0 * unit))
     fine = value_noise(rng, shape, max(1.5, 2.6 * unit), smooth=False)
     grain = float(rng.uniform(0.0, 0.03)) * coarse + float(rng.uniform(0.01, 0.05)) * fine
-    # Slopes of the same relief, lit from above left: what makes it look wet and not printed.
+    # Slopes of the same relief, lit from the upper left, give a wet instead of a printed look.
     slope = np.float32(float(rng.uniform(0.0, 0.04)) * max(2.0, 7.0 * unit) * 0.6)
     grain[1:, 1:] += slope * (coarse[1:, 1:] - coarse[:-1, :-1])
     return as_field(grain)
@@ -216,7 +216,7 @@ def _texture(rng: np.random.Generator, shape: tuple[int, int], unit: float) -> F
 def _add_details(
     rng: np.random.Generator, linear: Field, wall: Field, facing: Field, exposure: float, unit: float
 ) -> dict[str, Json]:
-    """Put grain, vessels and highlights on linear RGB at full size, in place, and say what was put."""
+    """Add grain, vessels and highlights to linear RGB at full size, in place, and return a description."""
     shape = (linear.shape[0], linear.shape[1])
     wall_full = resize(wall, shape, smooth=False)
     grain = _texture(rng, shape, unit)
@@ -239,7 +239,7 @@ def _add_details(
 
 
 def _render(rng: np.random.Generator, height: int, width: int, count: int, kind: str) -> ColonPhantom:
-    """Draw everything; smooth fields at working size (0.6 of the full one, 640 pixels at most), details at full."""
+    """Render a phantom: smooth fields at working size (0.6 of full size, at most 640 pixels), details at full size."""
     frame = make_frame(rng, kind, height, width)
     long = max(height, width)
     ratio = min(640.0, max(min(240.0, long), 0.6 * long)) / long
@@ -249,7 +249,7 @@ def _render(rng: np.random.Generator, height: int, width: int, count: int, kind:
     light = tissue.light
     light *= np.float32(1.0 / max(1e-3, float(np.median(light[small > 127]))))
     placed, relief = add_polyps(rng, grid, small, light, count)
-    # The contrast that processors give.
+    # Contrast as set by endoscope processors.
     light[...] = 0.1 * light + 0.9 * light * np.sqrt(np.maximum(light, 0.0))
     underexposed = bool(rng.random() < 0.12)
     exposure: float = float(rng.uniform(0.22, 0.5)) if underexposed else 2.0 ** float(rng.normal(0.0, 0.3))

@@ -1,4 +1,4 @@
-"""Where polyps lie on the wall, how large they are, and what the wall looks like under and beside them."""
+"""Positions and sizes of polyps on the wall, and the wall's appearance under and beside them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MIN_SHARE, MAX_SHARE = 0.006, 0.35
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacedPolyp:
-    """A polyp on the working image.
+    """Polyp on the working image.
 
     Attributes:
-        look: What it is made of.
+        look: Its material.
         shape: Its outline.
         patch: Its drawing.
         centre: Column and row of its centroid in the working image.
@@ -34,7 +34,7 @@ class PlacedPolyp:
 
 
 def windows(patch: Patch, shape: tuple[int, int]) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """Return where a patch lies on an image of ``shape``, and which part of the patch that is."""
+    """Return the window of a patch on an image of ``shape``, and the corresponding part of the patch."""
     side = patch.height.shape[0]
     top, left = max(0, patch.top), max(0, patch.left)
     bottom, right = min(shape[0], patch.top + side), min(shape[1], patch.left + side)
@@ -44,7 +44,7 @@ def windows(patch: Patch, shape: tuple[int, int]) -> tuple[tuple[slice, slice], 
 
 
 def _share(rng: np.random.Generator, count: int) -> float:
-    """Return a polyp's area as a share of the field: log-normal, smaller where there are several."""
+    """Return a polyp's area as a share of the field: log-normal, smaller if there are several."""
     share: float = MEDIAN_SHARE * 2.0 ** float(rng.normal(0.0, 1.2))
     return min(MAX_SHARE, max(MIN_SHARE, share)) / (1.0 if count == 1 else 1.7)
 
@@ -52,9 +52,9 @@ def _share(rng: np.random.Generator, count: int) -> float:
 def _find_place(
     rng: np.random.Generator, free: NDArray[np.uint8], radius: float, light: Field
 ) -> tuple[int, int, float] | None:
-    """Return row, column and the radius there is room for; None where there is no room for a visible polyp.
+    """Return row, column and the available radius; None without room for a visible polyp.
 
-    Polyps lie where there is light, whole in the field, and apart from one another.
+    Polyps are placed in lit areas, entirely within the field and apart from one another.
     """
     room = cv2.distanceTransform(free, cv2.DIST_L1, 3)
     allowance = np.float32(min(radius * 1.03 + 1.0, 0.92 * float(room.max())))
@@ -70,7 +70,7 @@ def _find_place(
 def _draw_stalk(
     rng: np.random.Generator, grid: PixelGrid, light: Field, centre: tuple[float, float], radius: float
 ) -> None:
-    """Draw the stalk of a pedunculated polyp from its head to the wall, in place; it is normal mucosa, not lesion."""
+    """Draw the stalk of a pedunculated polyp from its head to the wall, in place; it is mucosa, not lesion."""
     dx, dy = direction(rng)
     length = radius * float(rng.uniform(1.4, 2.2))
     thick = radius * float(rng.uniform(0.28, 0.45))
@@ -91,13 +91,13 @@ def _draw_stalk(
 
 
 def _shade(light: Field, item: PlacedPolyp, scale: float) -> None:
-    """Lay a polyp's light and its contact shadow on the wall's light, in place."""
+    """Apply a polyp's light and its contact shadow to the wall's light, in place."""
     outer, inner = windows(item.patch, (light.shape[0], light.shape[1]))
     near = light[outer]
     level = min(2.2, max(0.5, float(np.median(near))) * item.look.brightness)
     own = level * item.patch.light[inner]
     if item.look.kind == "flat":
-        # A flat one lies on the wall and takes its slow light, without the folds.
+        # A flat polyp takes the wall's slow light without the folds.
         kernel = 2 * (min(near.shape) // 4) + 1
         blurred = cv2.blur(near, (kernel, kernel))
         own = 0.4 * own + 0.6 * item.look.brightness * np.maximum(blurred, 0.4) * item.patch.light[inner]
@@ -108,9 +108,9 @@ def _shade(light: Field, item: PlacedPolyp, scale: float) -> None:
 
 
 def _is_clear(patch: Patch, field: NDArray[np.uint8], height: Field) -> bool:
-    """Whether a polyp lies whole in the field and does not touch another.
+    """Return True if a polyp is entirely in the field and does not touch another.
 
-    Distances for placing are city-block ones, which are too long across slanted edges: a few polyps need a second look.
+    Placement uses city-block distances, which are too long across slanted edges, so a few polyps need this check.
     """
     outer, inner = windows(patch, (height.shape[0], height.shape[1]))
     polyp = patch.height > 0
@@ -123,14 +123,14 @@ def _is_clear(patch: Patch, field: NDArray[np.uint8], height: Field) -> bool:
 def add_polyps(
     rng: np.random.Generator, grid: PixelGrid, field: NDArray[np.uint8], light: Field, count: int
 ) -> tuple[list[PlacedPolyp], Field]:
-    """Put polyps on the wall.
+    """Place polyps on the wall.
 
     Args:
         rng: Source of random numbers.
         grid: Coordinates of the working image.
         field: uint8 h×w, the field of view at working size, 255 inside.
         light: float32 h×w, the wall's light; changed in place.
-        count: How many; fewer where there is no room.
+        count: Number of polyps; fewer if there is no room.
 
     Returns:
         The polyps, and float32 h×w that is positive on them and negative elsewhere.
@@ -145,10 +145,10 @@ def add_polyps(
         look = make_look(rng)
         shape = make_shape(rng, look.kind)
         scale: float = (_share(rng, count) * field_pixels / shape.area) ** 0.5
-        found = _find_place(rng, free, shape.radius * scale, light)
-        if found is None:
+        position = _find_place(rng, free, shape.radius * scale, light)
+        if position is None:
             continue
-        row, column, radius = found
+        row, column, radius = position
         scale = radius / shape.radius
         centre = (column + 0.5, row + 0.5)
         lx, ly = direction(rng)

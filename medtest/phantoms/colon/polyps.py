@@ -1,4 +1,4 @@
-"""Polyps: unions of domes on the wall, lit from the scope, with their own colour and surface."""
+"""Polyps: unions of domes on the wall, lit from the endoscope, with their own colour and surface."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLOURS: dict[str, tuple[float, float, float, float]] = {
     "yellowish": (1.1, 1.3, 0.85, 0.11),
     "dark red": (0.8, 0.5, 0.62, 0.10),
 }
-"""Gain of red, green and blue over the tissue's albedo, and weight."""
+"""Gain of red, green and blue relative to the tissue's albedo, and weight."""
 SURFACES: tuple[tuple[str, float], ...] = (("smooth", 0.4), ("granular", 0.3), ("ridged", 0.3))
 
 
@@ -33,7 +33,7 @@ class PolypShape:
         lobes: (x, y, cosine, sine, 1/a, 1/b, height) of each dome.
         warp: float32 2×g×g, displacement of the patch.
         area: Area in own units.
-        radius: Distance of the farthest point from the patch's centre, in own units.
+        radius: Distance of the farthest point from the centroid, in own units.
         centre: Centroid on the patch, in own units.
     """
 
@@ -46,7 +46,7 @@ class PolypShape:
 
 REACH = 2.2
 BAND = 64
-"""Rows that are computed at once."""
+"""Rows computed at once."""
 
 
 def relief(shape: PolypShape, side: int) -> tuple[Field, Field, Field]:
@@ -58,7 +58,7 @@ def relief(shape: PolypShape, side: int) -> tuple[Field, Field, Field]:
     best = np.full((side, side), -9.0, np.float32)
     sx = np.zeros((side, side), np.float32)
     sy = np.zeros((side, side), np.float32)
-    # A polyp may fill the image: in bands of rows, so that a worker's peak of memory stays that of a small one.
+    # Processing in bands of rows limits peak memory if a polyp fills the image.
     for top in range(0, side, BAND):
         band = slice(top, top + BAND)
         _raise_domes(shape, px[band], py[band], best[band], sx[band], sy[band])
@@ -66,7 +66,7 @@ def relief(shape: PolypShape, side: int) -> tuple[Field, Field, Field]:
 
 
 def _raise_domes(shape: PolypShape, px: Field, py: Field, best: Field, sx: Field, sy: Field) -> None:
-    """Write height and slope of the highest dome at each place into ``best``, ``sx`` and ``sy``."""
+    """Write height and slope of the highest dome at each pixel into ``best``, ``sx`` and ``sy``."""
     dx, dy, u, spare = (np.empty_like(best) for _ in range(4))
     for lobe in shape.lobes:
         x, y, cosine, sine, ia, ib, height = (np.float32(value) for value in lobe)
@@ -88,7 +88,7 @@ def _raise_domes(shape: PolypShape, px: Field, py: Field, best: Field, sx: Field
 
 
 def make_shape(rng: np.random.Generator, kind: str) -> PolypShape:
-    """Draw a shape: one dome, a few that merge, or many (cauliflower)."""
+    """Draw a shape: one dome, a few merged ones, or many (cauliflower)."""
     form = float(rng.random())
     count = 1 if form < 0.5 else int(rng.integers(2, 4)) if form < 0.8 else int(rng.integers(4, 9))
     lobes: list[tuple[float, ...]] = []
@@ -114,7 +114,7 @@ def make_shape(rng: np.random.Generator, kind: str) -> PolypShape:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Look:
-    """What a polyp is made of."""
+    """Material of a polyp."""
 
     kind: str
     colour: str
@@ -173,12 +173,12 @@ def draw_patch(
         look: Material.
         centre: Column and row of its centroid in the working image.
         scale: Working pixels per unit of the shape.
-        light: Where the light leans to, x and y, at most about 0.6 long.
+        light: Direction in which the light leans, x and y, at most about 0.6 long.
     """
     side = max(8, round(2 * REACH * scale))
     height, sx, sy = relief(shape, side)
     towards = sx * np.float32(light[0]) + sy * np.float32(light[1])
-    del sx, sy  # the patch may be as large as the image
+    del sx, sy  # the arrays may be as large as the image
     corner = scale * REACH
     return Patch(
         left=round(centre[0] - shape.centre[0] * scale - corner),
@@ -192,7 +192,7 @@ def draw_patch(
 def _own_shading(height: Field, towards: Field, look: Look) -> Field:
     up = np.sqrt(np.clip(height, 0.0, 1.0))
     lean = np.float32(look.bulge)
-    # Half a sphere's, half a paraboloid's: a scope's light is near, so domes darken from the summit on.
+    # Between a sphere's and a paraboloid's shading: the light is near, so domes darken from the summit on.
     dome = 0.4 * up + 0.6 * np.clip(height, 0.0, 1.0)
     facing = 0.12 + 0.88 * ((1.0 - lean) + lean * dome)
     facing = facing + lean * towards * 0.7 * (0.3 + 0.7 * up)

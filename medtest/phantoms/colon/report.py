@@ -1,4 +1,4 @@
-"""What a phantom's ``info`` says about polyps and lumen, in words that questions can use."""
+"""Description of polyps and lumen in a phantom's ``info``, in terms used by questions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from medtest.phantoms.colon.tissue import Tissue
 PARIS: dict[str, str] = {"pedunculated": "0-Ip", "sessile": "0-Is", "flat": "0-IIa"}
 """Paris classification of superficial lesions (Gastrointest Endosc 2003;58(6 Suppl):S3–43)."""
 SIZE_CLASSES: tuple[tuple[str, float], ...] = (("small", 0.05), ("medium", 0.15), ("large", 1.0))
-"""Name and largest share of the field."""
+"""Name and largest share of the field of each size class."""
 
 
 def location(x: float, y: float) -> str:
-    """Return the place in a 3×3 grid over the field for x and y from the field's centre in units of its half side."""
+    """Return the cell of a 3×3 grid over the field for x and y in units of its half side, from the field's centre."""
     third = 1.0 / 3.0
     across = "left" if x < -third else "right" if x > third else ""
     down = "upper" if y < -third else "lower" if y > third else ""
@@ -26,13 +26,13 @@ def location(x: float, y: float) -> str:
 def describe_polyp(
     item: PlacedPolyp, field: NDArray[np.uint8], centre_x: float, centre_y: float, half: float
 ) -> dict[str, Json]:
-    """Return what is known about a polyp.
+    """Return the ground truth of a polyp.
 
     Args:
         item: The polyp.
         field: uint8 h×w, the field of view at working size.
         centre_x: Column of the field's centre at working size.
-        centre_y: Row of it.
+        centre_y: Row of the field's centre.
         half: Half the short side of the field at working size.
 
     Returns:
@@ -70,7 +70,7 @@ def describe_polyp(
 def describe_lumen(
     tissue: Tissue, field: NDArray[np.uint8], centre_x: float, centre_y: float, half: float
 ) -> list[Json] | None:
-    """Return the lumen's centre as shares of width and height, or None where it is not in the field."""
+    """Return the lumen's centre as shares of width and height; None if it is outside the field."""
     if tissue.lumen is None:
         return None
     x, y = centre_x + tissue.lumen[0] * half, centre_y + tissue.lumen[1] * half

@@ -18,7 +18,7 @@ from medtest.phantoms.colon.fields import (
 )
 
 VIEWS: tuple[tuple[str, float], ...] = (("lumen", 0.62), ("wall", 0.38))
-"""What the scope looks at, with weights: along the colon, or at its wall."""
+"""Views with weights: along the colon, or at its wall."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +50,7 @@ HUES: dict[str, tuple[float, float, float, float]] = {
     "yellow": (0.43, 0.13, 0.07, 0.03),
     "greyish": (0.42, 0.32, 0.07, 0.04),
 }
-"""Green and blue relative to red in linear light, weight, and spread of both. From means of real tissue."""
+"""Green and blue relative to red in linear light, weight, and spread of both, from means of real tissue."""
 
 
 def _colour(rng: np.random.Generator) -> tuple[str, Field]:
@@ -63,9 +63,9 @@ def _colour(rng: np.random.Generator) -> tuple[str, Field]:
 
 
 def _fold(s: Field, *, strength: Field | float, inner: float, outer: float, edge: float) -> Field:
-    """Return the light of one fold: ``s`` is the signed distance from its crest, positive on the side towards us.
+    """Return the light of one fold: ``s`` is the signed distance from its crest, positive on the camera's side.
 
-    Behind the crest (s < 0) the wall is further away and in shade; on our side it is lit and only its rounded edge
+    Behind the crest (s < 0) the wall is further away and in shade; on the camera's side it is lit and only its edge
     turns away.
     """
     behind = 1.0 - np.clip(-s * np.float32(1.0 / inner), 0.0, 1.0)
@@ -183,7 +183,7 @@ def make_tissue(rng: np.random.Generator, grid: PixelGrid) -> Tissue:
     slow = value_noise(rng, grid.shape, 0.45 / grid.step)
     middle = value_noise(rng, grid.shape, 0.16 / grid.step)
     hx, hy = (float(v) for v in rng.uniform(-0.35, 0.35, 2))
-    # Relief without folds: its slope along the line to the light brightens or darkens.
+    # Relief besides folds: its slope along the line to the light brightens or darkens.
     relief = as_field(slow + 0.12 * middle)
     down = np.zeros_like(relief)
     right = np.zeros_like(relief)

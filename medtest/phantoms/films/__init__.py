@@ -1,4 +1,4 @@
-"""Made films: things that move before a still background, with the truth of every frame."""
+"""Synthetic films: things moving in front of a still background, with the ground truth of every frame."""
 
 from medtest.phantoms.films.generator import REVISION, Film, make_film
 

@@ -1,7 +1,7 @@
-"""A film of a still scene, in which a few things move: texture, shading, sensor noise and the truth of every frame.
+"""Film of a still scene with a few moving things: texture, shading, sensor noise and ground truth.
 
-The scene is a smooth landscape of grey with fine texture. Things are ellipses and rectangles of their own grey and
-texture that enter from outside, cross the scene on straight lines and leave. The light swells by a few grey levels.
+The scene is a smooth grey landscape with fine texture. Things are ellipses and rectangles with their own grey level and
+texture that enter from outside, cross the scene on straight lines and leave. The light varies by a few grey levels.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 from medtest.core.portable import each
 
 REVISION = 1
-"""Raised whenever the same generator gives other bytes."""
+"""Increased whenever the same generator gives other bytes."""
 
 _LEAST_CONTRAST = 35.0
-"""Grey levels between a thing and the scene's mean: what cannot be seen cannot be found."""
+"""Least grey levels between a thing and the scene's mean, so that it is visible."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Film:
-    """A film and its truth.
+    """Film and its ground truth.
 
     Attributes:
         frames: uint8 T×H×W.
-        moving: bool T×H×W, True on things that move.
+        moving: bool T×H×W, True on moving things.
     """
 
     frames: NDArray[np.uint8]
@@ -37,7 +37,7 @@ class Film:
 
 @dataclass(frozen=True, kw_only=True)
 class _Thing:
-    """Something that moves: half axes in pixels, grey level, place at its first frame, pixels a frame, first frame."""
+    """Moving thing: half axes in pixels, grey level, position at its first frame, pixels per frame, first frame."""
 
     half: tuple[float, float]
     round: bool
@@ -56,13 +56,13 @@ def make_film(
     empty: int = 15,
     noise: float = 2.0,
 ) -> Film:
-    """Make one film.
+    """Generate one film.
 
     Args:
-        rng: Draws everything.
-        frames: How many frames.
+        rng: Random generator.
+        frames: Number of frames.
         size: Height and width in pixels.
-        things: How many things move.
+        things: Number of moving things.
         empty: Frames before the first of them enters.
         noise: Standard deviation of the sensor's noise in grey levels.
     """
@@ -75,10 +75,10 @@ def make_film(
     moving = np.zeros((frames, *size), np.bool_)
     for number in range(frames):
         frame = scene.copy()
-        for thing in drawn:
-            here = _inside(thing, number, rows, columns)
-            frame[here] = thing.grey + texture[here]
-            moving[number] |= here
+        for item in drawn:
+            inside = _inside(item, number, rows, columns)
+            frame[inside] = item.grey + texture[inside]
+            moving[number] |= inside
         frame += np.float32(swell[number])
         frame += rng.standard_normal(size, dtype=np.float32) * np.float32(noise)
         shown[number] = np.clip(np.rint(frame), 0, 255)
@@ -114,12 +114,12 @@ def _thing(rng: np.random.Generator, size: tuple[int, int], mean: float, frames:
     )
 
 
-def _inside(thing: _Thing, number: int, rows: NDArray[np.float32], columns: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return where a thing is on a frame."""
-    if number < thing.first:
+def _inside(item: _Thing, number: int, rows: NDArray[np.float32], columns: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return the mask of a thing on a frame."""
+    if number < item.first:
         return np.zeros(rows.shape, np.bool_)
-    since = number - thing.first
-    across = (columns - np.float32(thing.start[1] + since * thing.speed[1])) / np.float32(thing.half[1])
-    down = (rows - np.float32(thing.start[0] + since * thing.speed[0])) / np.float32(thing.half[0])
-    inside = across**2 + down**2 <= 1 if thing.round else np.maximum(np.abs(across), np.abs(down)) <= 1
+    since = number - item.first
+    across = (columns - np.float32(item.start[1] + since * item.speed[1])) / np.float32(item.half[1])
+    down = (rows - np.float32(item.start[0] + since * item.speed[0])) / np.float32(item.half[0])
+    inside = across**2 + down**2 <= 1 if item.round else np.maximum(np.abs(across), np.abs(down)) <= 1
     return np.asarray(inside, np.bool_)

@@ -1,6 +1,6 @@
-"""Procedural fundus photographs: the four grades of diabetic retinopathy of Messidor, with the lesions' mask.
+"""Synthetic fundus photographs: the four grades of diabetic retinopathy of Messidor, with the lesions' mask.
 
-Drawings for exercising a suite; they never stand for clinical evidence.
+Drawings for exercising a suite, without clinical evidence.
 """
 
 from medtest.phantoms.fundus.generator import NAMES, REVISION, SIZE, judge, make

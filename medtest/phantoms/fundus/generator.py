@@ -1,4 +1,4 @@
-"""One fundus photograph from its index and the suite's seed."""
+"""Generator of fundus photographs from an index and the suite's seed."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from medtest.phantoms.fundus.retina import RADIUS, background, draw_anatomy, dra
 from medtest.phantoms.labelled import LabelledPhantom, balanced, check_request, stream
 
 REVISION = 1
-"""Raised whenever the same numbers give other pixels."""
+"""Increased whenever the same random numbers give other pixels."""
 WHAT = "fundus"
 NAMES = FUNDUS.names
 SIZE = 320
-"""Pixels a side when none are asked for."""
+"""Default pixels a side."""
 
 
 def judge(facts: dict[str, Any]) -> str:
-    """Return the class that Messidor's definition gives to the counts (see :mod:`medtest.phantoms.fundus.grades`)."""
+    """Return the class of the counts by Messidor's definition (see :mod:`medtest.phantoms.fundus.grades`)."""
     return NAMES[grade(facts["microaneurysms"], facts["haemorrhages"], facts["neovascularisation"])]
 
 
 def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
-    """Draw one photograph. It is a drawing for tests and never stands for clinical evidence.
+    """Draw one photograph. It is a drawing for tests and no clinical evidence.
 
     Args:
-        index: Which one, from 0; each run of four holds every grade once.
+        index: Index from 0; each run of four contains every grade once.
         suite_seed: The suite's seed.
         size: Pixels a side, 128 to 1024.
 
@@ -43,7 +43,7 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
         ``exposure``, ``blur``.
 
     Raises:
-        ValueError: An index or a size that is not allowed.
+        ValueError: The index or size is out of range.
     """
     check_request(index, size)
     label = balanced(suite_seed, WHAT, index, NAMES)
@@ -61,13 +61,13 @@ def _field(rng: np.random.Generator, where: Plane) -> Field:
     return field
 
 
-def _render(suite_seed: int, index: int, size: int, wanted: int) -> LabelledPhantom:
+def _render(suite_seed: int, index: int, size: int, target_grade: int) -> LabelledPhantom:
     def part(name: str) -> np.random.Generator:
         return stream(suite_seed, WHAT, index, name)
 
     rng = part("plan")
     anatomy = draw_anatomy(rng)
-    counts = draw_counts(rng, wanted)
+    counts = draw_counts(rng, target_grade)
     where = plane(size)
     picture = background(part("background"), where, anatomy)
     draw_disc(part("disc"), picture, where, anatomy)

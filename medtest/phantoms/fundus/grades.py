@@ -1,4 +1,4 @@
-"""The grades of Messidor, and how many lesions each phantom has.
+"""Grades of Messidor, and lesion counts of each phantom.
 
 E. Decencière et al., "Feedback on a publicly distributed image database: the Messidor database", Image Anal Stereol
 2014;33:231–234, and the definition that comes with the images. With μA microaneurysms, H haemorrhages and NV
@@ -9,7 +9,7 @@ neovascularisation:
 - grade 2: (5 < μA < 15 or 0 < H < 5) and no NV;
 - grade 3: μA ≥ 15 or H ≥ 5 or NV.
 
-Exudates belong to the risk of macular oedema, not to the grade: they occur here in every grade but 0, more often in
+Exudates indicate the risk of macular oedema, not the grade: they occur here in every grade but 0, more often in
 the higher ones.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class LesionCounts:
-    """How many lesions there are.
+    """Numbers of lesions.
 
     Attributes:
         microaneurysms: Red dots.
@@ -47,11 +47,11 @@ def grade(microaneurysms: int, haemorrhages: int, neovascularisation: bool) -> i
 
 
 EXUDATES: tuple[float, ...] = (0.0, 0.15, 0.5, 0.75)
-"""How often there are exudates, by grade."""
+"""Probability of exudates, by grade."""
 
 
 def draw_counts(rng: np.random.Generator, wanted: int) -> LesionCounts:
-    """Draw counts that belong to a grade."""
+    """Draw lesion counts for a grade."""
     new = False
     if wanted == 0:
         dots, blots = 0, 0
@@ -59,7 +59,7 @@ def draw_counts(rng: np.random.Generator, wanted: int) -> LesionCounts:
         dots, blots = 1 + int(rng.choice(5, p=(0.06, 0.14, 0.26, 0.3, 0.24))), 0
     elif wanted == 2:
         way = float(rng.random())
-        # Two dice: counts in the middle of the grade's range are the likelier ones.
+        # The sum of two draws makes counts in the middle of the grade's range more likely.
         dots = int(rng.integers(6, 11) + rng.integers(0, 5)) if way < 0.8 else int(rng.integers(2, 6))
         blots = int(rng.integers(1, 5)) if way >= 0.3 else 0
     else:

@@ -1,4 +1,4 @@
-"""Lesions of diabetic retinopathy, and harmless things that look like them."""
+"""Lesions of diabetic retinopathy, and harmless structures that resemble them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from medtest.phantoms.fundus.grades import LesionCounts
 from medtest.phantoms.fundus.retina import DISC, RADIUS, Anatomy
 
 
-def _place(rng: np.random.Generator, anatomy: Anatomy, taken: list[tuple[float, float, float]], radius: float) -> Point:
-    """Return a place in the field, off the disc and off what is there already."""
+def _place(
+    rng: np.random.Generator, anatomy: Anatomy, occupied: list[tuple[float, float, float]], radius: float
+) -> Point:
+    """Return a position in the field outside the disc and existing lesions."""
     x = y = 0.0
     for _ in range(60):
         dx, dy = unit(float(rng.random()))
         away = 0.84 * RADIUS * float(rng.random()) ** 0.5
         x, y = away * dx, away * dy
         disc = (x - anatomy.disc[0]) ** 2 + (y - anatomy.disc[1]) ** 2
-        apart = all((x - a) ** 2 + (y - b) ** 2 > (radius + r + 0.015) ** 2 for a, b, r in taken)
+        apart = all((x - a) ** 2 + (y - b) ** 2 > (radius + r + 0.015) ** 2 for a, b, r in occupied)
         if disc > (1.35 * DISC + radius) ** 2 and apart:
             break
-    taken.append((x, y, radius))
+    occupied.append((x, y, radius))
     return x, y
 
 
@@ -34,34 +36,34 @@ def draw_lesions(
     counts: LesionCounts,
     trunks: list[Point],
 ) -> tuple[Field, float]:
-    """Draw what was counted, in place.
+    """Draw the counted lesions, in place.
 
     Args:
         rng: The stream of lesions.
         picture: float32 h×w×3, grey levels.
         where: The picture's plane.
-        anatomy: Where disc and macula are.
-        counts: How many of each there are.
-        trunks: Points on great vessels, where new vessels may grow.
+        anatomy: Positions of disc and macula.
+        counts: Numbers of lesions.
+        trunks: Points on great vessels, from which new vessels may grow.
 
     Returns:
-        How much lesion there is at each pixel, float32 h×w in [0, 1], and the contrast of the red lesions.
+        Amount of lesion at each pixel, float32 h×w in [0, 1], and the contrast of the red lesions.
     """
     mask = np.zeros(where.shape, np.float32)
-    taken: list[tuple[float, float, float]] = []
+    occupied: list[tuple[float, float, float]] = []
     contrast = float(rng.uniform(0.75, 1.05))
     for _ in range(counts.exudates):
-        _exudate(rng, picture, where, anatomy, taken, mask)
+        _exudate(rng, picture, where, anatomy, occupied, mask)
     for _ in range(counts.haemorrhages):
         radius = float(rng.uniform(0.055, 0.095))
-        x, y = _place(rng, anatomy, taken, radius)
+        x, y = _place(rng, anatomy, occupied, radius)
         near = where.around(x, y, radius * 2.0)
         shape = blob(near, x, y, radius, stretch=float(rng.uniform(1.0, 1.9)), turn=unit(float(rng.random())))
         ragged = as_field(shape + 0.28 * noise(rng, shape.shape, 5))
         _red(picture, near, ragged, contrast * float(rng.uniform(0.85, 1.05)), mask, 0.35)
     for _ in range(counts.microaneurysms):
         radius = float(rng.uniform(0.022, 0.032))
-        x, y = _place(rng, anatomy, taken, radius)
+        x, y = _place(rng, anatomy, occupied, radius)
         near = where.around(x, y, radius * 2.4)
         _red(picture, near, blob(near, x, y, radius), contrast * float(rng.uniform(0.8, 1.05)), mask, 0.6)
     if counts.neovascularisation:
@@ -76,20 +78,20 @@ def _red(picture: Field, near: Plane, shape: Field, strength: float, mask: Field
 
 
 def _exudate(
-    rng: np.random.Generator, picture: Field, where: Plane, anatomy: Anatomy, taken: list[tuple[float, float, float]],
+    rng: np.random.Generator, picture: Field, where: Plane, anatomy: Anatomy, used: list[tuple[float, float, float]],
     mask: Field,
 ) -> None:  # fmt: skip
-    """Draw a hard exudate: yellow, sharp, near the last one more often than not."""
+    """Draw a hard exudate: yellow, sharp, usually near the previous one."""
     radius = 0.012 * 3.0 ** float(rng.random())
-    if taken and rng.random() < 0.7:
+    if used and rng.random() < 0.7:
         dx, dy = unit(float(rng.random()))
         away = float(rng.uniform(0.03, 0.11))
-        x, y = taken[-1][0] + away * dx, taken[-1][1] + away * dy
+        x, y = used[-1][0] + away * dx, used[-1][1] + away * dy
         if x * x + y * y > (0.85 * RADIUS) ** 2:
             return
-        taken.append((x, y, radius))
+        used.append((x, y, radius))
     else:
-        x, y = _place(rng, anatomy, taken, radius)
+        x, y = _place(rng, anatomy, used, radius)
     near = where.around(x, y, radius * 2.2)
     shape = blob(near, x, y, radius, stretch=float(rng.uniform(1.0, 1.8)), turn=unit(float(rng.random())))
     alpha = smoothstep(as_field(shape + 0.25 * noise(rng, shape.shape, 4)), -0.1, 0.3)
@@ -121,20 +123,20 @@ def _new_vessels(
 
 
 def draw_harmless(rng: np.random.Generator, picture: Field, where: Plane, anatomy: Anatomy) -> dict[str, Json]:
-    """Draw drusen, specks of pigment and dust, in place, and say how many."""
-    taken: list[tuple[float, float, float]] = []
+    """Draw drusen, specks of pigment and dust, in place, and return their numbers."""
+    occupied: list[tuple[float, float, float]] = []
     drusen = int(rng.integers(1, 16)) if rng.random() < 0.3 else 0
     for _ in range(drusen):
         radius = float(rng.uniform(0.01, 0.026))
-        x, y = _place(rng, anatomy, taken, radius)
+        x, y = _place(rng, anatomy, occupied, radius)
         near = where.around(x, y, radius * 2.0)
         alpha = smoothstep(blob(near, x, y, radius), -0.4, 0.9)
         mix(picture[near.window], as_field(alpha * float(rng.uniform(0.12, 0.4))), (238.0, 200.0, 130.0))
     specks = int(rng.integers(1, 4)) if rng.random() < 0.3 else 0
     for _ in range(specks):
-        # Brown or grey where microaneurysms are red.
+        # Brown or grey, while microaneurysms are red.
         radius = float(rng.uniform(0.012, 0.04))
-        x, y = _place(rng, anatomy, taken, radius)
+        x, y = _place(rng, anatomy, occupied, radius)
         near = where.around(x, y, radius * 2.0)
         alpha = smoothstep(blob(near, x, y, radius), -0.4, 0.8)
         even = float(rng.uniform(0.55, 0.8))

@@ -20,13 +20,13 @@ DISC = 0.125
 
 @dataclass(frozen=True, kw_only=True)
 class Anatomy:
-    """Where things are, in half sides of the picture.
+    """Positions of structures, in half sides of the picture.
 
     Attributes:
         disc: Centre of the optic disc.
         fovea: Centre of the macula, 2.5 disc diameters away.
-        side: -1 where the disc is on the left, 1 on the right.
-        pigment: How dark the retina is, 0 to 1.
+        side: -1 for a disc on the left, 1 on the right.
+        pigment: Darkness of the retina, 0 to 1.
     """
 
     disc: Point
@@ -36,7 +36,7 @@ class Anatomy:
 
 
 def draw_anatomy(rng: np.random.Generator) -> Anatomy:
-    """Draw where disc and macula are."""
+    """Draw the positions of disc and macula."""
     side = 1 if rng.random() < 0.5 else -1
     x = float(rng.uniform(0.42, 0.66))
     y = float(rng.uniform(-0.1, 0.08))
@@ -89,14 +89,14 @@ def draw_disc(rng: np.random.Generator, picture: Field, where: Plane, anatomy: A
 
 @dataclass
 class _Tree:
-    """The canvas of vessels and the lines drawn on it, from which new vessels and crossings are placed."""
+    """Canvas of vessels and points on their trunks, used to place new vessels and crossings."""
 
     canvas: Canvas
     trunks: list[Point]
 
 
 def draw_vessels(rng: np.random.Generator, picture: Field, where: Plane, anatomy: Anatomy) -> list[Point]:
-    """Draw veins and then arteries from the disc around the macula, in place; return points along the great ones."""
+    """Draw veins and then arteries from the disc around the macula, in place; return points on the great ones."""
     trunks: list[Point] = []
     wide = float(rng.uniform(0.85, 1.15))
     for kind, width, factors in (("vein", 0.030, (0.72, 0.42, 0.5)), ("artery", 0.021, (0.86, 0.56, 0.55))):
@@ -151,7 +151,7 @@ def _branch(rng: np.random.Generator, tree: _Tree, line: Line, k: int, inward: f
 
 
 def _taper(tree: _Tree, line: Line, width: float, end: float, pieces: int = 4) -> None:
-    """Draw a line that gets narrower from piece to piece."""
+    """Draw a line that narrows from piece to piece."""
     for k in range(pieces):
         first, last = k * (len(line) - 1) // pieces, (k + 1) * (len(line) - 1) // pieces
         tree.canvas.line(line[first : last + 1], width * (1.0 - (1.0 - end) * k / (pieces - 1)))

@@ -31,8 +31,9 @@ LUMA = np.array([0.2989, 0.587, 0.114])
 """Luma weights of torchvision's ``rgb_to_grayscale`` (ITU-R BT.601, as it rounds them)."""
 
 ROUNDING = -0.25
-"""Offset added before rounding: half way between torchvision's float path (exact) and its uint8 path (which truncates), so
-that both are within one grey level; the identity stays exact.
+"""Offset added before rounding, half way between torchvision's float path (exact) and its uint8 path (truncating).
+
+Both are then within one grey level; the identity stays exact.
 """
 
 JITTER = 0.05

@@ -32,9 +32,7 @@ COARSE_SIDE = 128
 """Longer side, in pixels, of the coarse image on which clusters are located."""
 MOST_CLUSTERS = 8
 SPREAD = 0.035
-"""Standard deviation of spots around their cluster's centre, as fraction of the image's height, in addition to the
-cluster's own extent.
-"""
+"""Standard deviation of spots around their cluster's centre, beyond its extent, as fraction of the image's height."""
 LESION_COVER = 0.3
 """Largest fraction of a lesion's area that spots may cover, so that no lesion disappears."""
 LESIONS_WATCHED = 16

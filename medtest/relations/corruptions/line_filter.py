@@ -1,7 +1,7 @@
-"""Motion blur as ImageMagick computes it: a half Gaussian along a line, its taps rounded to whole pixels.
+"""Motion blur as in ImageMagick: a half Gaussian along a line, with taps rounded to whole pixels.
 
-Tap i of ``2 ceil(radius) + 1`` has the weight exp(−i² / 2σ²), all together 1, and reads the pixel at
-(ceil(i cos θ − ½), ceil(i sin θ − ½)) from the one it is for; beyond the edge the edge's pixel is read. These are the
+Tap i of ``2 ceil(radius) + 1`` has the weight exp(−i² / 2σ²), normalised to sum 1, and reads the pixel at
+offset (ceil(i cos θ − ½), ceil(i sin θ − ½)), with replicated edges. These are the
 formulas of ``MagickMotionBlurImage``, which the published code calls.
 """
 
@@ -20,15 +20,18 @@ from numpy.typing import NDArray
 from medtest.core.portable import exp
 
 _TAIL = 2e-4
-"""Taps at the end that weigh less than this together are left out: they change no grey level by more than 0.1."""
+"""Total weight of trailing taps that are dropped; they change no grey level by more than 0.1."""
 _BOX = 11
-"""Longest side of a part of the line. Up to 11×11 OpenCV filters directly and looks at non-zero taps alone; larger
-kernels go through Fourier transforms, which take several times as long."""
+"""Longest side of a part of the line.
+
+Up to 11×11 OpenCV filters directly and visits only non-zero taps; larger kernels use Fourier transforms, which take
+several times as long.
+"""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A piece of the line: its top left corner from the pixel it is for, and its weights."""
+    """Part of the line: offset of its top-left corner and its weights."""
 
     row: int
     column: int
@@ -55,7 +58,7 @@ def line_taps(radius: float, sigma: float, degrees: float) -> tuple[NDArray[np.i
 
 
 def _nearest(values: NDArray[np.floating]) -> NDArray[np.int64]:
-    # Rounding first keeps sines that should be exactly one half from falling to either side by their last bit.
+    # Rounding first keeps sines of exactly one half from falling to either side by their last bit.
     return np.ceil(np.round(values - 0.5, 9)).astype(np.int64)
 
 
@@ -64,9 +67,9 @@ def motion_blur(image: NDArray[Any], *, radius: float, sigma: float, degrees: fl
 
     Args:
         image: H×W or H×W×C, uint8 or float32.
-        radius: As :func:`line_taps`, whose taps are used but for a tail of no weight.
-        sigma: As :func:`line_taps`.
-        degrees: As :func:`line_taps`.
+        radius: As in :func:`line_taps`, whose taps are used without the negligible tail.
+        sigma: As in :func:`line_taps`.
+        degrees: As in :func:`line_taps`.
 
     Returns:
         float32 of the image's shape.
@@ -95,8 +98,8 @@ def motion_blur(image: NDArray[Any], *, radius: float, sigma: float, degrees: fl
 def _parts(radius: float, sigma: float, degrees: float) -> tuple[_Part, ...]:
     offsets, weights = line_taps(radius, sigma, degrees)
     left_over = weights[::-1].cumsum()[::-1]
-    kept = max(1, int(np.count_nonzero(left_over > _TAIL)))
-    offsets, weights = offsets[:kept], weights[:kept] / weights[:kept].sum()
+    count = max(1, int(np.count_nonzero(left_over > _TAIL)))
+    offsets, weights = offsets[:count], weights[:count] / weights[:count].sum()
     return tuple(_as_part(offsets[piece], weights[piece]) for piece in _pieces(offsets))
 
 
@@ -112,5 +115,5 @@ def _pieces(offsets: NDArray[np.int64]) -> Iterator[slice]:
 def _as_part(offsets: NDArray[np.int64], weights: NDArray[np.float64]) -> _Part:
     low, high = offsets.min(axis=0), offsets.max(axis=0)
     kernel = np.zeros(high - low + 1)
-    np.add.at(kernel, tuple((offsets - low).T), weights)  # Two taps may fall on one pixel.
+    np.add.at(kernel, tuple((offsets - low).T), weights)  # two taps may fall on one pixel
     return _Part(int(low[0]), int(low[1]), kernel.astype(np.float32))

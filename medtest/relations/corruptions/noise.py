@@ -1,8 +1,9 @@
 """Gaussian, shot and speckle noise: ImageNet-C's strengths as levels, ImageNet-P's in sequences.
 
-Values are independent for every pixel, colour and frame: sequences of noise are no motion, so that frame i has the same
-strength as frame 1 and the difficulty multiplies the standard deviation. Pictures count from 0 to 1 in the published
-constants. Results are rounded to the nearest grey level (the published code truncates, which darkens by half a level).
+Values are independent for every pixel, colour and frame. Sequences of noise are no motion, so every frame after the
+first has the same strength and the difficulty multiplies the standard deviation. Pixel values are in [0, 1] in the
+published constants. Results are rounded to the nearest grey level (the published code truncates, which darkens by half
+a level).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class CorruptionSigmaLevel(Level):
     """One severity.
 
     Attributes:
-        sigma: Standard deviation: of the noise as a fraction of white, or of the factor (speckle).
+        sigma: Standard deviation of the noise as a fraction of white, or of the factor (speckle).
     """
 
     sigma: float = Field(gt=0.0, le=4.0)
@@ -47,7 +48,7 @@ class SigmaSettings(CorruptionSettings[CorruptionSigmaLevel]):
 
 
 class NoiseCorruption(Corruption):
-    """Base of the noise types."""
+    """Base class of the noise types."""
 
     group: ClassVar[str] = "noise"
     effects: ClassVar[frozenset[str]] = frozenset({"hide"})
@@ -59,11 +60,11 @@ class _NormalNoise(NoiseCorruption):
     Settings = SigmaSettings
 
     def at_level(self, level: CorruptionSigmaLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the standard deviation and draw the seed of the noise."""
+        """Return the standard deviation and draw the noise seed."""
         return {"sigma": level.sigma, "noise_seed": noise_seed(rng)}
 
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
-        """Return d times the published standard deviation and draw the frame's own seed."""
+        """Return d times the published standard deviation and draw the frame's noise seed."""
         sigma = self.settings.sequence.sigma * frame.difficulty
         return {"sigma": sigma, "noise_seed": noise_seed(rng), "scale": sigma}
 
@@ -78,14 +79,14 @@ class CorruptionGaussianNoise(_NormalNoise):
     scale_unit: ClassVar[str] = "standard deviation of the noise, white = 1"
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
-        """Add whole grey levels: rounding the noise alone or the sum is the same, for pixels are whole numbers."""
+        """Add whole grey levels; since pixels are integers, rounding the noise equals rounding the sum."""
         noise = np.take(_whole_levels(number(params, "sigma")), _words(seed.image, params))
         return np.asarray(cv2.add(seed.image, noise, dtype=cv2.CV_8U))
 
 
 @lru_cache(maxsize=8)
 def _whole_levels(sigma: float) -> NDArray[np.int16]:
-    """Return the noise of each 16-bit integer in whole grey levels; kept for the last strengths (128 KB each)."""
+    """Return the noise of each 16-bit integer in whole grey levels; the last strengths are cached (128 KB each)."""
     return np.rint(WHITE * sigma * normal_quantiles()).astype(np.int16)
 
 
@@ -139,27 +140,27 @@ class ShotNoise(NoiseCorruption):
     scale_unit: ClassVar[str] = "standard deviation of a white pixel, white = 1"
 
     def at_level(self, level: PhotonLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the photons and draw the seed of the noise."""
+        """Return the photons and draw the noise seed."""
         return {"photons": level.photons, "noise_seed": noise_seed(rng)}
 
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the photons, fewer by d², so that the standard deviation grows by d."""
+        """Return the photons, divided by d², so that the standard deviation grows with d."""
         photons = self.settings.sequence.photons / frame.difficulty**2
         return {"photons": photons, "noise_seed": noise_seed(rng), "scale": photons**-0.5}
 
     def counts(self, image: Image, params: Params) -> NDArray[np.uint16]:
-        """Return the photons of every value of a picture."""
+        """Return the photon count of every value of a picture."""
         return photon_counter(number(params, "photons")).draw(image, int(number(params, "noise_seed")))
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
-        """Count photons and look up the grey level of each count."""
+        """Draw photon counts and map them to grey levels."""
         counts = self.counts(seed.image, params)
         return np.take(_grey_levels(number(params, "photons")), counts, mode="clip")
 
 
 @lru_cache(maxsize=8)
 def _grey_levels(photons: float) -> NDArray[np.uint8]:
-    """Return the grey level of each count up to the first that is white."""
+    """Return the grey level of each count up to the first white one."""
     counts = np.arange(int(photons) + 2)
     levels: NDArray[np.uint8] = np.minimum(np.rint(counts * (WHITE / photons)), WHITE).astype(np.uint8)
     return levels

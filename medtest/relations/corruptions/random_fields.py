@@ -1,7 +1,7 @@
 """Random numbers for noise on whole pictures: normal values and photon counts from 16 random bits each, by tables.
 
-Both turn uniform integers into values by inverting a distribution function. They are several times faster than a
-generator that draws value by value.
+Both map uniform integers to values by inverting a distribution function, several times faster than a generator that
+draws value by value.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _STEPS = 65536
 _GUIDE_BITS = 12
 _GUIDE = 1 << _GUIDE_BITS
 _SEARCH = np.uint16(65535)
-"""Marks cells of the guide table in which more than one count falls."""
+"""Mark of cells of the guide table that contain more than one count."""
 
 
 def random_words(seed: int, count: int) -> NDArray[np.uint16]:
     """Return ``count`` independent uniform 16-bit integers, uint16 of shape (count,).
 
-    They are the words of NumPy's SFC64 (C. Doty-Humphrey, PractRand), cut in four, lowest bits first, on machines of
+    They are the words of NumPy's SFC64 (C. Doty-Humphrey, PractRand), split in four, lowest bits first, on machines of
     either byte order.
     """
     words = np.random.SFC64(seed).random_raw(-(-count // 4)).astype("<u8", copy=False)
@@ -34,7 +34,7 @@ def random_words(seed: int, count: int) -> NDArray[np.uint16]:
 
 @cache
 def normal_quantiles() -> NDArray[np.float64]:
-    """Return the 65,536 equally probable standard normal values that a 16-bit integer stands for.
+    """Return the 65,536 equally probable standard normal values indexed by a 16-bit integer.
 
     They are the quantiles in the middle of 65,536 equal steps, scaled to variance 1 exactly; the largest is 4.32.
     The distribution function differs from the normal one by less than 10⁻⁵ everywhere. float64 of shape (65536,),
@@ -49,11 +49,11 @@ def normal_quantiles() -> NDArray[np.float64]:
 
 
 class PhotonCounter:
-    """Draws Poisson counts for pixels by a guide table (H.-C. Chen and Y. Asau, AIIE Transactions 6(2), 1974).
+    """Poisson counts for pixels by a guide table (H.-C. Chen and Y. Asau, AIIE Transactions 6(2), 1974).
 
-    The upper 12 of 16 bits choose a cell of the inverse distribution function. Where a cell belongs to one count
-    alone, that is the draw; elsewhere (some per cent) the other 4 bits and a further uniform number are searched for in
-    the distribution function itself.
+    The upper 12 of 16 bits choose a cell of the inverse distribution function. A cell with a single count gives the
+    draw directly; otherwise (some per cent) the other 4 bits and a further uniform number are looked up in the
+    distribution function itself.
 
     Args:
         photons: Expected photons of a pixel of value 255, > 0.
@@ -68,14 +68,14 @@ class PhotonCounter:
         top = math.ceil(photons + 9.0 * math.sqrt(photons) + 12.0)
         counts = np.arange(top + 1)
         log_factorial = np.array([math.lgamma(k + 1.0) for k in counts])
-        logs = np.array([math.log(mean) if mean > 0 else 0.0 for mean in means.tolist()])  # of 0 below
+        logs = np.array([math.log(mean) if mean > 0 else 0.0 for mean in means.tolist()])  # mean 0 is set below
         exponent = np.where(counts == 0, 0.0, counts[None] * logs[:, None])
         mass = exp(exponent - means[:, None] - log_factorial)
         mass[0] = counts == 0
         below = np.minimum(np.cumsum(mass, axis=1), 1.0)
         below[:, -1] = 1.0
         self._width = top + 1
-        # Row r of the distribution function lies in (r, r + 1], so that one search finds the count of any pixel.
+        # Row r of the distribution function is in (r, r + 1], so one search finds the count of any pixel.
         self._flat = (below + np.arange(256)[:, None]).ravel()
         self._guide = np.concatenate([_guide_row(row) for row in below])
 
@@ -90,13 +90,13 @@ class PhotonCounter:
         finer = np.random.Generator(np.random.PCG64(seed)).random(len(open_))
         values = image.ravel()[open_].astype(np.float64)
         places = (words[open_] + finer) / _STEPS
-        found = np.searchsorted(self._flat, values + places, side="left") - values.astype(np.int64) * self._width
-        counts[open_] = np.clip(found, 0, self._width - 1)
+        ranks = np.searchsorted(self._flat, values + places, side="left") - values.astype(np.int64) * self._width
+        counts[open_] = np.clip(ranks, 0, self._width - 1)
         return counts.reshape(image.shape)
 
 
 def _guide_row(below: NDArray[np.float64]) -> NDArray[np.uint16]:
-    """Return the count of each of the 4,096 cells of one distribution function, or the mark where it has several."""
+    """Return the count of each of the 4,096 cells of one distribution function, or the mark for several counts."""
     row = np.full(_GUIDE, _SEARCH, np.uint16)
     ends = np.floor(below * _GUIDE).astype(np.int64)
     starts = np.ceil(np.concatenate([[0.0], below[:-1]]) * _GUIDE).astype(np.int64)
@@ -107,5 +107,5 @@ def _guide_row(below: NDArray[np.float64]) -> NDArray[np.uint16]:
 
 @lru_cache(maxsize=8)
 def photon_counter(photons: float) -> PhotonCounter:
-    """Return the counter of an expected number of photons; the tables of the last eight are kept (2 MB each)."""
+    """Return the counter of an expected number of photons; the tables of the last eight are cached (2 MB each)."""
     return PhotonCounter(photons)

@@ -1,4 +1,4 @@
-"""Snow: flakes of thresholded noise in motion over a whitened picture (ImageNet-C and ImageNet-P ``snow``)."""
+"""Snow: moving flakes of thresholded noise over a whitened picture (ImageNet-C and ImageNet-P ``snow``)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class SnowLevel(Level):
     """Constants of snow.
 
     Attributes:
-        mean: Mean of the noise that flakes are cut from, white = 1.
+        mean: Mean of the noise that forms flakes, white = 1.
         std: Its standard deviation.
         zoom: Enlargement of the noise: size of a flake in pixels at 224.
-        threshold: Noise below it is no snow.
+        threshold: Noise below it is removed.
         radius: Radius of the flakes' motion blur in pixels at 224.
         sigma: Its standard deviation in pixels at 224.
-        mix: Share of the picture that is kept as it is; the rest is whitened.
+        mix: Share of the original picture; the rest is whitened.
     """
 
     mean: float = Field(ge=0.0, le=1.0)
@@ -43,7 +43,7 @@ class SnowLevel(Level):
 
     @property
     def scale(self) -> float:
-        """White that is added: the whitened share, and the mean of the noise above its threshold."""
+        """Amount of white added: the whitened share plus the mean of the noise above its threshold."""
         normal = NormalDist()
         above = (self.threshold - self.mean) / self.std
         flakes = self.mean * (1.0 - normal.cdf(above)) + self.std * normal.pdf(above)
@@ -56,7 +56,7 @@ class SnowSequence(SnowLevel):
     Attributes:
         first_angle: Direction of the flakes in the first frame in degrees.
         turn: Degrees from frame to frame.
-        strength_step: Variant ``paper``: what the strength of whitening and flakes grows by; 1 is ImageNet-P's.
+        strength_step: Variant ``paper``: growth of whitening and flakes per step; 1 is ImageNet-P's strength.
     """
 
     first_angle: float
@@ -78,10 +78,10 @@ class SnowSettings(CorruptionSettings[SnowLevel]):
 
 
 class Snow(Corruption):
-    """x' = (1 − w) x + w max(x, 1.5 g + 0.5) + l + l turned by 180°, g the luma, l the flakes.
+    """x' = (1 − w) x + w max(x, 1.5 g + 0.5) + l + l rotated by 180°, with g the luma and l the flakes.
 
-    Flakes are one layer for a whole sequence, whose direction turns by 4 d degrees a frame. ImageNet-P's frames have
-    snow of one strength, none is clean; in variant ``paper`` whitening and flakes grow by a tenth of that a step.
+    A sequence has one layer of flakes, whose direction turns by 4 d degrees per frame. ImageNet-P's frames have snow of
+    constant strength and none is clean; in variant ``paper`` whitening and flakes grow by a tenth of that per step.
     """
 
     Settings = SnowSettings
@@ -90,31 +90,31 @@ class Snow(Corruption):
     scale_unit: ClassVar[str] = "white added: whitened share plus mean of the flakes"
 
     def at_level(self, level: SnowLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the level's constants; draw the layer's seed and the flakes' direction."""
-        given: SnowSettings = self.settings
+        """Return the level's constants; draw the layer seed and the flakes' direction."""
+        settings: SnowSettings = self.settings
         return {
             **_constants(level),
             "unit": unit,
             "layer_seed": noise_seed(rng),
-            "angle": float(rng.uniform(given.low_angle, given.high_angle)),
+            "angle": float(rng.uniform(settings.low_angle, settings.high_angle)),
             "strength": 1.0,
         }
 
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the constants of the frame; its layer is the sequence's."""
-        given: SnowSequence = self.settings.sequence
-        strength = given.strength_step * frame.steps if frame.paper else 1.0
+        """Return the constants of the frame; the layer is shared by the sequence."""
+        constants: SnowSequence = self.settings.sequence
+        strength = constants.strength_step * frame.steps if frame.paper else 1.0
         return {
-            **_constants(given),
+            **_constants(constants),
             "unit": frame.unit,
             "layer_seed": frame.shared,
-            "angle": given.first_angle + given.turn * frame.steps,
+            "angle": constants.first_angle + constants.turn * frame.steps,
             "strength": strength,
-            "scale": strength * given.scale,
+            "scale": strength * constants.scale,
         }
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
-        """Whiten the picture and let it snow."""
+        """Whiten the picture and add the flakes."""
         strength = number(params, "strength")
         share = min((1.0 - number(params, "mix")) * strength, 1.0)
         white = seed.memo("corruptions.whitened", lambda: _whitened(seed.image))
@@ -128,15 +128,15 @@ def _constants(level: SnowLevel) -> dict[str, Any]:
 
 
 def moving_flakes(seed: PreparedSeed, params: Params) -> Layer:
-    """Return the flakes in motion plus the same turned by 180°, on the grid; float32, white = 1."""
-    kept: dict[Any, Layer] = seed.memo("corruptions.flakes", dict)
+    """Return the moving flakes plus the same rotated by 180°, on the grid; float32, white = 1."""
+    layers: dict[Any, Layer] = seed.memo("corruptions.flakes", dict)
     shape = grid_of(seed, params)
     key = (shape, number(params, "layer_seed"), *(params[name] for name in _LAYER))
-    if key not in kept:
-        kept.clear()
-        kept[key] = _flakes(shape, params)
+    if key not in layers:
+        layers.clear()
+        layers[key] = _flakes(shape, params)
     moving = motion_blur(
-        kept[key], radius=number(params, "radius"), sigma=number(params, "sigma"), degrees=number(params, "angle")
+        layers[key], radius=number(params, "radius"), sigma=number(params, "sigma"), degrees=number(params, "angle")
     )
     return np.asarray(moving + cv2.flip(moving, -1), dtype=np.float32)
 
@@ -148,7 +148,7 @@ def _flakes(shape: tuple[int, int], params: Params) -> Layer:
 
 
 def _whitened(image: Image) -> NDArray[np.float32]:
-    """Return max(x, 1.5 luma + half of white) of every value; float32, unclipped."""
+    """Return max(x, 1.5 luma + half of white) for every value; float32, unclipped."""
     pixels = image.astype(np.float32)
     light = np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), dtype=np.float32)
     light = light * np.float32(1.5) + np.float32(WHITE / 2.0)

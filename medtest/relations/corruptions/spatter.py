@@ -17,29 +17,29 @@ from medtest.relations.corruptions.layers import Layer, fitted, grid_of, normal_
 from medtest.relations.levels import Level, noise_seed, number
 
 WATER = (175.0, 238.0, 238.0)
-"""Pale turquoise, red, green and blue."""
+"""Pale turquoise in red, green and blue."""
 MUD = (63.0, 42.0, 20.0)
 _LAYER = ("mean", "std", "sigma", "threshold")
 _FALL = np.array([[0.7], [0.15], [0.1], [0.05]], np.float32)
-"""Where a pixel's water comes from in one step: from two rows above to one below; it falls 1.5 rows on average."""
+"""Water that a pixel receives per step from two rows above to one below; it falls 1.5 rows on average."""
 _RIM = 20.0
-"""Pixels from an edge of a drop beyond which its shading does not change."""
+"""Distance in pixels from a drop's edge beyond which its shading is constant."""
 _RELIEF = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
-"""Emboss filter: light from the upper left."""
+"""Emboss filter with light from the upper left."""
 _SOLID = 0.8
-"""Mud below this share is none."""
+"""Mud below this share is removed."""
 
 
 class SpatterLevel(Level):
     """Constants of spatter.
 
     Attributes:
-        mean: Mean of the noise that drops are cut from.
+        mean: Mean of the noise that forms drops.
         std: Its standard deviation.
         sigma: Standard deviation of the Gaussian over it, in pixels at 224.
-        threshold: Noise below it is no drop.
+        threshold: Noise below it is removed.
         kind: ``water``, which brightens, or ``mud``, which covers.
-        strength: Of water: its share of colour where it shines most. Of mud: standard deviation of its edge in pixels.
+        strength: For water: largest share of its colour. For mud: standard deviation of its edge in pixels.
     """
 
     mean: float = Field(ge=0.0, le=1.0)
@@ -61,7 +61,7 @@ class SpatterSequence(SpatterLevel):
     """Constants of sequences.
 
     Attributes:
-        strength_step: Variant ``paper``: what the strength grows by from frame to frame.
+        strength_step: Variant ``paper``: growth of the strength per frame.
     """
 
     strength_step: float = Field(gt=0.0, le=1.0)
@@ -76,9 +76,8 @@ class SpatterSettings(CorruptionSettings[SpatterLevel]):
 class Spatter(Corruption):
     """Water adds its colour with an embossed shine; mud covers the picture with its own.
 
-    Drops are one layer for a whole sequence, which runs down d times from frame to frame: each column is convolved with
-    0.05, 0.1, 0.15, 0.7. ImageNet-P's frames have water of one strength; in variant ``paper`` it grows by a tenth of
-    that a step.
+    A sequence has one layer of drops, which runs down d times per frame: each column is convolved with 0.05, 0.1, 0.15,
+    0.7. ImageNet-P's frames have water of constant strength; in variant ``paper`` it grows by a tenth of that per step.
     """
 
     Settings = SpatterSettings
@@ -87,17 +86,17 @@ class Spatter(Corruption):
     scale_unit: ClassVar[str] = "share of the picture under drops times their strength"
 
     def at_level(self, level: SpatterLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the level's constants and draw the layer's seed."""
+        """Return the level's constants and draw the layer seed."""
         return {**level.model_dump(mode="json"), "unit": unit, "layer_seed": noise_seed(rng), "fallen": 0}
 
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the constants of the frame; its layer is the sequence's."""
-        given: SpatterSequence = self.settings.sequence
-        constants = {name: getattr(given, name) for name in SpatterLevel.model_fields}
-        scale = given.scale
+        """Return the constants of the frame; the layer is shared by the sequence."""
+        settings: SpatterSequence = self.settings.sequence
+        constants = {name: getattr(settings, name) for name in SpatterLevel.model_fields}
+        scale = settings.scale
         if frame.paper:
-            strength = given.strength_step * frame.steps
-            scale *= strength / given.strength
+            strength = settings.strength_step * frame.steps
+            scale *= strength / settings.strength
             constants["strength"] = strength
         return {
             **constants,
@@ -119,7 +118,7 @@ class Spatter(Corruption):
 
 @dataclass
 class _Drops:
-    """A layer as it was made and as far as it has run down."""
+    """Layer of drops as created and as run down so far."""
 
     start: Layer
     steps: int
@@ -127,15 +126,15 @@ class _Drops:
 
 
 def fallen_layer(seed: PreparedSeed, params: Params) -> Layer:
-    """Return the layer after the stored number of steps down (``fallen``), on the grid; kept for the next frame."""
+    """Return the layer after the stored number of steps down (``fallen``), on the grid; cached for the next frame."""
     shape, steps = grid_of(seed, params), int(number(params, "fallen"))
-    kept: dict[Any, _Drops] = seed.memo("corruptions.drops", dict)
+    cache: dict[Any, _Drops] = seed.memo("corruptions.drops", dict)
     key = (shape, number(params, "layer_seed"), *(params[name] for name in _LAYER))
-    if key not in kept:
-        kept.clear()
+    if key not in cache:
+        cache.clear()
         start = _drops(shape, params)
-        kept[key] = _Drops(start, 0, start)
-    drops = kept[key]
+        cache[key] = _Drops(start, 0, start)
+    drops = cache[key]
     if drops.steps > steps:
         drops.steps, drops.layer = 0, drops.start
     while drops.steps < steps:
@@ -146,7 +145,7 @@ def fallen_layer(seed: PreparedSeed, params: Params) -> Layer:
 
 def _drops(shape: tuple[int, int], params: Params) -> Layer:
     sigma = number(params, "sigma")
-    # Smoothed noise varies more where it is repeated beyond an edge: without a margin drops would crowd there.
+    # Smoothed noise varies more near replicated edges; without a margin drops would crowd there.
     margin = int(4.0 * sigma + 0.5)
     wide = smoothed(normal_layer((shape[0] + 2 * margin, shape[1] + 2 * margin), params), sigma)
     layer = wide[margin : margin + shape[0], margin : margin + shape[1]].copy()
@@ -155,12 +154,12 @@ def _drops(shape: tuple[int, int], params: Params) -> Layer:
 
 
 def run_down(layer: Layer) -> Layer:
-    """Return the layer one step later; water that leaves the lower edge is gone, none enters at the upper one."""
+    """Return the layer one step later; water leaves at the lower edge and none enters at the upper one."""
     return np.asarray(cv2.filter2D(layer, -1, _FALL, anchor=(0, 2), borderType=cv2.BORDER_CONSTANT), dtype=np.float32)
 
 
 def shine_of(drops: Layer) -> Layer:
-    """Return how much a layer of water brightens, 0 to 1 where it shines most: height times the relief of its edges."""
+    """Return the brightening by a layer of water, at most 1: height times the relief of its edges."""
     height = np.clip(drops * 255.0, 0.0, 255.0).astype(np.uint8)
     edges = cv2.Canny(height, 50, 150)
     distance = cv2.distanceTransform(cv2.bitwise_not(edges), cv2.DIST_L2, 5)
@@ -179,9 +178,9 @@ def _mud(drops: Layer, params: Params) -> Layer:
 
 
 def _covered(image: Image, share: Layer) -> Image:
-    kept = np.float32(1.0) - share
+    transparency = np.float32(1.0) - share
     planes = []
     for plane, colour in zip(cv2.split(image), MUD, strict=True):
-        mixed = cv2.multiply(plane, kept, dtype=cv2.CV_32F)
+        mixed = cv2.multiply(plane, transparency, dtype=cv2.CV_32F)
         planes.append(cv2.convertScaleAbs(cv2.scaleAdd(share, colour, mixed)))
     return np.asarray(cv2.merge(planes))

@@ -1,8 +1,8 @@
-"""The lossy video that the sequences of the released data were kept in (option ``video``).
+"""Lossy video compression of sequences, as in the released data (option ``video``).
 
 Every sequence was stored as H.264 (x264, preset veryslow; rate factor 20, or the default 23 with ``tune grain`` for
-noise) and decoded again, so that all frames, the clean one too, carry the codec's noise. ffmpeg comes with the package
-imageio-ffmpeg. RGB pictures are encoded in full colour resolution (yuv444p), which is what ffmpeg chooses for them.
+noise) and decoded again, so that all frames, including the clean one, carry the codec's noise. ffmpeg comes with the
+package imageio-ffmpeg. RGB pictures are encoded in full colour resolution (yuv444p), which is ffmpeg's choice for them.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ _MEMO = "corruptions.video"
 def through_video(
     seed: PreparedSeed, film: Sequence[Params], make: Callable[[], list[Image]], *, grain: bool
 ) -> list[Image]:
-    """Return the frames of a sequence as a video gives them back; the last sequence of a seed is kept.
+    """Return the frames of a sequence after compression; the last sequence of a seed is cached.
 
     Args:
-        seed: Keeps what was decoded last, so that a sequence is encoded once.
-        film: Parameters of all frames, which name the sequence.
+        seed: Holds the cache, so that a sequence is encoded once.
+        film: Parameters of all frames, which identify the sequence.
         make: Makes the frames, uint8 H×W×3.
-        grain: Encode as the noise types were.
+        grain: Encode like the noise types.
 
     Raises:
         MedtestError: ffmpeg gave back another number of frames.
     """
     key = hashlib.sha256(json.dumps([list(map(dict, film)), grain], sort_keys=True).encode()).hexdigest()
-    kept: dict[str, list[Image]] = seed.memo(_MEMO, dict)
-    if key not in kept:
-        kept.clear()
-        kept[key] = encode_and_decode(make(), grain=grain)
-    return kept[key]
+    cache: dict[str, list[Image]] = seed.memo(_MEMO, dict)
+    if key not in cache:
+        cache.clear()
+        cache[key] = encode_and_decode(make(), grain=grain)
+    return cache[key]
 
 
 def encode_and_decode(pictures: Sequence[Image], *, grain: bool) -> list[Image]:
-    """Pass pictures of one size, uint8 H×W×3, through H.264; deterministic, for x264 runs on one thread.
+    """Pass uint8 H×W×3 pictures of one size through H.264; deterministic, because x264 runs on one thread.
 
     Raises:
         MedtestError: imageio-ffmpeg is not installed, or ffmpeg gave back another number of frames.
@@ -74,14 +74,14 @@ def encode_and_decode(pictures: Sequence[Image], *, grain: bool) -> list[Image]:
         for picture in pictures:
             writer.send(np.ascontiguousarray(picture))
         writer.close()
-        found = list(_decoded(ffmpeg, path, (height, width)))
-    if len(found) != len(pictures):
-        raise MedtestError(f"video: ffmpeg gave {len(found)} frames back for {len(pictures)}")
-    return found
+        frames = list(_decoded(ffmpeg, path, (height, width)))
+    if len(frames) != len(pictures):
+        raise MedtestError(f"video: ffmpeg gave {len(frames)} frames back for {len(pictures)}")
+    return frames
 
 
 def _decoded(ffmpeg: Any, path: str, shape: tuple[int, int]) -> Iterator[Image]:
     reader = ffmpeg.read_frames(path, pix_fmt="rgb24", input_params=["-threads", "1"])
-    next(reader)  # The first item describes the file.
+    next(reader)  # the first item describes the file
     for data in reader:
         yield np.frombuffer(data, np.uint8).reshape(*shape, 3)

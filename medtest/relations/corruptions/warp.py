@@ -1,7 +1,7 @@
-"""Warps of the whole picture: matrices about its centre, exact bilinear sampling, the middle of a wider picture.
+"""Warps of the whole picture: matrices about its centre, exact bilinear sampling, crops of a wider picture.
 
-Where a seed was cut from the middle of a wider picture, that one is warped and cut again, so that the warp brings in
-what was beyond the crop, as in ImageNet-P (256 pixels, crop of 224). Beyond the picture everything is black.
+If a seed was cropped from the centre of a wider picture, the wider one is warped and cropped again, so that the warp
+brings in pixels from beyond the crop, as in ImageNet-P (256 pixels, crop of 224). Everything outside is black.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from medtest.core.cases import Image, PreparedSeed
 from medtest.core.portable import product
 
 Matrix = NDArray[np.float64]
-"""3×3, maps a point (x, y, 1) in pixels to its place; pixel centres lie on whole numbers."""
+"""3×3 matrix that maps a point (x, y, 1) in pixels; pixel centres are at integer coordinates."""
 
 
 def wide_picture(seed: PreparedSeed) -> Image:
-    """Return the picture that is warped: the wider one where there is one, else the image; uint8 H'×W'×3 or H×W×3."""
+    """Return the picture to warp: the wider one if available, else the image; uint8 H'×W'×3 or H×W×3."""
     return seed.image if seed.wide is None else seed.wide
 
 
 def crop_corner(seed: PreparedSeed) -> tuple[int, int]:
-    """Return row and column of the image's corner in the wide picture; (0, 0) where there is none."""
+    """Return row and column of the image's corner in the wide picture; (0, 0) without one."""
     return seed.memo("corruptions.crop_corner", lambda: _find_corner(seed))
 
 
@@ -40,7 +40,7 @@ def _find_corner(seed: PreparedSeed) -> tuple[int, int]:
 
 
 def about_centre(matrix: Matrix, shape: tuple[int, ...]) -> Matrix:
-    """Return a 3×3 matrix that acts about the exact centre of a picture; pixel centres lie on whole numbers."""
+    """Return a 3×3 matrix that acts about the exact centre of a picture; pixel centres are at integer coordinates."""
     height, width = shape[:2]
     centre = shifted((width - 1) / 2.0, (height - 1) / 2.0)
     back = shifted(-(width - 1) / 2.0, -(height - 1) / 2.0)
@@ -53,14 +53,14 @@ def shifted(right: float, down: float) -> Matrix:
 
 
 def warped(seed: PreparedSeed, matrix: Matrix) -> Image:
-    """Warp the wide picture and return the part where the image was, in one step.
+    """Warp the wide picture and crop it to the image in one step.
 
     Args:
-        seed: Its image or wide picture is warped.
-        matrix: 3×3, maps a point (x, y) of the wide picture to its place in the warped one.
+        seed: Seed whose image or wide picture is warped.
+        matrix: 3×3, maps a point (x, y) of the wide picture to the warped one.
 
     Returns:
-        uint8 of the image's shape, sampled bilinearly, black beyond the picture.
+        uint8 of the image's shape, sampled bilinearly, black outside the picture.
     """
     row, column = crop_corner(seed)
     full = product(shifted(-column, -row), matrix)
@@ -71,14 +71,14 @@ def warped(seed: PreparedSeed, matrix: Matrix) -> Image:
 
 
 def image_matrix(seed: PreparedSeed, matrix: Matrix) -> Matrix:
-    """Return what a matrix of the wide picture does to points of the image.
+    """Convert a matrix from coordinates of the wide picture to those of the image.
 
     Args:
-        seed: Says where its image lies in the wide picture.
-        matrix: 3×3, of points (x, y) of the wide picture.
+        seed: Seed that gives the image's position in the wide picture.
+        matrix: 3×3, acts on points (x, y) of the wide picture.
 
     Returns:
-        3×3, of points (x, y) of the image; the same matrix where there is no wide picture.
+        3×3, acts on points (x, y) of the image; the same matrix without a wide picture.
     """
     row, column = crop_corner(seed)
     return product(product(shifted(-column, -row), matrix), shifted(column, row))

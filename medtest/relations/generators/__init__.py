@@ -1,4 +1,4 @@
-"""Networks that draw adversarial perturbations: the network, its arithmetic, and where trained ones lie.
+"""Generator networks of adversarial perturbations: network, arithmetic, and files of trained ones.
 
-Training makes them, the relation ``gap`` reads them; neither knows the other.
+Training writes the files and the relation ``gap`` reads them; neither depends on the other.
 """

@@ -1,9 +1,9 @@
-"""Trained generators on disk: what a file says of itself, where files lie, and which is meant.
+"""Files of trained generators: their content, location and lookup.
 
-A generator belongs to one system (its digest covers class, settings and weights), to the classes and the side of the
-images it was trained on, and to its settings. It is found by these alone, before anything is loaded: first among those
-that ``medtest train gap`` wrote (``outputs/generators/SYSTEM/DATA/SETTINGS/`` below ``MEDTEST_HOME``), then among those
-that ship (``medtest/weights/gap-*.safetensors``, whose systems ``gap.json`` lists).
+A generator belongs to one system (whose digest covers class, settings and weights), to the classes and the side of its
+training images, and to its settings. These alone identify it before anything is loaded: first among those written by
+``medtest train gap`` (``outputs/generators/SYSTEM/DATA/SETTINGS/`` below ``MEDTEST_HOME``), then among the shipped ones
+(``medtest/weights/gap-*.safetensors``, whose systems are listed in ``gap.json``).
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ FORMAT = "medtest-generator-1"
 FOLDER = "generators"
 FILE = "generator.safetensors"
 SHIPPED = "gap.json"
-"""Lists, by name of each generator that ships, the digests of the systems that it was trained against."""
+"""File that lists, for each shipped generator, the digests of the systems it was trained against."""
 _DIGITS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorSettings:
-    """What a generator was asked to be.
+    """Settings of a generator's training.
 
     Attributes:
         linf: Bound of its perturbations in training, in levels of 255.
         universal: One perturbation for all images.
-        target: Labels that it leads towards; empty where it leads away.
-        variant: ``paper``, or ``released``: as the published code does it.
+        target: Target labels; empty if untargeted.
+        variant: ``paper``, or ``released`` like the published code.
     """
 
     linf: float = 11.0
@@ -52,7 +52,7 @@ class GeneratorSettings:
     variant: str = "paper"
 
     def described(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the settings as JSON values."""
         return {
             "linf": float(self.linf),
             "universal": self.universal,
@@ -62,14 +62,14 @@ class GeneratorSettings:
 
     @property
     def folder(self) -> str:
-        """Name of the folder of such a generator: readable where it can be."""
+        """Folder name of such a generator, readable if possible."""
         words = [f"linf{self.linf:g}", *(["universal"] if self.universal else [])]
         words += [f"target-{_digest(sorted(self.target))}"] if self.target else []
         words += [self.variant] if self.variant != "paper" else []
         return "-".join(words)
 
     def typed(self) -> str:
-        """Return it as it is typed after ``medtest train gap``."""
+        """Return the settings as arguments of ``medtest train gap``."""
         words = [f"linf={self.linf:g}", *(["universal=true"] if self.universal else [])]
         words += [shlex.quote(f"target={'|'.join(self.target)}")] if self.target else []
         words += [f"variant={self.variant}"] if self.variant != "paper" else []
@@ -78,16 +78,16 @@ class GeneratorSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorInfo:
-    """What a generator's file says of itself.
+    """Metadata stored in a generator's file.
 
     Attributes:
-        settings: What it was asked to be.
-        shape: What it is built from, as JSON values.
-        classes: Of the data that it was trained on.
-        mean: What the attacked network subtracts from pixels in [0, 1], for ``released``; 3 numbers.
-        std: By what it divides.
-        pattern: Seed of what a universal one sees in place of images.
-        data: SHA-256 of the cases that it was trained on.
+        settings: Settings of its training.
+        shape: Its architecture, as JSON values.
+        classes: Classes of its training data.
+        mean: Channel means of the attacked network's normalisation of pixels in [0, 1], for ``released``; 3 numbers.
+        std: Channel standard deviations of that normalisation.
+        pattern: Seed of the fixed input of a universal generator.
+        data: SHA-256 of its training cases.
         note: Free text of the trainer.
     """
 
@@ -102,7 +102,7 @@ class GeneratorInfo:
 
     @property
     def side(self) -> int:
-        """Side in pixels of the images that it takes."""
+        """Side of its input images in pixels."""
         return int(self.shape["side"])
 
 
@@ -111,26 +111,26 @@ def _digest(value: Any) -> str:
 
 
 def data_digest(classes: Classes, side: int) -> str:
-    """Return the digest of what a generator must know of images: their classes and their side in pixels."""
+    """Return the digest of the image properties that a generator depends on: classes and side in pixels."""
     return _digest({"classes": list(classes.names), "multi": classes.multi, "side": side})
 
 
 def generators_folder(system: str) -> Path:
-    """Return the folder of all generators that were trained here against a system, by its digest."""
+    """Return the folder of all generators trained locally against a system, by its digest."""
     return home() / "outputs" / FOLDER / system
 
 
 def training_folder(system: str, classes: Classes, side: int, settings: GeneratorSettings) -> Path:
-    """Return the folder of the training of one generator; its weights are :data:`FILE` there."""
+    """Return the training folder of one generator; its weights are in :data:`FILE` there."""
     return generators_folder(system) / data_digest(classes, side) / settings.folder
 
 
 def found_files(system: str, settings: GeneratorSettings) -> list[Path]:
-    """Return the files of generators of a system with these settings, whatever data they are for; ours come last.
+    """Return the files of a system's generators with these settings, for any data; shipped ones come last.
 
     Args:
         system: Digest of the system.
-        settings: What they were asked to be.
+        settings: Settings of their training.
     """
     trained = sorted(generators_folder(system).glob(f"*/{settings.folder}/{FILE}"))
     return [*trained, *(path for path in _shipped(system) if _settings_of(path) == settings)]
@@ -151,7 +151,7 @@ def _settings_of(path: Path) -> GeneratorSettings | None:
 
 
 def fitting(files: Sequence[Path], classes: Classes, side: int) -> Path | None:
-    """Return the first file of a generator for images of these classes and this side; None where there is none."""
+    """Return the first generator file for these classes and this side; None without one."""
     for path in files:
         info = read_info(path)
         if info.classes == classes and info.side == side:
@@ -177,10 +177,10 @@ def save_generator(path: Path, state: Mapping[str, Tensor], info: GeneratorInfo)
 
 
 def read_info(path: Path) -> GeneratorInfo:
-    """Return what a generator's file says of itself, without its weights.
+    """Return the metadata of a generator's file without loading its weights.
 
     Raises:
-        MedtestError: It is no such file.
+        MedtestError: The file is not a generator.
     """
     try:
         facts = facts_of(path)
@@ -213,10 +213,10 @@ def read_info(path: Path) -> GeneratorInfo:
 
 
 def load_generator(path: Path) -> tuple[PerturbationGenerator, GeneratorInfo]:
-    """Return the generator of a file, float32, in evaluation mode, and what the file says of it.
+    """Return the generator of a file, float32, in evaluation mode, and its metadata.
 
     Raises:
-        MedtestError: The file is not one, or its weights do not fit its description.
+        MedtestError: The file is not a generator, or its weights do not fit its metadata.
     """
     import torch
 
@@ -225,10 +225,10 @@ def load_generator(path: Path) -> tuple[PerturbationGenerator, GeneratorInfo]:
     info = read_info(path)
     shape = GeneratorShape.of(info.shape)
     state = read_tensors(path)
-    with torch.device("meta"):  # takes no memory before the weights are known to fit, and draws no random numbers
+    with torch.device("meta"):  # uses no memory before the weights are known to fit, and draws no random numbers
         network = PerturbationGenerator(shape)
-    wanted = {name: value.shape for name, value in network.state_dict().items()}
-    if wanted != {name: value.shape for name, value in state.items()}:
+    shapes = {name: value.shape for name, value in network.state_dict().items()}
+    if shapes != {name: value.shape for name, value in state.items()}:
         raise MedtestError(f"{path.name}: the weights do not fit the generator they describe")
     network.load_state_dict(state, assign=True)
     return network.eval(), info

@@ -1,8 +1,8 @@
-"""What a generator is trained towards: answers that a network is to give, and how far it is from them.
+"""Training goals of generators: the answers to reach, and the distance to them.
 
-Xu et al. 2021, section 4.2.2, and their published code: of one label, the class that the network finds least likely on
-the clean image (of two, the other one); of several labels, each decision turned round; with a target, the target. The
-paper's equation 4, taken by the letter, only leads away from the label.
+Xu et al. 2021, section 4.2.2, and their published code: for one label, the class that the network finds least likely on
+the clean image (of two, the other one); for several labels, each decision inverted; with a target, the target. The
+paper's equation 4, taken literally, only leads away from the label.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ Goal = Literal["least_likely", "away"]
 
 
 def decisions(logits: Tensor, *, multi: bool) -> Tensor:
-    """Return what logits B×C decide: float32 B×C, 1 for the likeliest class, or for each that is likelier than not."""
+    """Return the decisions of logits B×C: float32 B×C, 1 for the most likely class, or for each above one half."""
     if multi:
         return (logits > 0).float()
     return functional.one_hot(logits.argmax(dim=1), logits.shape[1]).float()
 
 
 def wanted(clean: Tensor, classes: Classes, target: Sequence[str] = ()) -> Tensor:
-    """Return the answers to lead towards, float32 B×C of zeros and ones.
+    """Return the target answers, float32 B×C of zeros and ones.
 
     Args:
         clean: Logits of the clean images, B×C.
-        classes: What they stand for.
-        target: Labels to lead towards; empty to lead away from the clean answer.
+        classes: Classes of the logits.
+        target: Target labels; empty to lead away from the clean answer.
 
     Raises:
-        ValueError: A target is no class, or several are of a network that gives one.
+        ValueError: A target is no class, or there are several for exclusive classes.
     """
     if target:
         strangers = [label for label in target if label not in classes.names]
@@ -51,13 +51,13 @@ def wanted(clean: Tensor, classes: Classes, target: Sequence[str] = ()) -> Tenso
 def losses(
     logits: Tensor, clean: Tensor, classes: Classes, target: Sequence[str] = (), goal: Goal = "least_likely"
 ) -> Tensor:
-    """Return what a generator lowers, one number for each image.
+    """Return the loss that a generator minimises, one number per image.
 
     Args:
-        logits: Of the attacked images, B×C.
-        clean: Of the clean images.
-        classes: What they stand for.
-        target: As of :func:`wanted`.
+        logits: Logits of the attacked images, B×C.
+        clean: Logits of the clean images.
+        classes: Classes of the logits.
+        target: As in :func:`wanted`.
         goal: ``least_likely``: cross-entropy towards :func:`wanted` (binary, the mean over labels, where several may
             hold). ``away``, untargeted alone: the logarithm of the clean answer's probability (equation 4; the mean
             over labels where several may hold).
@@ -74,19 +74,19 @@ def _entropy(logits: Tensor, truth: Tensor, *, multi: bool) -> Tensor:
 
 
 def reached(logits: Tensor, clean: Tensor, classes: Classes, target: Sequence[str] = ()) -> Tensor:
-    """Return how far an attack came, for each image in [0, 1].
+    """Return the progress of an attack for each image, in [0, 1].
 
-    Untargeted: 1 where the answer is another (one label), or the share of labels whose decision is (several), the
-    complement of the agreement of the two answers. Targeted: the same of the target, 1 where it is answered.
+    Untargeted: 1 if the answer differs (one label), or the share of labels whose decision differs (several), the
+    complement of the agreement of the two answers. Targeted: agreement with the target.
     """
-    given = decisions(logits, multi=classes.multi)
+    decided = decisions(logits, multi=classes.multi)
     if target:
-        same = given == wanted(clean, classes, target)
+        same = decided == wanted(clean, classes, target)
         return same.float().mean(dim=1) if classes.multi else same.all(dim=1).float()
-    other = given != decisions(clean, multi=classes.multi)
+    other = decided != decisions(clean, multi=classes.multi)
     return other.float().mean(dim=1) if classes.multi else other.any(dim=1).float()
 
 
 def in_levels(images: Tensor) -> Tensor:
-    """Return images in [0, 1] as they are once they are saved in 8 bits."""
+    """Return images in [0, 1] rounded as if saved in 8 bits."""
     return torch.round(images * 255.0) / 255.0

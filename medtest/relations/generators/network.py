@@ -1,4 +1,4 @@
-"""The generator of generative adversarial perturbations: a U-Net from an image to a field in (-1, 1).
+"""Generator of adversarial perturbations: a U-Net from an image to a field in (-1, 1).
 
 Poursaeed et al., "Generative Adversarial Perturbations", CVPR 2018, as Xu et al., "Towards evaluating the robustness of
 deep diagnostic models by adversarial attack", Medical Image Analysis 2021, section 4.2.2 and figure 3, use it. Names of
@@ -20,18 +20,18 @@ from medtest.core.errors import MedtestError
 Activation = Literal["relu", "selu"]
 NARROWEST, WIDEST = 1, 256
 SMALLEST, LARGEST = 32, 1024
-"""Sides in pixels that a generator may be built for: below, the innermost of six halvings has no pixel left."""
+"""Sides in pixels that a generator may have; below, the innermost of six halvings would be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratorShape:
-    """What a generator is built from.
+    """Architecture of a generator.
 
     Attributes:
         width: Channels of the outermost convolution (ngf); the innermost have eight times as many.
-        side: Side in pixels of the square images that it takes. It decides the kernels of the decoder.
-        activation: Of the decoder: ``relu`` (published at 224) or ``selu`` (published at 299).
-        dropout: Share of the innermost half's channels' values that training drops.
+        side: Side in pixels of its square images, which determines the kernels of the decoder.
+        activation: Activation of the decoder: ``relu`` (published at 224) or ``selu`` (published at 299).
+        dropout: Dropout rate after the first decoder layer.
     """
 
     width: int = 64
@@ -40,15 +40,15 @@ class GeneratorShape:
     dropout: float = 0.5
 
     def described(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the architecture as JSON values."""
         return asdict(self)
 
     @classmethod
     def of(cls, description: Mapping[str, Any]) -> GeneratorShape:
-        """Return the shape that :meth:`described` wrote.
+        """Return the architecture described by :meth:`described`.
 
         Raises:
-            MedtestError: It is none, or of a generator that cannot be built.
+            MedtestError: The description is invalid, or the generator cannot be built.
         """
         try:
             width, side = int(description["width"]), int(description["side"])
@@ -65,7 +65,7 @@ PUBLISHED: Mapping[str, GeneratorShape] = {
     "gap_unet": GeneratorShape(),
     "gap_unet299": GeneratorShape(side=299, activation="selu"),
 }
-"""The published generators: of dermoscopy and chest films at 224, of fundus photographs at 299."""
+"""The published generators: for dermoscopy and chest films at 224, for fundus photographs at 299."""
 
 
 def encoder_sides(side: int) -> tuple[int, ...]:
@@ -77,20 +77,20 @@ def encoder_sides(side: int) -> tuple[int, ...]:
 
 
 def _kernel(inner: int, outer: int) -> int:
-    """Return the kernel of a transposed convolution, stride 2, padding 1, that makes ``outer`` of ``inner``."""
+    """Return the kernel of a transposed convolution, stride 2, padding 1, that maps side ``inner`` to ``outer``."""
     return outer - 2 * inner + 4
 
 
 class PerturbationGenerator(nn.Module):
-    """U-Net of six halvings and six doublings; batch norms of one width are one module, used at several depths.
+    """U-Net of six halvings and six doublings; batch norms of equal width share one module at several depths.
 
     Encoder: 4×4 convolutions of stride 2 (the last 3×3), LeakyReLU 0.2 before all but the first, norms after all but
     the outer two. Decoder: transposed convolutions, ``activation`` before each, norms after all but the last, dropout
-    after the first; each but the first sees the encoder's map of its side beside what comes from below. The published
+    after the first; each but the first also gets the encoder's map of its side. The published
     kernels (4 at 224; 5 where a side is odd, at 299) follow from the side, and so do those of other sides.
 
     Args:
-        shape: What it is built from.
+        shape: The architecture.
     """
 
     def __init__(self, shape: GeneratorShape) -> None:
@@ -127,13 +127,13 @@ class PerturbationGenerator(nn.Module):
             float32 B×3×S×S in [-1, 1].
 
         Raises:
-            MedtestError: Images are of another side.
+            MedtestError: Images have another side.
         """
         side = self.shape.side
         if tuple(images.shape[1:]) != (3, side, side):
-            given = "×".join(str(length) for length in images.shape[1:])
-            raise MedtestError(f"a generator of images of 3×{side}×{side} was given {given}")
-        # what the skips carry is what the next convolution saw: the published code activates in place
+            received = "×".join(str(length) for length in images.shape[1:])
+            raise MedtestError(f"a generator of images of 3×{side}×{side} was given {received}")
+        # The skips carry activated maps, because the published code activates in place.
         e1 = functional.leaky_relu(self.conv1(images), 0.2)
         e2 = functional.leaky_relu(self.norm2(self.conv2(e1)), 0.2)
         e3 = functional.leaky_relu(self.norm4(self.conv3(e2)), 0.2)
@@ -155,19 +155,19 @@ class PerturbationGenerator(nn.Module):
 
 
 def initialise(generator: PerturbationGenerator, seed: int) -> None:
-    """Draw weights that keep the spread of what flows through (He et al., ICCV 2015); torch's own shrink it.
+    """Initialise weights to preserve the spread of activations (He et al., ICCV 2015); torch's defaults shrink it.
 
-    The published code means to draw its weights too, but does so for the root module alone, so that torch's were used.
+    The published code intends to do so too, but affects only the root module, so torch's defaults were used.
 
     Args:
         generator: Changed in place.
-        seed: Decides them.
+        seed: Seed of the weights.
     """
     source = torch.Generator().manual_seed(seed)
     for module in generator.modules():
         if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
             kernel = module.kernel_size[0] * module.kernel_size[1]
-            # a transposed convolution of stride 2 meets each of its inputs with a quarter of its kernel
+            # A transposed convolution of stride 2 applies only a quarter of its kernel to each input.
             reached = kernel / 4 if isinstance(module, nn.ConvTranspose2d) else kernel
             spread = (2.0 / (module.in_channels * reached)) ** 0.5
             with torch.no_grad():

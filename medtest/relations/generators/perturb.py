@@ -1,7 +1,7 @@
-"""From a generator's field to an image within the budget, as the paper has it and as the published code does it.
+"""Conversion of a generator's field to an image within the budget, as in the paper and as in the published code.
 
 Paper (Xu et al. 2021, section 4.2.2, equation 3): δ = G(x) · min(1, ε / ‖G(x)‖∞), x' = clip(x + δ), in pixels. The
-published code (``released``) takes the field for an image, normalises it like one, and bounds each channel by itself;
+published code (``released``) treats the field as an image, normalises it and bounds each channel separately;
 back-propagation sees the identity there.
 """
 
@@ -12,12 +12,12 @@ from torch import Tensor
 
 
 def seen(images: Tensor) -> Tensor:
-    """Return images in [0, 1], of any shape, as a generator sees them: in [-1, 1]."""
+    """Return images in [0, 1], of any shape, in a generator's input range [-1, 1]."""
     return images * 2.0 - 1.0
 
 
 def fixed_input(side: int, seed: int) -> Tensor:
-    """Return what a generator of a universal perturbation sees in place of images: uniform noise, 1×3×S×S in [-1, 1].
+    """Return the fixed input of a universal generator: uniform noise, 1×3×S×S in [-1, 1].
 
     Poursaeed et al., section 3.1: one pattern, drawn once.
     """
@@ -26,16 +26,16 @@ def fixed_input(side: int, seed: int) -> Tensor:
 
 
 def bounded(field: Tensor, epsilon: float, within: Tensor | None = None) -> Tensor:
-    """Return the perturbation of a field: scaled so that no pixel of it is beyond ε (equation 3).
+    """Return the perturbation of a field: scaled so that no value exceeds ε (equation 3).
 
     Args:
         field: float32 B×3×H×W in [-1, 1].
         epsilon: ε, in units of [0, 1].
         within: bool B×1×H×W, pixels that may change; None for all.
     """
-    kept = field if within is None else field * within
-    largest = kept.abs().amax(dim=(1, 2, 3), keepdim=True)
-    return kept * (epsilon / largest.clamp_min(epsilon))
+    inside = field if within is None else field * within
+    largest = inside.abs().amax(dim=(1, 2, 3), keepdim=True)
+    return inside * (epsilon / largest.clamp_min(epsilon))
 
 
 def perturbed(images: Tensor, field: Tensor, epsilon: float, within: Tensor | None = None) -> Tensor:
@@ -43,28 +43,27 @@ def perturbed(images: Tensor, field: Tensor, epsilon: float, within: Tensor | No
 
     Args:
         images: float32 B×3×H×W in [0, 1].
-        field: As of :func:`bounded`; of one image for all of them where the perturbation is universal.
+        field: As in :func:`bounded`; a single field if the perturbation is universal.
         epsilon: ε, in units of [0, 1].
-        within: As of :func:`bounded`.
+        within: As in :func:`bounded`.
     """
     return (images + bounded(field.expand_as(images), epsilon, within)).clamp(0.0, 1.0)
 
 
 def released(images: Tensor, field: Tensor, epsilon: float, mean: Tensor, std: Tensor) -> Tensor:
-    """Return what the published code shows the network, in pixels.
+    """Return the images that the published code shows to the network, in pixels.
 
-    With t = (field + 1) / 2 the code takes δ = (t - mean) / std, multiplies each channel of each image by
-    min(1, ε / std / max|δ|), adds it to the normalised image and clamps each channel to the least and largest value
-    that it has in the clean batch. A network's normalisation is a line per channel, so the same is done here in pixels.
-    Everything happens on ``.data`` there: the gradient with respect to the field is that with respect to the normalised
-    image, whatever the scaling.
+    With t = (field + 1) / 2 the code takes δ = (t - mean) / std, multiplies each channel of each image by min(1, ε /
+    std / max|δ|), adds it to the normalised image and clamps each channel to its least and largest value in the clean
+    batch. Normalisation is linear per channel, so the same is done here in pixels. The code works on ``.data``, so the
+    gradient with respect to the field equals that with respect to the normalised image, regardless of scaling.
 
     Args:
         images: float32 B×3×H×W in [0, 1].
         field: float32 B×3×H×W in [-1, 1].
         epsilon: ε, in units of [0, 1].
-        mean: 3 numbers, which the attacked network subtracts.
-        std: 3 numbers, by which it divides.
+        mean: Channel means of the attacked network's normalisation, 3 numbers.
+        std: Channel standard deviations of that normalisation, 3 numbers.
     """
     means, stds = mean[:, None, None], std[:, None, None]
     with torch.no_grad():

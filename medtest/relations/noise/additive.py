@@ -1,4 +1,4 @@
-"""Noise that is added: white Gaussian noise, and Rician noise of magnitude images in magnetic resonance imaging."""
+"""Additive noise: white Gaussian noise, and Rician noise of magnitude images in magnetic resonance imaging."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SigmaLevel(Level):
     """One severity.
 
     Attributes:
-        sigma: Standard deviation, in the image's numbers or in grey levels of 255 (``units``).
+        sigma: Standard deviation, in the image's units or in grey levels of 255 (``units``).
     """
 
     sigma: float = Field(gt=0.0, le=1e6)
@@ -27,7 +27,7 @@ class GaussianNoiseSettings(NoiseSettings[SigmaLevel]):
 
 
 class GaussianNoise(Noise):
-    """Additive white Gaussian noise: y = x + σ n, n standard normal, drawn for every pixel and colour on its own.
+    """Additive white Gaussian noise: y = x + σ n, n standard normal, independent for every pixel and colour.
 
     Vacavant et al., "(α,σ)-robustness", section 3: σ = 5, 10, 15, 20, 25 on 8-bit images.
     """
@@ -52,8 +52,8 @@ class RicianNoise(Noise):
     """Rician noise: y = √((x + σ n₁)² + (σ n₂)²), the magnitude of a complex signal with noise in both channels.
 
     H. Gudbjartsson and S. Patz, "The Rician distribution of noisy MRI data", Magnetic Resonance in Medicine 34(6),
-    1995, equation 1. Where x is 0 it is Rayleigh noise of mean σ √(π/2); at x ≥ 3σ it is nearly Gaussian. The signal x
-    counts from the low end of the image's range.
+    1995, equation 1. At x = 0 it is Rayleigh noise of mean σ √(π/2); for x ≥ 3σ it is nearly Gaussian. The signal x
+    is measured from the low end of the image's range.
     """
 
     Settings = RicianNoiseSettings

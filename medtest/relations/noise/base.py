@@ -1,13 +1,12 @@
-"""What the noise relations share: units, the seeded field, and what becomes of values outside of the range.
+"""Base class of noise relations: units, seeded noise, and handling of values outside the range.
 
-Noise is computed in floating point on images of any dtype and dimension, grey and RGB. What follows is stated by
-``clip``:
+Noise is computed in floating point on images of any dtype and dimension, grey and RGB. ``clip`` decides what follows:
 
-- ``none``: values may leave the range. Images in floating point keep them; integers cannot, so that their values are
-  rounded and kept within the dtype (an 8-bit image is clipped whatever one wants, a 16-bit one seldom).
-- ``range``: values are clipped to the image's meaningful range first, as a camera or an 8-bit file does.
+- ``none``: values may leave the range. Floating-point images keep them; integer values are rounded and kept within the
+  dtype (which always clips an 8-bit image, a 16-bit one rarely).
+- ``range``: values are first clipped to the image's meaningful range, as by a camera or an 8-bit file.
 
-Parameters are in the image's own numbers (``units: own``: grey levels, Hounsfield units) or in grey levels of an 8-bit
+Parameters are in the image's own units (``units: own``: grey levels, Hounsfield units) or in grey levels of an 8-bit
 picture over its range (``units: of_255``), so that one suite can hold images of several ranges.
 """
 
@@ -29,7 +28,7 @@ Floats: TypeAlias = NDArray[np.floating]
 
 
 class NoiseSettings(LeveledSettings[L], Generic[L]):
-    """Settings of every noise relation.
+    """Settings shared by all noise relations.
 
     Attributes:
         clip: ``none`` or ``range``; see the module.
@@ -41,7 +40,7 @@ class NoiseSettings(LeveledSettings[L], Generic[L]):
 
 
 class Noise(Relation):
-    """Base of the noise relations. Subclasses write :meth:`disturbed`, in floating point and unclipped."""
+    """Base class of the noise relations. Subclasses implement :meth:`disturbed`, in floating point and unclipped."""
 
     group: ClassVar[str] = "noise"
     effects: ClassVar[frozenset[str]] = frozenset({"hide"})
@@ -49,7 +48,7 @@ class Noise(Relation):
     touches_frame: ClassVar[bool] = True
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the level's parameters and draw the seed of the noise."""
+        """Return the level's parameters and draw the noise seed."""
         level: Level = self.settings.levels[severity]
         return {**level.model_dump(mode="json"), "scale": level.scale, "noise_seed": noise_seed(rng)}
 
@@ -66,27 +65,27 @@ class Noise(Relation):
 
         Args:
             image: Read-only.
-            spec: What its numbers and axes mean.
-            params: What :meth:`sample` gave.
+            spec: Range and axes of the image.
+            params: Parameters from :meth:`sample`.
             rng: Seeded by ``noise_seed``.
         """
 
     def unit(self, spec: ImageSpec) -> float:
-        """Return what one unit of the parameters is in the image's own numbers."""
+        """Return one unit of the parameters in the image's own units."""
         return spec.span / WHITE if self.settings.units == "of_255" else 1.0
 
 
 def finished(field: Floats, dtype: np.dtype[Any], spec: ImageSpec, *, clip: str) -> Image:
-    """Return a disturbed image in the dtype of its source: clipped if asked, integers rounded and kept in the dtype.
+    """Return a disturbed image in its source's dtype: clipped if requested, integers rounded and limited to the dtype.
 
     Args:
-        field: Floats of any shape, in the image's own numbers.
-        dtype: The source's.
-        spec: Its meaningful range.
-        clip: ``range`` cuts off what lies beyond ``spec.low`` and ``spec.high``; ``none`` keeps what the dtype holds.
+        field: Floats of any shape, in the image's own units.
+        dtype: The source's dtype.
+        spec: Meaningful range of the image.
+        clip: ``range`` clips to ``spec.low`` and ``spec.high``; ``none`` keeps everything that the dtype can hold.
 
     Returns:
-        Of the field's shape, contiguous.
+        Array of the field's shape, contiguous.
     """
     if clip == "range":
         field = np.clip(field, spec.low, spec.high)
@@ -97,7 +96,7 @@ def finished(field: Floats, dtype: np.dtype[Any], spec: ImageSpec, *, clip: str)
 
 
 def as_float(image: Image) -> Floats:
-    """Return an image of any shape and dtype as float32; as float64 where that would round it (int32, doubles)."""
+    """Return an image of any shape and dtype as float32, or as float64 if float32 would round it (int32, doubles)."""
     small = image.dtype.itemsize <= 2 or image.dtype == np.float32
     return image.astype(np.float32 if small else np.float64)
 

@@ -1,4 +1,4 @@
-"""Noise that follows the signal or replaces it: Poisson, speckle, salt and pepper."""
+"""Noise that depends on the signal or replaces it: Poisson, speckle, salt and pepper."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class PoissonLevel(Level):
     """One severity.
 
     Attributes:
-        gain: Grey levels that one photon adds, in the image's numbers or in grey levels of 255 (``units``). A picture
-            of 255 grey levels has 255 / gain photons where it is white.
+        gain: Grey levels per photon, in the image's units or in grey levels of 255 (``units``). A picture
+            of 255 grey levels has 255 / gain photons at white pixels.
     """
 
     gain: float = Field(gt=0.0, le=1e6)
@@ -28,13 +28,13 @@ class PoissonNoiseSettings(NoiseSettings[PoissonLevel]):
 
 
 class PoissonNoise(Noise):
-    """Photon noise: y = g · Poisson(x / g), of mean x and variance g x; x counts from the low end of the range."""
+    """Photon noise: y = g · Poisson(x / g), mean x, variance g x; x is measured from the low end of the range."""
 
     Settings = PoissonNoiseSettings
     scale_unit: ClassVar[str] = "grey levels per photon"
 
     def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
-        """Count photons."""
+        """Draw photon counts."""
         gain = number(params, "gain") * self.unit(spec)
         signal = np.maximum(as_float(image).astype(np.float64) - spec.low, 0.0)
         return rng.poisson(signal / gain).astype(np.float64) * gain + spec.low
@@ -51,11 +51,11 @@ class SpeckleLevel(Level):
 
 
 class SpeckleNoiseSettings(NoiseSettings[SpeckleLevel]):
-    """Settings of ``speckle_noise``; ``units`` changes nothing, for the noise is a fraction of the signal."""
+    """Settings of ``speckle_noise``; ``units`` has no effect, because the noise is a fraction of the signal."""
 
 
 class SpeckleNoise(Noise):
-    """Multiplicative noise: y = x + x σ n, n standard normal; x counts from the low end of the range."""
+    """Multiplicative noise: y = x + x σ n, n standard normal; x is measured from the low end of the range."""
 
     Settings = SpeckleNoiseSettings
     scale_unit: ClassVar[str] = "standard deviation as a fraction of the signal"
@@ -76,18 +76,18 @@ class SaltPepperLevel(Level):
     """One severity.
 
     Attributes:
-        percent: Share of pixels that are replaced, in per cent; half become white, half black.
+        percent: Share of replaced pixels, in per cent; half become white, half black.
     """
 
     percent: float = Field(gt=0.0, le=100.0)
 
 
 class SaltPepperNoiseSettings(NoiseSettings[SaltPepperLevel]):
-    """Settings of ``salt_pepper_noise``; ``units`` and ``clip`` change nothing."""
+    """Settings of ``salt_pepper_noise``; ``units`` and ``clip`` have no effect."""
 
 
 class SaltPepperNoise(Noise):
-    """Impulses: a share of the pixels becomes the low or the high end of the range, all colours of a pixel together."""
+    """Impulse noise: a share of pixels takes the low or the high end of the range, with all colours together."""
 
     Settings = SaltPepperNoiseSettings
     scale_unit: ClassVar[str] = "replaced pixels in per cent"

@@ -1,4 +1,4 @@
-"""What optics, files and coils do: Gaussian blur, JPEG compression, a bias field."""
+"""Effects of optics, files and coils: Gaussian blur, JPEG compression, a bias field."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class GaussianBlurLevel(Level):
 
 
 class GaussianBlurSettings(NoiseSettings[GaussianBlurLevel]):
-    """Settings of ``gaussian_blur``; ``units`` and ``clip`` change nothing."""
+    """Settings of ``gaussian_blur``; ``units`` and ``clip`` have no effect."""
 
 
 class GaussianBlur(Noise):
-    """A Gaussian point-spread function over all spatial axes, the border mirrored; films are blurred frame by frame."""
+    """Gaussian blur over all spatial axes, with mirrored borders; films are blurred frame by frame."""
 
     Settings = GaussianBlurSettings
     scale_unit: ClassVar[str] = "standard deviation of the Gaussian in pixels"
@@ -51,7 +51,7 @@ class GaussianBlur(Noise):
 def gaussian_weights(sigma: float) -> NDArray[np.float64]:
     """Return the weights of a Gaussian of standard deviation ``sigma`` > 0 at whole pixels up to 4 σ, sum 1.
 
-    SciPy's own filter has the same weights but for the last bit, which there depends on the processor.
+    SciPy's filter has the same weights except for the last bit, which depends on the processor.
     """
     places = np.arange(-int(4.0 * sigma + 0.5), int(4.0 * sigma + 0.5) + 1)
     weights = exp(-0.5 / (sigma * sigma) * places**2)
@@ -75,13 +75,13 @@ class JpegLevel(Level):
 
 
 class JpegSettings(NoiseSettings[JpegLevel]):
-    """Settings of ``jpeg``; ``units`` and ``clip`` change nothing: a JPEG file holds 8 bits of the range."""
+    """Settings of ``jpeg``; ``units`` and ``clip`` have no effect, as a JPEG file holds 8 bits of the range."""
 
 
 class Jpeg(Noise):
     """JPEG compression (libjpeg's quality factor, colours at full resolution), slice by slice and frame by frame.
 
-    Other dtypes than 8 bit are brought to 8 bits of their range and back, which a JPEG file does to them anyway.
+    Other dtypes than 8 bit are converted to 8 bits of their range and back, as in any JPEG file.
     """
 
     Settings = JpegSettings
@@ -134,11 +134,11 @@ class BiasFieldSettings(NoiseSettings[BiasFieldLevel]):
 
 
 class BiasField(Noise):
-    """Uneven sensitivity of a coil or lamp: y = x · (1 + a f), f a smooth polynomial field with mean 0 and max |f| = 1.
+    """Uneven sensitivity of a coil or lamp: y = x · (1 + a f), f a smooth polynomial field of mean 0 and max |f| = 1.
 
     The field is a polynomial over the spatial axes with standard normal coefficients (polynomials of low order are a
     usual model of intensity inhomogeneity in MRI: K. Van Leemput et al., IEEE TMI 18(10), 1999). Films have one field
-    for all frames. x counts from the low end of the range.
+    for all frames. x is measured from the low end of the range.
     """
 
     Settings = BiasFieldSettings
@@ -164,9 +164,9 @@ def smooth_field(shape: tuple[int, ...], order: int, rng: np.random.Generator) -
     """Return a polynomial field with mean 0 and a largest absolute value of 1.
 
     Args:
-        shape: Of the field.
-        order: Highest total order; every monomial of order 1 to this has a standard normal coefficient.
-        rng: Draws the coefficients.
+        shape: Shape of the field.
+        order: Highest total order; every monomial of order 1 up to it has a standard normal coefficient.
+        rng: Generator of the coefficients.
     """
     axes = [np.linspace(-1.0, 1.0, side) if side > 1 else np.zeros(1) for side in shape]
     field = np.zeros(shape, np.float32)

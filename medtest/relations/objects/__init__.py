@@ -1,1 +1,1 @@
-"""Cut-outs of objects: libraries, layouts and the relations that paste them."""
+"""Cut-out objects: libraries, layouts and the relations that paste them."""

@@ -1,8 +1,8 @@
-"""Object libraries from images and masks that a user has: ``medtest objects build``.
+"""Object libraries from the user's images and masks: ``medtest objects build``.
 
-Each connected part of a mask becomes a cut-out: the image's pixels with a feathered alpha, and what is known of how it
-lay in its field. The layouts of public data sets are in :mod:`medtest.relations.objects.layouts`; nothing of theirs is
-in this package.
+Each connected part of a mask becomes a cut-out: the image's pixels with a feathered alpha, and its original position in
+the field. The layouts of public data sets are in :mod:`medtest.relations.objects.layouts`; none of their content is in
+this package.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from medtest.relations.objects.library import KINDS, SOLID, ObjectLibrary
 from medtest.relations.objects.placing import FieldLook, measure_field
 
 RIM = 3
-"""Pixels from the field's border within which an outline counts as cut by it."""
+"""Distance in pixels from the field's border within which an outline counts as cut by it."""
 CORNER_SHARE = 0.35
-"""Share of its outline on the border above which the view of an object is partial."""
+"""Share of an outline on the border above which the object is only partially visible."""
 CUT_POINTS = 7
 Progress = Callable[[int, int], None]
 _LUMA = np.array([0.299, 0.587, 0.114])
@@ -37,14 +37,14 @@ _LUMA = np.array([0.299, 0.587, 0.114])
 
 @dataclass(frozen=True, kw_only=True)
 class BuildOptions:
-    """What to cut and how.
+    """Options for cutting out objects.
 
     Attributes:
-        kind: instrument, feces or blood; None takes what the layout says (``masks`` says nothing).
-        source: Where the images come from, for the record; the layout's name when empty.
+        kind: instrument, feces or blood; None takes the layout's kind (``masks`` has none).
+        source: Source of the images, for the record; the layout's name if empty.
         licence: Their licence, for the record.
         smallest: Least area of a part, as fraction of the field.
-        largest: Largest area, likewise.
+        largest: Largest area, as fraction of the field.
         longest: Longest side of a cut-out in pixels; larger ones are shrunk.
         feather: Standard deviation in pixels of the alpha's soft edge.
     """
@@ -60,11 +60,11 @@ class BuildOptions:
 
 @dataclass(kw_only=True)
 class BuildReport:
-    """What became of the user's files.
+    """Summary of the files processed.
 
     Attributes:
         written: Number of cut-outs by kind.
-        partial: How many of them are partial views, left out by default.
+        partial: Number of partial views, which are left out by default.
         skipped: (file relative to the root, reason).
     """
 
@@ -81,48 +81,48 @@ def build_library(
     Args:
         layout: ``kvasir-instrument``, ``ead2020`` or ``masks``.
         root: The user's folder.
-        out: The library; made when it is not there. Folders of other kinds in it stay.
-        options: What to cut.
+        out: The library; created if missing. Folders of other kinds in it stay.
+        options: Options for cutting.
         progress: Called with (images done, images).
 
     Raises:
-        UserMistakes: The folder has not this layout, nothing could be cut, or ``out`` holds this kind already.
+        UserMistakes: The folder has another layout, nothing could be cut, or ``out`` holds this kind already.
         OutputProblem: ``out`` cannot be written.
     """
     marked = options.kind
     if marked is not None and marked not in KINDS:
         raise Mistake(where="command line", key="--kind", found=repr(marked), allowed=", ".join(KINDS)).as_error()
     report = BuildReport()
-    found = find_objects(layout, root, marked, report.skipped)
-    _check_out(out, sorted({item.kind for item in found}))
-    taken: set[tuple[str, str]] = set()
-    for index, item in enumerate(found):
+    items = find_objects(layout, root, marked, report.skipped)
+    _check_out(out, sorted({item.kind for item in items}))
+    used: set[tuple[str, str]] = set()
+    for index, item in enumerate(items):
         try:
             for picture, facts in cut_objects(item, options, layout):
-                name = _free_name(facts["kind"], item.stem, taken)
+                name = _free_name(facts["kind"], item.stem, used)
                 _write(out, picture, facts | {"name": name})
                 report.written[facts["kind"]] = report.written.get(facts["kind"], 0) + 1
                 report.partial += int(facts["partial"])
         except (BadFileError, ValueError) as error:
             report.skipped.append((item.name, str(error)))
         if progress is not None:
-            progress(index + 1, len(found))
+            progress(index + 1, len(items))
     if not report.written:
         reasons = "; ".join(f"{name}: {why}" for name, why in report.skipped[:5])
         raise Mistake(
             where=root.name, found=f"no object to cut ({reasons or 'no masks'})", allowed="masks with objects"
         ).as_error()
-    ObjectLibrary(out.resolve(), out.name)  # what was written is read back by the rules for strangers' libraries
+    ObjectLibrary(out.resolve(), out.name)  # reads the result back under the rules for untrusted libraries
     return report
 
 
 def cut_objects(
     item: ObjectImage, options: BuildOptions, layout: str
 ) -> list[tuple[NDArray[np.uint8], dict[str, Any]]]:
-    """Return every object of one image as (RGBA, facts without a name): uint8 h×w×4, cut out and shrunk.
+    """Return every object of one image as (RGBA, facts without a name): uint8 h×w×4, cropped and shrunk.
 
     Raises:
-        ValueError: The image or the mask cannot be used, with the reason.
+        ValueError: The image or the mask is unusable; the message gives the reason.
     """
     image, mask = item.load()
     if image.shape[:2] != mask.shape:
@@ -153,8 +153,8 @@ def _cut(
     pad = int(np.ceil(3 * options.feather))
     x0, y0 = max(box[0] - pad, 0), max(box[1] - pad, 0)
     x1, y1 = min(box[0] + box[2] + pad, image.shape[1]), min(box[1] + box[3] + pad, image.shape[0])
-    there = (slice(y0, y1), slice(x0, x1))
-    picture = _rgba(image[there], part[there], options.feather)
+    window = (slice(y0, y1), slice(x0, x1))
+    picture = _rgba(image[window], part[window], options.feather)
     picture = _shrunk(picture, options.longest)
     tissue = inside & ~every
     look = measure_field(image, tissue if np.count_nonzero(tissue) > 0.2 * np.count_nonzero(inside) else inside)
@@ -176,11 +176,11 @@ def _cut(
 
 
 def _rgba(image: Image, part: Mask, feather: float) -> NDArray[np.uint8]:
-    """Return the cut-out; its soft edge lies inside the mask, so that it carries none of the old background."""
+    """Return the cut-out; its soft edge is inside the mask, so that it carries no old background."""
     solid = np.asarray(part.astype(np.uint8) * np.uint8(255), np.uint8)
     if np.count_nonzero(part) > 400:
         solid = np.asarray(cv2.erode(solid, np.ones((3, 3), np.uint8), borderValue=255), np.uint8)
-    # Replicated borders keep what the image's edge cut sharp there.
+    # Replicated borders keep edges sharp if the image's border cuts the object.
     alpha = cv2.GaussianBlur(solid, (0, 0), feather, borderType=cv2.BORDER_REPLICATE)
     picture = np.ascontiguousarray(np.dstack([image, alpha]), np.uint8)
     picture[np.asarray(alpha) == 0] = 0
@@ -192,7 +192,7 @@ def _shrunk(picture: NDArray[np.uint8], longest: int) -> NDArray[np.uint8]:
     factor = longest / max(height, width)
     if factor >= 1:
         return picture
-    # Premultiplied, or the transparent surroundings would darken the edge.
+    # Premultiplied alpha keeps transparent surroundings from darkening the edge.
     alpha = picture[..., 3:].astype(np.float32) / 255
     work = np.dstack([picture[..., :3] * alpha, picture[..., 3]]).astype(np.float32)
     size = (max(round(width * factor), 1), max(round(height * factor), 1))
@@ -219,7 +219,7 @@ def _measured(picture: NDArray[np.uint8], look: FieldLook) -> dict[str, Any]:
 def _orientation(
     part: Mask, inside: Mask, field_box: tuple[int, int, int, int], box: tuple[int, int, int, int]
 ) -> dict[str, Any]:
-    """Return where the field's border cuts the object, its tip, its angle, and whether the view is partial."""
+    """Return the object's cut by the field's border, its tip, its angle, and whether the view is partial."""
     open_part = cv2.erode(inside.astype(np.uint8), np.ones((2 * RIM + 1, 2 * RIM + 1), np.uint8), borderValue=0)
     contours, _ = cv2.findContours(part.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     outline = np.concatenate([contour.reshape(-1, 2) for contour in contours])
@@ -251,7 +251,7 @@ def _orientation(
 
 
 def _in_corner(part: Mask, field_box: tuple[int, int, int, int]) -> bool:
-    """Whether the object reaches two neighbouring sides of the field's bounding box."""
+    """Return True if the object reaches two neighbouring sides of the field's bounding box."""
     x, y, width, height = cv2.boundingRect(part.view(np.uint8))
     left, top = x <= field_box[0] + RIM, y <= field_box[1] + RIM
     right = x + width >= field_box[0] + field_box[2] - RIM
@@ -263,13 +263,13 @@ def _rounded(value: float, digits: int = 4) -> float:
     return round(float(value), digits)
 
 
-def _free_name(kind: str, stem: str, taken: set[tuple[str, str]]) -> str:
-    """Return a name that the library allows and no other object of the kind has."""
+def _free_name(kind: str, stem: str, used: set[tuple[str, str]]) -> str:
+    """Return a valid library name that no other object of the kind uses."""
     clean = re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_") or "object"
     for number in range(1, 100_000):
         name = f"{clean[:56]}-{number}"
-        if (kind, name) not in taken:
-            taken.add((kind, name))
+        if (kind, name) not in used:
+            used.add((kind, name))
             return name
     raise ValueError("too many objects of one name")
 

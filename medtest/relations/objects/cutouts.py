@@ -1,7 +1,7 @@
-"""Cut-outs turned and scaled for pasting: premultiplied, edges blurred, kept per process within bounds.
+"""Rotated and scaled cut-outs for pasting: premultiplied, with blurred edges, cached per process within bounds.
 
-Angles and sizes come in steps, so that parameters are small integers and what was made once is used again. Where a
-cut-out would lie is known without drawing it (:class:`Pose`), so that looking for a place costs no picture.
+Angles and sizes come in steps, so that parameters are small integers and results can be reused. The position of a
+cut-out is computed without drawing it (:class:`Pose`), so that searching for a place is cheap.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from medtest.relations.objects.library import SOLID, BoundedCache, ObjectInfo, O
 SIZES_PER_OCTAVE = 8
 """Size steps per doubling of an object's side: neighbouring areas differ by 19 %."""
 FAINT = 26
-"""Alpha (0–255) from which a pixel counts for keeping off the lesion; below it lie the tails of shadows and blur."""
+"""Alpha (0–255) from which a pixel counts as touching the lesion; below are the tails of shadows and blur."""
 _CUTOUT_BYTES = 64 * 2**20
 _SOURCE_BYTES = 96 * 2**20
 _COARSE_BYTES = 16 * 2**20
 _FINER = 2
-"""A coarse shape is first drawn this many times finer than its cells."""
+"""Factor by which a coarse shape is first drawn finer than its cells."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """An object as a case uses it.
+    """An object in the pose used by a case.
 
     Attributes:
         info: The object.
@@ -47,23 +47,23 @@ class Variant:
 
     @property
     def key(self) -> tuple[str, str, int, int, bool]:
-        """What tells variants of one library apart."""
+        """Key that identifies a variant within its library."""
         return self.info.kind, self.info.name, self.angle % 360, self.step, self.flip
 
     @property
     def pixels(self) -> float:
-        """Pixels that the object will have, nearly."""
+        """Approximate number of pixels of the object."""
         return self.info.pixels * size_factor(self.step) ** 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pose:
-    """Where a variant's points come to lie.
+    """Mapping of a variant's points to prepared pixels.
 
     Attributes:
         linear: 2×2 matrix from source pixels to prepared pixels.
-        low: Lowest x and y of the turned box; places are relative to it.
-        size: Width and height of the turned box in pixels, padding for the blur included.
+        low: Lowest x and y of the rotated box; positions are relative to it.
+        size: Width and height of the rotated box in pixels, including padding for the blur.
         source: Width and height of the source picture in pixels.
     """
 
@@ -73,18 +73,18 @@ class Pose:
     source: tuple[int, int]
 
     def place(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return N×2 points, given in fractions of the source picture, in pixels of the turned box."""
+        """Return N×2 points, given as fractions of the source picture, in pixels of the rotated box."""
         return product(points * self.source, self.linear.T) - self.low
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cutout:
-    """A variant ready to be pasted.
+    """Variant ready for pasting.
 
     Attributes:
         colour: uint8 h×w×3 RGB, premultiplied by alpha.
         alpha: uint8 h×w×3, alpha in three equal channels.
-        offset: x and y of its top-left pixel within the turned box of its pose.
+        offset: x and y of its top-left pixel within the rotated box of its pose.
     """
 
     colour: NDArray[np.uint8]
@@ -93,13 +93,13 @@ class Cutout:
 
     @cached_property
     def visible(self) -> Mask:
-        """Boolean h×w, True where pasting changes the picture noticeably."""
+        """Boolean h×w, True where pasting visibly changes the picture."""
         return np.asarray(self.alpha[..., 0] >= FAINT, np.bool_)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Source:
-    """A premultiplied picture, its halvings, and the hull of what is visible, in fractions of its sides."""
+    """Premultiplied picture, its halvings, and the hull of visible pixels as fractions of its sides."""
 
     levels: list[Rgba]
     solid: list[NDArray[np.uint8]]
@@ -109,41 +109,43 @@ class _Source:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coarse:
-    """A variant in coarse cells.
+    """Variant in coarse cells.
 
     Attributes:
         cover: float32, share of each cell that the object covers.
-        touched: float32, 1 where the cell is changed noticeably, else 0.
+        touched: float32, 1 for visibly changed cells, else 0.
     """
 
     cover: NDArray[np.float32]
     touched: NDArray[np.float32]
 
 
-_CUTOUTS: BoundedCache[Cutout] = BoundedCache(_CUTOUT_BYTES, lambda made: made.colour.nbytes + made.alpha.nbytes)
-_SOURCES: BoundedCache[_Source] = BoundedCache(_SOURCE_BYTES, lambda made: sum(3 * p.nbytes // 2 for p in made.levels))
-_COARSE: BoundedCache[Coarse] = BoundedCache(_COARSE_BYTES, lambda made: made.cover.nbytes + made.touched.nbytes)
+_CUTOUTS: BoundedCache[Cutout] = BoundedCache(_CUTOUT_BYTES, lambda cutout: cutout.colour.nbytes + cutout.alpha.nbytes)
+_SOURCES: BoundedCache[_Source] = BoundedCache(
+    _SOURCE_BYTES, lambda source: sum(3 * p.nbytes // 2 for p in source.levels)
+)
+_COARSE: BoundedCache[Coarse] = BoundedCache(_COARSE_BYTES, lambda coarse: coarse.cover.nbytes + coarse.touched.nbytes)
 
 
 def size_factor(step: int) -> float:
-    """Return the factor on an object's side for a size step; 0 is its own size."""
+    """Return the factor on an object's side for a size step; 0 is the original size."""
     return float(2.0 ** (step / SIZES_PER_OCTAVE))
 
 
 def size_step(info: ObjectInfo, pixels: float) -> int:
-    """Return the size step at which the object has about that many pixels."""
+    """Return the size step at which the object has about this many pixels."""
     return round(SIZES_PER_OCTAVE * 0.5 * math.log2(max(pixels, 1.0) / info.pixels))
 
 
 def pose(library: ObjectLibrary, variant: Variant, blur: float) -> Pose:
-    """Return where the variant's points come to lie; ``blur`` (pixels) widens its box."""
+    """Return the variant's pose; ``blur`` (pixels) widens its box."""
     first = _source(library, variant.info).levels[0]
     height, width = first.shape[:2]
     factor, turn = size_factor(variant.step), math.radians(variant.angle)
     cosine, sine = factor * math.cos(turn), factor * math.sin(turn)
     mirror = -1.0 if variant.flip else 1.0
     pad = math.ceil(3 * blur) + 1
-    # The corners of the turned box are sums of the two turned sides.
+    # The corners of the rotated box are sums of the two rotated sides.
     across, down = (cosine * mirror * width, sine * mirror * width), (-sine * height, cosine * height)
     low = [math.floor(min(a, 0.0) + min(d, 0.0)) - pad for a, d in zip(across, down, strict=True)]
     high = [math.ceil(max(a, 0.0) + max(d, 0.0)) + pad for a, d in zip(across, down, strict=True)]
@@ -156,7 +158,7 @@ def pose(library: ObjectLibrary, variant: Variant, blur: float) -> Pose:
 
 
 def visible_box(library: ObjectLibrary, variant: Variant, where: Pose) -> tuple[int, int, int, int]:
-    """Return the box (left, top, width, height) of what is visible, within the turned box; nothing is drawn."""
+    """Return the box (left, top, width, height) of visible pixels within the rotated box, without drawing."""
     points = where.place(_source(library, variant.info).hull)
     low, high = np.floor(points.min(axis=0)) - 1, np.ceil(points.max(axis=0)) + 1
     left, top = max(int(low[0]), 0), max(int(low[1]), 0)
@@ -164,16 +166,16 @@ def visible_box(library: ObjectLibrary, variant: Variant, where: Pose) -> tuple[
 
 
 def cutout(library: ObjectLibrary, variant: Variant, blur: float) -> Cutout:
-    """Return the variant ready to be pasted, its edge softened by a Gaussian of standard deviation ``blur`` pixels.
+    """Return the variant ready for pasting, with edges softened by a Gaussian of standard deviation ``blur`` pixels.
 
     Raises:
-        UserMistakes: The library's file is not what its index said.
+        UserMistakes: The library's file has changed since indexing.
     """
     return _CUTOUTS.get((library.digest, *variant.key, blur), lambda: _draw(library, variant, blur))
 
 
 def coarse(library: ObjectLibrary, variant: Variant, blur: float, cell: int) -> Coarse:
-    """Return the variant in cells of ``cell`` pixels, the first cell at the turned box's top-left pixel."""
+    """Return the variant in cells of ``cell`` pixels, the first cell at the rotated box's top-left pixel."""
     return _COARSE.get((library.digest, *variant.key, blur, cell), lambda: _draw_coarse(library, variant, blur, cell))
 
 
@@ -197,11 +199,11 @@ def _premultiply(library: ObjectLibrary, info: ObjectInfo) -> _Source:
     first[..., :3] = (picture[..., :3] * alpha + 127) // 255
     height, width = picture.shape[:2]
     faint = (picture[..., 3] >= FAINT).astype(np.uint8)
-    # The hull of all visible pixels is that of their outlines, which are far fewer.
+    # The hull of all visible pixels equals that of their outlines, which have far fewer points.
     outlines = cv2.findContours(faint, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)[0]
     if outlines:
         places = np.concatenate(outlines)
-    else:  # Cannot be: the library holds no object without solid pixels.
+    else:  # unreachable: the library holds no object without solid pixels
         places = np.array([[[0, 0]], [[width - 1, height - 1]]], np.int32)
     hull = cv2.convexHull(places).reshape(-1, 2).astype(np.float64) + 0.5
     return _Source(
@@ -213,8 +215,8 @@ def _premultiply(library: ObjectLibrary, info: ObjectInfo) -> _Source:
 
 
 def _warp(levels: list[NDArray[np.uint8]], where: Pose, factor: float, shrink: float = 1.0) -> NDArray[np.uint8]:
-    """Return the picture in its pose, the turned box ``shrink`` times smaller."""
-    # Bilinear sampling is sound between half and full size, so smaller ones start from a halved picture.
+    """Return the picture in its pose, with the rotated box ``shrink`` times smaller."""
+    # Bilinear sampling needs a scale between half and full size, so smaller ones start from a halved picture.
     level = min(max(math.floor(-math.log2(factor / shrink)), 0), len(levels) - 1)
     picture = levels[level]
     stretch = np.array([where.source[0] / picture.shape[1], where.source[1] / picture.shape[0]])
@@ -222,7 +224,7 @@ def _warp(levels: list[NDArray[np.uint8]], where: Pose, factor: float, shrink: f
     matrix[:, :2] = where.linear * stretch / shrink
     half = 0.5 * stretch
     middle = fused(where.linear[:, 0], half[0], where.linear[:, 1] * half[1])
-    # Pixel centres lie at half-integers: shift to corners, transform, shift back.
+    # Pixel centres are at half-integers: shift to corners, transform, shift back.
     matrix[:, 2] = (middle - where.low) / shrink - 0.5
     size = (math.ceil(where.size[0] / shrink), math.ceil(where.size[1] / shrink))
     return np.asarray(cv2.warpAffine(picture, matrix, size, flags=cv2.INTER_LINEAR), np.uint8)

@@ -1,4 +1,4 @@
-"""Where public and private data sets keep images and masks of objects.
+"""Layouts of public and private data sets with images and masks of objects.
 
     kvasir-instrument   images/NAME.jpg, masks/NAME.png                                    (Jha et al. 2021)
     ead2020             images and, beside them, masks of five pages in the order instrument, specularity, artefact,
@@ -7,8 +7,8 @@
                         height as fractions) with class_list.txt                           (Ali et al. 2020, 2021)
     masks               images/ and masks/ joined by stem, one kind, or masks/<kind>/
 
-EAD2020 marks blood by boxes alone; within a box the object is found by GrabCut. Files of strangers are bounded before
-they are decoded and never followed out of the folder.
+EAD2020 marks blood only by boxes; within a box the object is segmented by GrabCut. Untrusted files are bounded before
+decoding, and links out of the folder are not followed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Skipped = list[tuple[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectImage:
-    """An image with the mask of its objects, not read yet.
+    """Image with the mask of its objects, loaded on demand.
 
     Attributes:
         kind: instrument, feces or blood.
@@ -59,10 +59,10 @@ class ObjectImage:
 
 
 def find_objects(layout: str, root: Path, kind: str | None, skipped: Skipped) -> list[ObjectImage]:
-    """Return what a layout offers under ``root``; files that cannot be paired go to ``skipped``.
+    """Return the images and masks of a layout under ``root``; unpaired files are added to ``skipped``.
 
     Raises:
-        UserMistakes: Unknown layout, no such folder, not this layout, or a kind that must be named.
+        UserMistakes: Unknown layout, missing folder, a folder of another layout, or a missing kind.
     """
     if layout not in LAYOUTS:
         raise Mistake(
@@ -82,8 +82,8 @@ def find_objects(layout: str, root: Path, kind: str | None, skipped: Skipped) ->
         return _pairs(root, images, masks, "instrument", skipped)
     by_kind = [(name, masks / name) for name in KINDS if (masks / name).is_dir()]
     if by_kind:
-        wanted = [(name, folder) for name, folder in by_kind if kind in (None, name)]
-        return [item for name, folder in wanted for item in _pairs(root, images, folder, name, skipped)]
+        selected = [(name, folder) for name, folder in by_kind if kind in (None, name)]
+        return [item for name, folder in selected for item in _pairs(root, images, folder, name, skipped)]
     if kind is None:
         raise Mistake(
             where="command line",
@@ -95,23 +95,23 @@ def find_objects(layout: str, root: Path, kind: str | None, skipped: Skipped) ->
     return _pairs(root, images, masks, kind, skipped)
 
 
-def _mistake(root: Path, found: str, allowed: str) -> UserMistakes:
-    return Mistake(where=root.name or str(root), found=found, allowed=allowed).as_error()
+def _mistake(root: Path, problem: str, allowed: str) -> UserMistakes:
+    return Mistake(where=root.name or str(root), found=problem, allowed=allowed).as_error()
 
 
-def _folder(root: Path, names: Iterable[str], what: str) -> Path:
-    """Return the first folder of one of these names, in ``root`` or one level below it."""
+def _folder(root: Path, names: Iterable[str], content: str) -> Path:
+    """Return the first folder with one of these names, in ``root`` or one level below it."""
     children = sorted(path for path in root.iterdir() if path.is_dir())
     for place in (root, *children):
         for name in names:
             if (place / name).is_dir() and is_inside(root, place / name):
                 return place / name
-    raise _mistake(root, f"no folder of {what}", ", ".join(names))
+    raise _mistake(root, f"no folder of {content}", ", ".join(names))
 
 
 def _files(root: Path, folder: Path, suffixes: tuple[str, ...], skipped: Skipped) -> dict[str, Path]:
-    """Return the folder's files by stem; links out of the root and second files of one stem are skipped."""
-    found: dict[str, Path] = {}
+    """Return the folder's files by stem; links out of the root and duplicate stems are skipped."""
+    files: dict[str, Path] = {}
     for number, path in enumerate(sorted(folder.iterdir())):
         if number >= MOST_FILES:
             raise _mistake(root, f"more than {MOST_FILES} files in {folder.name}", f"at most {MOST_FILES}")
@@ -119,11 +119,11 @@ def _files(root: Path, folder: Path, suffixes: tuple[str, ...], skipped: Skipped
             continue
         if not is_inside(root, path) or not path.is_file():
             skipped.append((_relative(root, path), "a link that leads out of the folder, or no file"))
-        elif path.stem in found:
+        elif path.stem in files:
             skipped.append((_relative(root, path), f"a second file called {path.stem}"))
         else:
-            found[path.stem] = path
-    return found
+            files[path.stem] = path
+    return files
 
 
 def _relative(root: Path, path: Path) -> str:
@@ -134,17 +134,17 @@ def _pairs(root: Path, images: Path, masks: Path, kind: str, skipped: Skipped) -
     pictures = _files(root, images, SUFFIXES, skipped)
     marks = _files(root, masks, SUFFIXES, skipped)
     marks |= {stem.removesuffix("_mask"): path for stem, path in marks.items() if stem.endswith("_mask")}
-    found = []
+    items = []
     for stem, path in pictures.items():
         if stem in marks:
-            found.append(
+            items.append(
                 ObjectImage(
                     kind=kind, stem=stem, name=_relative(root, path), load=_reader(path, marks[stem], kind, page=0)
                 )
             )
         else:
             skipped.append((_relative(root, path), "no mask"))
-    return found
+    return items
 
 
 def _reader(image: Path, mask: Path, kind: str, *, page: int) -> Callable[[], tuple[Image, Mask]]:
@@ -160,23 +160,23 @@ def _ead(root: Path, kind: str | None, skipped: Skipped) -> list[ObjectImage]:
     if not marks and not texts:
         raise _mistake(root, "neither masks nor boxes", f"{', '.join(MASK_FOLDERS)}; {', '.join(BOX_FOLDERS)}")
     classes = _class_list(root)
-    found: list[ObjectImage] = []
+    items: list[ObjectImage] = []
     for stem, path in pictures.items():
-        before = len(found)
-        for wanted in ("instrument", "blood"):
-            if kind in (None, wanted):
-                load = _ead_reader(path, stem, wanted, marks, texts, classes)
+        before = len(items)
+        for wanted_kind in ("instrument", "blood"):
+            if kind in (None, wanted_kind):
+                load = _ead_reader(path, stem, wanted_kind, marks, texts, classes)
                 if load is not None:
-                    found.append(ObjectImage(kind=wanted, stem=stem, name=_relative(root, path), load=load))
-        if len(found) == before:
+                    items.append(ObjectImage(kind=wanted_kind, stem=stem, name=_relative(root, path), load=load))
+        if len(items) == before:
             skipped.append((_relative(root, path), f"no {kind or 'instrument or blood'} marked"))
-    return found
+    return items
 
 
 def _ead_reader(
     image: Path, stem: str, marked: str, marks: dict[str, Path], texts: dict[str, Path], classes: tuple[str, ...]
 ) -> Callable[[], tuple[Image, Mask]] | None:
-    """Return how the mask of an object is read: its own file, a page of the common one, or boxes; None without any."""
+    """Return a reader of an object's mask from its own file, a page of the common one, or boxes; None without any."""
     for name in (f"{stem}_{marked}", f"{stem}_{marked}_mask", f"{stem}_{marked.capitalize()}"):
         if name in marks:
             return _reader(image, marks[name], marked, page=0)
@@ -199,7 +199,7 @@ def _optional(root: Path, names: tuple[str, ...]) -> Path | None:
 
 
 def _has_page(path: Path, page: int) -> bool:
-    """Whether the marks' file has such a page and it is not empty; unreadable files are reported when read."""
+    """Return True if the mask file has a non-empty page of this number; unreadable files are reported on reading."""
     try:
         return bool(read_mask(path, page).any())
     except BadFileError as error:
@@ -214,7 +214,7 @@ def _class_list(root: Path) -> tuple[str, ...]:
     return EAD_CLASSES
 
 
-def _read_boxes(path: Path, wanted: int) -> list[tuple[float, float, float, float]]:
+def _read_boxes(path: Path, class_index: int) -> list[tuple[float, float, float, float]]:
     if path.stat().st_size > MOST_BOX_BYTES:
         return []
     boxes = []
@@ -224,18 +224,18 @@ def _read_boxes(path: Path, wanted: int) -> list[tuple[float, float, float, floa
             values = [float(value) for value in numbers]
         except ValueError:
             continue
-        if len(values) == 5 and values[0] == wanted and all(0 <= value <= 1 for value in values[1:]):
+        if len(values) == 5 and values[0] == class_index and all(0 <= value <= 1 for value in values[1:]):
             boxes.append((values[1], values[2], values[3], values[4]))
     return boxes[:32]
 
 
 def _from_boxes(image: Image, boxes: list[tuple[float, float, float, float]]) -> tuple[Image, Mask]:
-    """Return the image and what GrabCut takes for the object within each box."""
+    """Return the image and GrabCut's segmentation of the object within each box."""
     height, width = image.shape[:2]
     scale = min(1.0, 400 / max(height, width))
     small = cv2.resize(image, (max(int(width * scale), 8), max(int(height * scale), 8)), interpolation=cv2.INTER_AREA)
     rows, columns = small.shape[:2]
-    found = np.zeros((rows, columns), np.uint8)
+    segmented = np.zeros((rows, columns), np.uint8)
     for x, y, w, h in boxes:
         left, top = max(int((x - w / 2) * columns), 1), max(int((y - h / 2) * rows), 1)
         right, bottom = min(int((x + w / 2) * columns), columns - 1), min(int((y + h / 2) * rows), rows - 1)
@@ -246,26 +246,26 @@ def _from_boxes(image: Image, boxes: list[tuple[float, float, float, float]]) ->
         models = np.zeros((1, 65)), np.zeros((1, 65))
         rectangle = (left, top, right - left, bottom - top)
         cv2.grabCut(np.ascontiguousarray(small[..., ::-1]), labels, rectangle, *models, 4, cv2.GC_INIT_WITH_RECT)
-        found |= ((labels == cv2.GC_FGD) | (labels == cv2.GC_PR_FGD)).astype(np.uint8)
-    found = cv2.morphologyEx(found, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
-    return image, cv2.resize(found, (width, height), interpolation=cv2.INTER_NEAREST_EXACT).astype(np.bool_)
+        segmented |= ((labels == cv2.GC_FGD) | (labels == cv2.GC_PR_FGD)).astype(np.uint8)
+    segmented = cv2.morphologyEx(segmented, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
+    return image, cv2.resize(segmented, (width, height), interpolation=cv2.INTER_NEAREST_EXACT).astype(np.bool_)
 
 
 def read_mask(path: Path, page: int = 0) -> Mask:
-    """Return a mask as bool H×W, True above half of its largest possible value (JPEG masks carry noise).
+    """Return a mask as bool H×W, True above half of its largest possible value (JPEG masks are noisy).
 
     Args:
         path: The file.
         page: Page of a TIFF, from 0.
 
     Raises:
-        BadFileError: It is no picture, too large, has not that many pages, or cannot be decoded.
+        BadFileError: The file is no picture, too large, has too few pages, or cannot be decoded.
     """
     with opened_picture(read_bytes(path, max_pixels=MOST_PIXELS).content, MOST_PIXELS, page=page) as opened:
         picture = upright(opened)
         grey = picture.mode == "L" or picture.mode.startswith(("I", "F"))
         values = np.array(picture if grey else picture.convert("L"), np.float32)
     top = float(values.max(initial=0.0))
-    # Masks of 0 and 1 exist beside those of 0 and 255 and of 0 and 65535.
+    # Masks may hold 0 and 1, 0 and 255, or 0 and 65535.
     limit = 0.5 if top <= 1 else 127.5 if top <= 255 else 32767.5
     return np.asarray(values > limit, np.bool_)

@@ -1,10 +1,10 @@
-"""The object library: a folder of cut-outs that relations paste, each a PNG with its facts in a JSON file beside it.
+"""Object library: a folder of cut-outs for pasting, each a PNG with a JSON file of facts.
 
     <library>/instrument/snare_open.png     RGBA, straight alpha
     <library>/instrument/snare_open.json    an :class:`ObjectInfo`
 
-Sub-folders are for people; the JSON says the kind. A library may come from a stranger: files are read within bounds on
-number, bytes and pixels, nothing outside the folder is opened, and what is wrong is reported with its file.
+Sub-folders are only for display; the JSON gives the kind. A library may be untrusted: files are read within bounds on
+number, bytes and pixels, nothing outside the folder is opened, and problems are reported with their file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from medtest.core.files.paths import home, package_folder
 BUNDLED = "bundled"
 KINDS = ("instrument", "feces", "blood")
 SOLID = 77
-"""Alpha (0–255) from which a pixel counts as the object; below it lie shadows and feathered edges."""
+"""Alpha (0–255) from which a pixel counts as the object; below are shadows and feathered edges."""
 LARGEST_SIDE = 2048
 SMALLEST_SIDE = 8
 LARGEST_PNG = 16 * 2**20
@@ -44,7 +44,7 @@ Fraction = list[float]
 
 
 class BoundedCache(Generic[T]):
-    """Values that are costly to make, the least recently used dropped beyond a number of bytes. Thread-safe."""
+    """Thread-safe cache bounded in bytes that drops the least recently used values."""
 
     def __init__(self, limit: int, size: Callable[[T], int]) -> None:
         self._limit, self._size = limit, size
@@ -53,12 +53,12 @@ class BoundedCache(Generic[T]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of a key, made by ``make`` when it is not there."""
+        """Return the value of a key, computed by ``make`` if missing."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
+            entry = self._kept.get(key)
+            if entry is not None:
                 self._kept.move_to_end(key)
-                return found[0]
+                return entry[0]
         value = make()
         size = self._size(value)
         with self._lock:
@@ -72,37 +72,37 @@ class BoundedCache(Generic[T]):
 
     @property
     def used(self) -> int:
-        """Bytes kept now."""
+        """Bytes in use."""
         return self._bytes
 
 
 class ObjectInfo(BaseModel):
-    """What is known of a cut-out: how it lay in the image it came from.
+    """Facts of a cut-out: its original position and appearance.
 
-    Places within the cut-out are fractions of its width and height, places in the field fractions of the bounding box
-    of the field of view.
+    Positions within the cut-out are fractions of its width and height, positions in the field fractions of the
+    bounding box of the field of view.
 
     Attributes:
         format: Version of this format.
         kind: instrument, feces or blood.
         name: Unique within its kind.
-        centre: Middle of the cut-out in the original field, [x, y].
-        angle: Direction from the tip to where the shaft leaves the field, degrees clockwise from +x; 0 without shaft.
+        centre: Centre of the cut-out in the original field, [x, y].
+        angle: Direction from the tip to the shaft's exit from the field, degrees clockwise from +x; 0 without shaft.
         size: Width and height as fractions of the original field's.
-        area: Fraction of the original field that the object covered.
+        area: Fraction of the original field covered by the object.
         pixels: Pixels of the cut-out with alpha ≥ ``SOLID``.
-        tip: The end that is never hidden, [x, y] within the cut-out (may lie slightly outside).
-        cut: Points [x, y] within the cut-out that lay on the original field's border; empty for what lay free.
+        tip: The end that is always visible, [x, y] within the cut-out (may be slightly outside).
+        cut: Points [x, y] within the cut-out on the original field's border; empty for free objects.
         mean_brightness: Mean luma of the object, 0–1.
         contrast: Standard deviation of its luma, 0–1.
         mean_colour: Mean R, G, B, 0–255.
         field_brightness: Mean luma of the original field, 0–1.
         field_contrast: Standard deviation of the original field's luma, 0–1.
         field_colour: Shares of R, G and B in the original field's mean colour; they sum to 1.
-        called: What it would rightly be called, in the names that answers are typed with
-            (:mod:`medtest.language.questions.answers`: ``biopsy_forceps``); empty where that is not known.
-        partial: Whether a corner of the image cuts the view of it (report 4.5: left out by default).
-        source: Where it comes from.
+        called: Correct names in the vocabulary of typed answers
+            (:mod:`medtest.language.questions.answers`: ``biopsy_forceps``); empty if unknown.
+        partial: Whether a corner of the image cuts it (report 4.5: left out by default).
+        source: Its source.
         licence: Its licence.
     """
 
@@ -144,14 +144,14 @@ class ObjectInfo(BaseModel):
 
 
 class ObjectLibrary:
-    """The checked index of a library; pictures are decoded when they are first used.
+    """Checked index of a library; pictures are decoded on first use.
 
     Args:
         folder: The library.
-        label: What messages call it, never this machine's path.
+        label: Name in messages, never this machine's path.
 
     Raises:
-        UserMistakes: Anything in the folder is not as it should be; all of it at once.
+        UserMistakes: The folder has problems; all are reported at once.
     """
 
     def __init__(self, folder: Path, label: str) -> None:
@@ -169,12 +169,12 @@ class ObjectLibrary:
         """Return one object's facts.
 
         Raises:
-            UserMistakes: There is none of that name (parameters of another library).
+            UserMistakes: There is no object of this name (for example parameters of another library).
         """
-        for found in self._infos[kind]:
-            if found.name == name:
-                return found
-        names = [found.name for found in self._infos[kind]]
+        for info in self._infos[kind]:
+            if info.name == name:
+                return info
+        names = [info.name for info in self._infos[kind]]
         raise Mistake(
             where=f"object library {self.label}",
             key=kind,
@@ -226,15 +226,15 @@ class ObjectLibrary:
                 mistakes.append(Mistake(where=where, found=problem, fix=fix))
                 continue
             text = path.read_bytes()
-            found = _read_info(where, text)
-            if isinstance(found, Mistake):
-                mistakes.append(found)
+            entry = _read_info(where, text)
+            if isinstance(entry, Mistake):
+                mistakes.append(entry)
                 continue
-            if (found.kind, found.name) in self._files:
-                mistakes.append(Mistake(where=where, key="name", found=f"a second {found.kind} {found.name!r}"))
+            if (entry.kind, entry.name) in self._files:
+                mistakes.append(Mistake(where=where, key="name", found=f"a second {entry.kind} {entry.name!r}"))
                 continue
-            self._files[found.kind, found.name] = picture
-            self._infos[found.kind].append(found)
+            self._files[entry.kind, entry.name] = picture
+            self._infos[entry.kind].append(entry)
             for part in (relative.encode(), text, picture.read_bytes()):
                 digest.update(len(part).to_bytes(8, "big"))
                 digest.update(part)
@@ -267,10 +267,10 @@ def load_library(library: str = BUNDLED, folder: str | None = None) -> ObjectLib
 
     Args:
         library: ``bundled``, or the name of a folder under ``objects/`` of the working directory (or MEDTEST_HOME).
-        folder: The library's folder itself, from the user; it wins over ``library``.
+        folder: The library's folder, given by the user; takes precedence over ``library``.
 
     Raises:
-        UserMistakes: There is no such library, or files in it are not as they should be.
+        UserMistakes: There is no such library, or its files have problems.
     """
     if folder is not None:
         place, label = Path(folder).expanduser(), Path(folder).name
@@ -287,14 +287,14 @@ def _loaded(folder: Path, label: str, stamp: tuple[tuple[str, int, int], ...]) -
 
 
 def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return what changes when a file of the library does, without reading it."""
+    """Return a stamp that changes with the library's files, without reading them."""
     if not folder.is_dir():
         return ()
-    found = []
+    entries = []
     for path in sorted([*folder.glob("*.*"), *folder.glob("*/*.*")])[: 4 * MOST_OBJECTS]:
         status = path.lstat()
-        found.append((path.relative_to(folder).as_posix(), status.st_size, status.st_mtime_ns))
-    return tuple(found)
+        entries.append((path.relative_to(folder).as_posix(), status.st_size, status.st_mtime_ns))
+    return tuple(entries)
 
 
 def _outside(folder: Path, path: Path) -> str:
@@ -304,7 +304,7 @@ def _outside(folder: Path, path: Path) -> str:
 
 
 def _png_problem(path: Path) -> str:
-    """Return what is wrong with a picture file, judged by its size and its header alone."""
+    """Return the problem of a picture file, judged by its size and header alone; "" without problem."""
     size = path.stat().st_size
     if size > LARGEST_PNG:
         return f"{path.name} has {size} bytes, {LARGEST_PNG} are allowed"
@@ -334,8 +334,8 @@ def _read_info(where: str, text: bytes) -> ObjectInfo | Mistake:
         return ObjectInfo.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        key, known = ".".join(str(part) for part in first["loc"]), list(ObjectInfo.model_fields)
+        key, fields = ".".join(str(part) for part in first["loc"]), list(ObjectInfo.model_fields)
         if first["type"] == "extra_forbidden":
-            allowed, nearest = ", ".join(known), nearest_name(key, known)
+            allowed, nearest = ", ".join(fields), nearest_name(key, fields)
             return Mistake(where=where, key=key, found="unknown key", allowed=allowed, nearest=nearest)
         return Mistake(where=where, key=key, found=repr(first.get("input"))[:80], allowed=str(first["msg"]))

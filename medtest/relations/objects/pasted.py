@@ -1,7 +1,7 @@
-"""Things that lie before the camera: instruments, feces, blood (MedTest report, sections 3.4 and 4.5).
+"""Objects in front of the camera: instruments, feces, blood (MedTest report, sections 3.4 and 4.5).
 
-Cut-outs from an object library are pasted off the lesion. Nothing is changed on the lesion, on the black frame, or
-on what the user asked to avoid.
+Cut-outs from an object library are pasted outside the lesion. The lesion, the black frame and the regions to avoid are
+unchanged.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from medtest.relations.objects.placing import (
 from medtest.relations.placement import grid_shares, keep_out, lesion_distance
 
 GREY_AT_MEAN = 0.8
-"""The grey mask at the field's mean brightness, where what is pasted keeps its own (medtest.preparation.grey)."""
+"""Value of the grey image at the field's mean brightness, at which objects keep theirs (medtest.preparation.grey)."""
 
 
 class AreaLevel(Level):
     """One severity of ``instrument``.
 
     Attributes:
-        area: Percent of the field that is covered.
+        area: Covered percentage of the field.
     """
 
     area: float = Field(gt=0.0, le=30.0)
 
     @property
     def scale(self) -> float:
-        """Percent of the field that is covered."""
+        """Covered percentage of the field."""
         return self.area
 
 
@@ -61,35 +61,35 @@ class PiecesLevel(AreaLevel):
 
 
 class AreaRange(PublishedRanges):
-    """Where published mode draws the area from, in percent of the field."""
+    """Range of the area in published mode, in percent of the field."""
 
     area_low: float = Field(gt=0.0, le=30.0)
     area_high: float = Field(gt=0.0, le=30.0)
 
     def draw(self, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the area, rounded, and what else is drawn."""
+        """Return the drawn parameters with the area rounded."""
         drawn = super().draw(rng)
         return {**drawn, "area": round(drawn["area"], 3)}
 
 
 class PiecesRange(AreaRange):
-    """Where published mode draws area and number of pieces from."""
+    """Ranges of area and number of pieces in published mode."""
 
     count_low: int = Field(ge=1, le=40)
     count_high: int = Field(ge=1, le=40)
 
 
 class _LibrarySettings(PartSettings):
-    """What all three relations share.
+    """Settings shared by the three relations.
 
     Attributes:
         library: ``bundled``, or the id of a library in ``objects/`` of the working directory (or MEDTEST_HOME).
-        library_folder: A library's own folder; from ``conf/`` or the command line only.
-        partial_views: Whether cut-outs that an image's corner cut are used (report 4.5 leaves them out).
-        margin: Distance kept from the lesion, as fraction of the image's height.
+        library_folder: A library's folder; only from ``conf/`` or the command line.
+        partial_views: Whether cut-outs cut by an image's corner are used (report 4.5 leaves them out).
+        margin: Least distance from the lesion, as fraction of the image's height.
         edge_blur: Standard deviation of the Gaussian blur of edges, as fraction of the image's height.
-        grey_floor: Share of its brightness that an object keeps in complete darkness; the grey mask does the rest.
-        gain_low: Least brightness ratio of the target's field to the object's original one.
+        grey_floor: Share of its brightness that an object keeps in complete darkness; the grey image scales the rest.
+        gain_low: Least brightness ratio of the target field to the object's original one.
         gain_high: Largest such ratio.
     """
 
@@ -110,7 +110,7 @@ class InstrumentSettings(RangedSettings[AreaLevel], _LibrarySettings):
         turn: Largest deviation from the instrument's original angle, in degrees.
         spread: Standard deviation of its position around the original one, as fraction of the field.
         reach: Largest deviation from the original position, as fraction of the field.
-        published: Range of published mode. The report gives no figures, so it is ours.
+        published: Range in published mode, which is ours as the report gives no figures.
     """
 
     turn: float = Field(default=15.0, ge=0.0, le=180.0)
@@ -123,14 +123,14 @@ class PiecesSettings(RangedSettings[PiecesLevel], _LibrarySettings):
     """Settings of ``feces`` and ``blood``.
 
     Attributes:
-        published: Ranges of published mode. The report gives no figures, so they are ours.
+        published: Ranges in published mode, which are ours as the report gives no figures.
     """
 
     published: PiecesRange
 
 
 class _Objects(Relation):
-    """Pastes objects of one kind; subclasses say how they are placed."""
+    """Base class of relations that paste objects of one kind; subclasses define their placement."""
 
     group: ClassVar[str] = "objects"
     scale_unit: ClassVar[str] = "% of the field"
@@ -152,14 +152,14 @@ class _Objects(Relation):
             ).as_error()
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what the library's files hash to."""
+        """Return the digest of the library's files."""
         return {"library": self.library.digest}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Paste the objects that ``params`` lists; ``scale`` is the nominal area in percent of the field.
+        """Paste the objects listed in ``params``; ``scale`` is the nominal area in percent of the field.
 
         Raises:
-            UserMistakes: The parameters name an object that this library does not have.
+            UserMistakes: The parameters name an object that the library lacks.
         """
         image = seed.image.copy()
         placed = cast(Sequence[PlacedObject], params["objects"])
@@ -187,14 +187,14 @@ class _Objects(Relation):
         )
 
     def _called(self, placed: Sequence[PlacedObject]) -> list[str]:
-        """Return what the objects are rightly called; nothing where that is not known of each of them."""
+        """Return the correct names of the objects; empty if unknown for any of them."""
         called = [self.library.info(self.kind, item["name"]).called for item in placed]
         return sorted({name for names in called for name in names}) if all(called) else []
 
     def _effect(
         self, centres: Sequence[tuple[int, float, float]], touched: NDArray[np.uint8], called: Sequence[str]
     ) -> Effect:
-        """Return what was added and where: fractions of the image's width and height, of the largest one first."""
+        """Return the effect: objects added, with positions as fractions of the image's sides, largest first."""
         ordered = sorted(centres, reverse=True)
         places: list[Any] = [[round(x, 4), round(y, 4)] for _, x, y in ordered]
         first = places[0] if places else [0.5, 0.5]
@@ -229,7 +229,7 @@ class _Objects(Relation):
         return float(self.settings.gain_low), float(self.settings.gain_high)
 
     def _masks(self, seed: PreparedSeed) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Return where pasting is allowed and how bright what is pasted is, both uint8 H×W×3, once per seed."""
+        """Return the pasting mask and the shading of objects, both uint8 H×W×3, cached per seed."""
         margin, floor = self._margin(seed), float(self.settings.grey_floor)
 
         def make() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -245,7 +245,7 @@ class _Objects(Relation):
 
 
 def _middle(item: PlacedObject, piece: Cutout, seed: PreparedSeed) -> tuple[float, float]:
-    """Return the middle of what is in the image of an object's box, as fractions of the image's sides."""
+    """Return the centre of the visible part of an object's box, as fractions of the image's sides."""
     height, width = piece.alpha.shape[:2]
     x, y = int(item["x"]) + piece.offset[0], int(item["y"]) + piece.offset[1]
     across = (max(x, 0) + min(x + width, seed.width)) / (2 * seed.width)
@@ -262,7 +262,7 @@ def _paste(
     distance: NDArray[np.float32] | None,
     touched: NDArray[np.uint8],
 ) -> tuple[int, float]:
-    """Blend one object into ``image`` in place; return its pixels and their least distance from the lesion.
+    """Blend one object into ``image`` in place; return its pixel count and least distance from the lesion.
 
     Its pixels are marked in ``touched`` (uint8 H×W).
     """
@@ -272,25 +272,25 @@ def _paste(
     x1, y1 = min(x + width, image.shape[1]), min(y + height, image.shape[0])
     if x1 <= x0 or y1 <= y0:
         return 0, float("inf")
-    there = (slice(y0, y1), slice(x0, x1))
-    here = (slice(y0 - y, y1 - y), slice(x0 - x, x1 - x))
-    # Where pasting is not allowed both masks are 0, so that the background's factor is exactly 1 and nothing is added.
-    alpha = cv2.bitwise_and(piece.alpha[here], allow[there])
-    colour = cv2.multiply(piece.colour[here], shade[there], scale=float(item["gain"]) / 255)
-    kept = cv2.multiply(image[there], cv2.bitwise_not(alpha), scale=1 / 255)
-    cv2.add(kept, cv2.min(colour, alpha), dst=image[there])
+    target = (slice(y0, y1), slice(x0, x1))
+    part = (slice(y0 - y, y1 - y), slice(x0 - x, x1 - x))
+    # Outside the allowed region both masks are 0, so the background's factor is exactly 1 and nothing is added.
+    alpha = cv2.bitwise_and(piece.alpha[part], allow[target])
+    colour = cv2.multiply(piece.colour[part], shade[target], scale=float(item["gain"]) / 255)
+    background = cv2.multiply(image[target], cv2.bitwise_not(alpha), scale=1 / 255)
+    cv2.add(background, cv2.min(colour, alpha), dst=image[target])
     solid = cv2.inRange(cv2.extractChannel(alpha, 0), SOLID, 255)
-    cv2.bitwise_or(touched[there], solid.astype(np.uint8), dst=touched[there])
+    cv2.bitwise_or(touched[target], solid.astype(np.uint8), dst=touched[target])
     covered = int(cv2.countNonZero(solid))
     if distance is None or covered == 0:
         return covered, float("inf")
-    return covered, float(cv2.minMaxLoc(distance[there], mask=solid)[0])
+    return covered, float(cv2.minMaxLoc(distance[target], mask=solid)[0])
 
 
 class Instrument(_Objects):
-    """An endoscopic instrument enters the field (report 3.4.1, MR3-1).
+    """Insertion of an endoscopic instrument (report 3.4.1, MR3-1).
 
-    It keeps off the lesion, stays near the position and orientation it had in its original image, and its shaft is
+    It stays outside the lesion and near its original position and orientation, and its shaft is
     cut by the rim of the field. Its edge is blended by Gaussian blur.
     """
 
@@ -299,7 +299,7 @@ class Instrument(_Objects):
     effects: ClassVar[frozenset[str]] = frozenset({"insert_instrument"})
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw the instrument, its angle, size and place.
+        """Draw the instrument, its angle, size and position.
 
         Raises:
             NotApplicable: No instrument of that size has room.
@@ -319,16 +319,16 @@ class Instrument(_Objects):
 
 
 class _Pieces(_Objects):
-    """Several objects anywhere off the lesion."""
+    """Insertion of several objects anywhere outside the lesion."""
 
     Settings = PiecesSettings
     effects: ClassVar[frozenset[str]] = frozenset({"insert_finding"})
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw the pieces, their angles, sizes and places.
+        """Draw the pieces, their angles, sizes and positions.
 
         Raises:
-            NotApplicable: There is no room for that much.
+            NotApplicable: There is not enough room.
         """
         settings = self.settings
         level = settings.level(severity, rng)
@@ -339,18 +339,18 @@ class _Pieces(_Objects):
 
 
 class Feces(_Pieces):
-    """Stool that incomplete cleansing has left (report 3.4.2, MR3-2).
+    """Stool left by incomplete cleansing (report 3.4.2, MR3-2).
 
-    Pieces lie anywhere off the lesion and any way round; those whose original field resembles the target's in
-    brightness, contrast and colour are likelier (4.5); their brightness follows the ratio of the two fields, and the
-    grey mask bounds it in the dark.
+    Pieces may be anywhere outside the lesion in any orientation; those whose original field resembles the target in
+    brightness, contrast and colour are more likely (4.5). Their brightness follows the ratio of the two fields, bounded
+    by the grey image in dark areas.
     """
 
     kind: ClassVar[str] = "feces"
 
 
 class Blood(_Pieces):
-    """Bleeding (report 3.4.3, MR3-3); pasted as feces are."""
+    """Bleeding (report 3.4.3, MR3-3); pasted like feces."""
 
     kind: ClassVar[str] = "blood"
     alters: ClassVar[frozenset[str]] = frozenset(

@@ -1,6 +1,6 @@
-"""Which objects go where: chosen by likeness to the target, placed off the lesion, instruments cut by the field's rim.
+"""Choice and placement of objects: similar to the target, outside the lesion, instruments cut by the field's rim.
 
-All random numbers come from the case's generator; what depends on the seed alone is kept with the seed.
+All random numbers come from the case's generator; values that depend only on the seed are cached with it.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from medtest.relations.objects.library import ObjectInfo, ObjectLibrary
 from medtest.relations.placement import Box, FreePlaces, draw_place, field_box, free_places, keep_out
 
 CELLS = 64
-"""Cells along the image's longer side of the coarse grid on which instruments are placed."""
+"""Cells along the image's longer side in the coarse grid for placing instruments."""
 LIKENESS = (0.08, 0.06, 0.04)
-"""Differences in brightness, contrast and colour shares that count as one standard deviation of likeness."""
+"""Differences in brightness, contrast and colour shares that count as one standard deviation."""
 LOWEST_SHARE = 0.70
-"""Smallest share of a severity's nominal area that still counts as that severity, where room is short."""
+"""Smallest share of a severity's nominal area that is acceptable if room is short."""
 FACTORS = (0.12, 2.0)
-"""Bounds on the factor by which an object's side may be scaled: neither specks nor magnified pixels."""
+"""Bounds on the scale factor of an object's side, to avoid specks and magnified pixels."""
 FREE_ANGLE = 15
-"""Step in degrees of the angle of what may lie any way round."""
+"""Angle step in degrees for freely rotated objects."""
 SHAFT_ANGLE = 5
-"""Step in degrees of an instrument's angle."""
+"""Angle step in degrees for instruments."""
 OVERLAP = 0.15
-"""How far, as share of its sides, an object's box may reach into another's."""
+"""Largest overlap of objects' boxes, as share of their sides."""
 _TRIES = 14
 
 
 class PlacedObject(TypedDict):
-    """One object of a case's parameters: whole degrees, size step, top-left pixel, mirrored or not, brightness gain."""
+    """Placed object in a case's parameters: angle in degrees, size step, top-left pixel, mirroring, brightness gain."""
 
     name: str
     angle: int
@@ -52,7 +52,7 @@ class PlacedObject(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class FieldLook:
-    """What the target's field looks like.
+    """Appearance of the target's field.
 
     Attributes:
         brightness: Mean luma, 0–1.
@@ -68,12 +68,12 @@ class FieldLook:
 
 
 def field_look(seed: PreparedSeed) -> FieldLook:
-    """Return the look of the seed's field, computed once per seed."""
+    """Return the appearance of the seed's field, cached per seed."""
     return seed.memo("objects.look", lambda: measure_field(seed.image, np.logical_not(seed.frame)))
 
 
 def measure_field(image: NDArray[np.uint8], field: Mask) -> FieldLook:
-    """Return the look of the pixels of ``image`` (uint8 H×W×3 RGB) that are True in ``field``.
+    """Return the appearance of the pixels of ``image`` (uint8 H×W×3 RGB) selected by ``field``.
 
     Raises:
         NotApplicable: The field is empty.
@@ -94,7 +94,7 @@ def measure_field(image: NDArray[np.uint8], field: Mask) -> FieldLook:
 
 
 def likeness(look: FieldLook, infos: Sequence[ObjectInfo]) -> NDArray[np.float64]:
-    """Return each object's probability of being chosen: higher the more its original field resembles the target's.
+    """Return each object's probability of being chosen, which grows with the similarity of its original field.
 
     Report 4.5 imposes similarity of brightness, contrast and colour without figures; the widths are ours
     (``LIKENESS``). Of n objects, at least one, float64 of shape (n,), in [0, 1], with sum 1.
@@ -113,21 +113,21 @@ def _chances(seed: PreparedSeed, library: ObjectLibrary, infos: Sequence[ObjectI
 
 
 def brightness_gain(look: FieldLook, info: ObjectInfo, limits: tuple[float, float]) -> float:
-    """Return target's over original field's brightness, bounded, rounded so that it survives JSON."""
+    """Return the bounded ratio of the target's to the original field's brightness, rounded for JSON."""
     return round(min(max(look.brightness / info.field_brightness, limits[0]), limits[1]), 3)
 
 
 def _without_replacement(weights: NDArray[np.float64], rng: np.random.Generator) -> list[int]:
-    """Return a random order in which likely ones come early (exponential race)."""
+    """Return a random order that favours likely objects (exponential race)."""
     return [int(i) for i in np.argsort(rng.exponential(size=weights.size) / np.maximum(weights, 1e-12), kind="stable")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FreeOptions:
-    """How objects are placed.
+    """Options of placement.
 
     Attributes:
-        margin: Pixels kept from the lesion.
+        margin: Least distance from the lesion in pixels.
         blur: Edge blur in pixels.
         gains: Bounds of the brightness gain.
     """
@@ -147,35 +147,35 @@ def place_free(
     count: int,
     options: FreeOptions,
 ) -> list[PlacedObject]:
-    """Place ``count`` objects anywhere off the lesion and the frame, together covering a fraction of the field.
+    """Place ``count`` objects outside the lesion and the frame, together covering a fraction of the field.
 
-    Where the wanted pieces find no room smaller ones are tried, and what is still missing is made up by more small
-    pieces, down to ``LOWEST_SHARE`` of the area; ``area`` is a fraction of the field, in (0, 1), ``infos`` of one kind.
+    Pieces without room are replaced by smaller ones, and missing area is filled with more small pieces, down to
+    ``LOWEST_SHARE`` of the area; ``area`` is a fraction of the field, in (0, 1), ``infos`` are of one kind.
 
     Raises:
-        NotApplicable: There is no room for that much.
+        NotApplicable: There is not enough room.
     """
     look = field_look(seed)
     chances = np.cumsum(_chances(seed, library, infos))
     places = free_places(seed, margin=options.margin)
     step = max(4, max(seed.height, seed.width) // CELLS)
     shares = np.sort(0.5 + rng.random(count))[::-1]
-    wanted = [float(v) for v in shares / shares.sum() * area * look.pixels]
+    sizes = [float(v) for v in shares / shares.sum() * area * look.pixels]
     nominal = area * look.pixels
     placed: list[PlacedObject] = []
     boxes: list[Box] = []
     done = 0.0
     for attempt in range(2 * count + 2):
-        if attempt >= len(wanted):
+        if attempt >= len(sizes):
             missing = nominal - done
             if missing < 0.08 * nominal:
                 break
-            wanted.append(missing / 2 if missing > 0.3 * nominal else missing)
+            sizes.append(missing / 2 if missing > 0.3 * nominal else missing)
         order = np.minimum(np.searchsorted(chances, rng.random(3) * chances[-1], side="right"), len(infos) - 1)
         turn, mirrored = int(rng.integers(360 // FREE_ANGLE)) * FREE_ANGLE, bool(rng.random() < 0.5)
         for index, reduced in zip(order, (1.0, 0.7, 0.45), strict=True):
             info = infos[int(index)]
-            size = size_step(info, wanted[attempt] * reduced)
+            size = size_step(info, sizes[attempt] * reduced)
             if not FACTORS[0] <= size_factor(size) <= FACTORS[1]:
                 continue
             variant = Variant(info=info, angle=turn, step=size, flip=mirrored)
@@ -205,12 +205,12 @@ def _free_corner(
     step: int,
     blur: float,
 ) -> tuple[int, int] | None:
-    """Return the turned box's top-left pixel (x, y) at a free place and note the box taken; None without room."""
+    """Return the rotated box's top-left pixel (x, y) at a free position and record the box; None without room."""
     left, top, width, height = visible_box(library, variant, pose(library, variant, blur))
     free = places.of_box(height, width, step=step)
     _block(free, boxes, height, width, step)
     if not free.any():
-        # The upright box is too coarse for this place; the object itself may fit.
+        # The upright box is too coarse here; the object's actual shape may fit.
         piece = cutout(library, variant, blur)
         left, top = piece.offset
         height, width = piece.visible.shape
@@ -224,7 +224,7 @@ def _free_corner(
 
 
 def _block(free: Mask, boxes: Sequence[Box], height: int, width: int, step: int) -> None:
-    """Take out the corners at which a box of this size would reach too far into one of ``boxes``."""
+    """Block the corners at which a box of this size would overlap one of ``boxes`` too much."""
     for top, left, bottom, right in boxes:
         slack_y = int(OVERLAP * min(height, bottom - top))
         slack_x = int(OVERLAP * min(width, right - left))
@@ -236,7 +236,7 @@ def _block(free: Mask, boxes: Sequence[Box], height: int, width: int, step: int)
 
 @dataclass(frozen=True, kw_only=True)
 class ShaftOptions(FreeOptions):
-    """How instruments are placed.
+    """Options of placing instruments.
 
     Attributes:
         turn: Largest deviation from the original angle, degrees.
@@ -251,7 +251,7 @@ class ShaftOptions(FreeOptions):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Grid:
-    """The field and the keep-out in coarse cells, with a border of cells outside the image on every side."""
+    """Field and keep-out region in coarse cells, padded by cells outside the image on every side."""
 
     cell: int
     pad: int
@@ -285,20 +285,20 @@ def place_instrument(
 ) -> PlacedObject:
     """Place one instrument near its original position and orientation, its shaft cut by the rim of the field.
 
-    What is seen of it covers ``area``, a fraction of the field in (0, 1), or down to ``LOWEST_SHARE`` of that where
-    room is short; ``infos`` are instruments, at least one.
+    Its visible part covers ``area``, a fraction of the field in (0, 1), or down to ``LOWEST_SHARE`` of it if room is
+    short; ``infos`` are instruments, at least one.
 
     Raises:
-        NotApplicable: No instrument of that size fits off the lesion.
+        NotApplicable: No instrument of this size fits outside the lesion.
     """
     look = field_look(seed)
     grid = seed.memo(f"objects.grid.{options.margin}", lambda: _grid(seed, options.margin))
     order = _without_replacement(_chances(seed, library, infos), rng)
     for share, info, turn in _proposals(infos, order, options.turn, rng):
         target = share * area * look.pixels
-        # A shaft reaches beyond the rim: about a quarter of it is hidden, more or less where that gives room.
-        for seen in (0.74, 0.6, 0.88) if info.cut else (1.0,):
-            size = size_step(info, target / seen)
+        # About a quarter of a shaft is hidden beyond the rim, more or less if that gives room.
+        for visible in (0.74, 0.6, 0.88) if info.cut else (1.0,):
+            size = size_step(info, target / visible)
             if not FACTORS[0] <= size_factor(size) <= FACTORS[1]:
                 continue
             variant = Variant(info=info, angle=turn, step=size)
@@ -332,10 +332,10 @@ def _shaft_corner(
     target: float,
     options: ShaftOptions,
 ) -> tuple[int, int] | None:
-    """Return the turned box's top-left pixel (x, y) at a place for the instrument, or None where there is none.
+    """Return the rotated box's top-left pixel (x, y) for the instrument; None without room.
 
-    Conditions are tried from the cheapest on: the tip in the field, the shaft's end outside, then the lesion and the
-    area that is seen, as correlations on the coarse grid over the places that are left.
+    Conditions are tested from the cheapest: the tip in the field, the shaft's end outside, then the lesion and the
+    visible area, as correlations on the coarse grid over the remaining positions.
     """
     info, cell, pad = variant.info, grid.cell, grid.pad
     where = pose(library, variant, options.blur)
@@ -371,8 +371,10 @@ def _shaft_corner(
     free = free & (hit < 0.5)
     if not free.any():
         return None
-    seen = cv2.matchTemplate(np.ascontiguousarray(grid.field[window]), shape.cover, cv2.TM_CCORR) * float(cell * cell)
-    free &= (seen > 0.90 * target) & (seen < 1.12 * target) if info.cut else seen > 0.98 * variant.pixels
+    visible = cv2.matchTemplate(np.ascontiguousarray(grid.field[window]), shape.cover, cv2.TM_CCORR) * float(
+        cell * cell
+    )
+    free &= (visible > 0.90 * target) & (visible < 1.12 * target) if info.cut else visible > 0.98 * variant.pixels
     if not free.any():
         return None
     near, spread = (wanted_y - y0, wanted_x - x0), options.spread * max(high, wide)

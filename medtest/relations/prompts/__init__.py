@@ -1,1 +1,1 @@
-"""Metamorphic relations of prompts: operators on entity-relation pools."""
+"""Metamorphic relations for prompts: operators on entity-relation pools."""

@@ -1,4 +1,4 @@
-"""What relations of prompts share: a prompt becomes another, and the effect is the difference of their pools."""
+"""Base class of relations for prompts; the effect of a follow-up is the difference of the pools."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from medtest.relations.base import Relation
 
 
 class PromptRelation(Relation):
-    """A relation of prompts; a class of its own says in :meth:`change` what becomes of words and pool.
+    """Relation for prompts; a subclass implements :meth:`change` on words and pool.
 
-    It has no degrees: its cases have severity 0.
+    It has no levels: its cases have severity 0.
     """
 
     group: ClassVar[str] = "prompts"
@@ -27,11 +27,11 @@ class PromptRelation(Relation):
 
     @abstractmethod
     def change(self, prompt: Prompt, params: Params) -> Prompt:
-        """Return the changed prompt, deterministically: words, and the pool that they say.
+        """Return the changed prompt, deterministically: its words and its pool.
 
         Args:
-            prompt: The source's.
-            params: What :meth:`sample` drew.
+            prompt: The source prompt.
+            params: Parameters from :meth:`sample`.
         """
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
@@ -43,7 +43,7 @@ def prompt_of(seed: PreparedSeed) -> Prompt:
     """Return a seed's prompt.
 
     Raises:
-        NotApplicable: It has none.
+        NotApplicable: The seed has no prompt.
     """
     if seed.prompt is None:
         raise NotApplicable("it changes prompts; this case is an image")

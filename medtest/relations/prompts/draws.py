@@ -1,4 +1,4 @@
-"""Which class an operator puts into a pool: none that is another word for one that is there; the attested first."""
+"""Draws of classes that operators insert into a pool: unrelated to those present, attested ones preferred."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from medtest.relations.prompts.worlds import World, of_a_kind, parts, postures, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One entity becomes another class.
+    """Replacement of one entity's class.
 
     Attributes:
         entity: Its index.
         name: The new class.
-        attested: ``triples``: each of its triples is attested of the new class; ``predicates``: of each of them the
-            predicate is, on the same side; ``kind``: of none, but the new class is of a kind with the old one; ``no``:
-            there is no such class, or none was looked for.
+        attested: Evidence for the new class: ``triples``: all of its triples are attested; ``predicates``: their
+            predicates are, on the same side; ``kind``: none is, but the new class is of the same kind as the old
+            one; ``no``: no such class exists, or evidence was not required.
     """
 
     entity: int
@@ -32,11 +32,11 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addition:
-    """A new entity and its triple with one that is there.
+    """New entity and its triple with an existing one.
 
     Attributes:
-        anchor: Index of the entity that is there.
-        predicate: Of the triple.
+        anchor: Index of the existing entity.
+        predicate: Predicate of the triple.
         name: Class of the new entity.
         is_subject: Whether the new entity is the triple's subject.
     """
@@ -50,27 +50,27 @@ class Addition:
 def draw_exchange(pool: Pool, world: World, rng: np.random.Generator, *, plausible: bool) -> Exchange:
     """Draw an entity and another class for it.
 
-    Entities are equally likely; of the classes that a pool has room for, those stand to choose whose triples are
-    attested, else those whose predicates are, else those of a kind with the old one, else all.
+    Entities are equally likely. Among the classes that the pool has room for, those with attested triples are
+    preferred, then those with attested predicates, then those of the same kind, then all.
 
     Args:
         pool: The pool.
-        world: What may be named.
-        rng: The case's generator.
-        plausible: Whether it is asked what is attested.
+        world: Classes and attested triples.
+        rng: The case's random generator.
+        plausible: Whether to prefer attested classes.
 
     Raises:
-        NotApplicable: No entity has a class that another may take the place of.
+        NotApplicable: No entity has a class that can be replaced.
     """
-    known = vg150()
+    vocabulary = vg150()
     free = unrelated(world.classes, pool)
-    of_sort = {sort: [one for one in free if known.counted(one) == sort] for sort in (True, False)}
+    of_sort = {sort: [name for name in free if vocabulary.counted(name) == sort] for sort in (True, False)}
     changeable = [
         (at, names)
         for at, entity in enumerate(pool.entities)
-        if known.class_of(entity.name) is not None
+        if vocabulary.class_of(entity.name) is not None
         and entity.name not in parts()
-        and (names := of_sort[known.counted(entity.name)])
+        and (names := of_sort[vocabulary.counted(entity.name)])
     ]
     if not changeable:
         raise NotApplicable("no entity of the prompt has a class that another could take the place of")
@@ -80,63 +80,65 @@ def draw_exchange(pool: Pool, world: World, rng: np.random.Generator, *, plausib
 
 
 def _plausible(pool: Pool, world: World, at: int, names: list[str]) -> tuple[str, list[str]]:
-    """Return the classes that may best take the place of an entity, and what is attested of them."""
-    held = [one for one in pool.triples if at in (one.subject, one.object)]
+    """Return the most plausible replacements of an entity, and the kind of evidence for them."""
+    held = [triple for triple in pool.triples if at in (triple.subject, triple.object)]
     ends = [entity.name for entity in pool.entities]
 
-    def said(name: str, one: int) -> NamedTriple:
-        triple = held[one]
+    def said(name: str, index: int) -> NamedTriple:
+        triple = held[index]
         subject = name if triple.subject == at else ends[triple.subject]
         return (subject, triple.predicate, name if triple.object == at else ends[triple.object])
 
-    def usual(name: str, one: int) -> bool:
-        side = world.subjects if held[one].subject == at else world.objects
-        return name in side.get(held[one].predicate, frozenset())
+    def usual(name: str, index: int) -> bool:
+        side = world.subjects if held[index].subject == at else world.objects
+        return name in side.get(held[index].predicate, frozenset())
 
     tests: tuple[tuple[str, Callable[[str, int], bool]], ...] = (
-        ("triples", lambda name, one: said(name, one) in world.attested),
+        ("triples", lambda name, index: said(name, index) in world.attested),
         ("predicates", usual),
     )
     for attested, test in tests if held else ():
-        found = [name for name in names if all(test(name, one) for one in range(len(held)))]
-        if found:
-            return attested, found
-    found = [name for name in names if of_a_kind(name, ends[at])]
-    return ("kind", found) if found else ("no", names)
+        plausible = [name for name in names if all(test(name, index) for index in range(len(held)))]
+        if plausible:
+            return attested, plausible
+    plausible = [name for name in names if of_a_kind(name, ends[at])]
+    return ("kind", plausible) if plausible else ("no", names)
 
 
 def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: Sequence[str] = ()) -> Addition:
-    """Draw an attested triple between an entity that is there and a class that is not.
+    """Draw an attested triple between an existing entity and a new class.
 
-    Entities of which any is attested are equally likely, and of one entity its triples are. What is in or
-    on something already, or rides it, is given nothing else to be in, on or riding.
+    Entities with any attested triple are equally likely, and so are the triples of one entity. An entity that is
+    already in, on or riding something gets no second such relation.
 
     Args:
         pool: The pool.
-        world: What may be named.
-        rng: The case's generator.
+        world: Classes and attested triples.
+        rng: The case's random generator.
         never: Further classes to which the new one must not be related.
 
     Raises:
         NotApplicable: None is attested.
     """
-    known = vg150()
-    free = {one for one in unrelated(world.classes, pool) if not any(related(one, other) for other in never)} - parts()
-    posed = {one.subject for one in pool.triples if one.predicate in postures()}
-    found: list[list[Addition]] = []
+    vocabulary = vg150()
+    free = {
+        name for name in unrelated(world.classes, pool) if not any(related(name, other) for other in never)
+    } - parts()
+    posed = {triple.subject for triple in pool.triples if triple.predicate in postures()}
+    options: list[list[Addition]] = []
     for at, entity in enumerate(pool.entities):
-        own = known.class_of(entity.name) or entity.name
+        own = vocabulary.class_of(entity.name) or entity.name
         of_it = [
-            Addition(anchor=at, predicate=one[1], name=one[0] if is_subject else one[2], is_subject=is_subject)
-            for one in world.around.get(own, ())
+            Addition(anchor=at, predicate=triple[1], name=triple[0] if is_subject else triple[2], is_subject=is_subject)
+            for triple in world.around.get(own, ())
             for is_subject in (False, True)
-            if one[2 if is_subject else 0] == own
-            and (one[0] if is_subject else one[2]) in free
-            and (is_subject or at not in posed or one[1] not in postures())
+            if triple[2 if is_subject else 0] == own
+            and (triple[0] if is_subject else triple[2]) in free
+            and (is_subject or at not in posed or triple[1] not in postures())
         ]
         if of_it:
-            found.append(of_it)
-    if not found:
+            options.append(of_it)
+    if not options:
         raise NotApplicable("no triple with an entity of the prompt and a new one is attested")
-    of_one = found[int(rng.integers(len(found)))]
+    of_one = options[int(rng.integers(len(options)))]
     return of_one[int(rng.integers(len(of_one)))]

@@ -1,7 +1,7 @@
 """ACTesting's operators on entity-relation pools (section 3.1): EC, ER_R, ER_A, EC with the others, and SS.
 
-Each draws what it does as JSON parameters and then does it; the follow-up's words are made from the changed pool by
-templates (section 3.2, text synthesizing), and its effect is the difference of the two pools.
+Each draws JSON parameters and then applies them; the follow-up's words are generated from the changed pool by templates
+(section 3.2, text synthesizing), and its effect is the difference of the two pools.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from medtest.relations.prompts.pools import only_held_by, renamed, with_one_more
 from medtest.relations.prompts.worlds import World, WorldName, world_of
 
 TEXT = "text"
-"""Parameter that holds a follow-up's words where a model added some."""
+"""Parameter with the follow-up's words if a model added some."""
 
 
 class OperatorSettings(RelationSettings):
-    """What a suite may set of every operator.
+    """Settings shared by all operators.
 
     Attributes:
-        severities: There is one, 0.
-        enrich: Folder of a masked language model that adds words to the templates'; "" for none. Not a suite's to say.
-        enrich_words: Most words that it adds to one prompt.
+        severities: Only 0 exists.
+        enrich: Folder of a masked language model that adds words to the templates'; "" for none. Trusted suites only.
+        enrich_words: Most words added to one prompt.
     """
 
     known_severities: ClassVar[tuple[int, ...]] = (0,)
@@ -47,13 +47,13 @@ class OperatorSettings(RelationSettings):
 
 
 class NewEntitySettings(OperatorSettings):
-    """What a suite may set of operators that name a class that the prompt did not.
+    """Settings of operators that introduce a new class.
 
     Attributes:
         world: ``photographs``: Visual Genome's 150 classes, and triples that captions of photographs say; ``drawn``:
-            what made scenes show.
-        among: Classes of that world that may be named anew; empty for all.
-        plausible: Whether EC prefers classes of which the same predicates are attested.
+            what drawn scenes show.
+        among: Classes of that world that may be introduced; empty for all.
+        plausible: Whether EC prefers classes with the same predicates attested.
     """
 
     world: WorldName = "photographs"
@@ -62,46 +62,46 @@ class NewEntitySettings(OperatorSettings):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        there = world_of(self.world).classes
-        unknown = [name for name in self.among if name not in there]
+        classes = world_of(self.world).classes
+        unknown = [name for name in self.among if name not in classes]
         if unknown:
-            meant = did_you_mean(unknown[0], there)
+            meant = did_you_mean(unknown[0], classes)
             raise wrong_at("among", f"classes of the world {self.world}, not {unknown[0]!r}{meant}")
         return self
 
     def chosen(self) -> World:
-        """Return the world that these settings name."""
+        """Return the world selected by these settings."""
         return world_of(self.world).among(self.among)
 
 
 class PoolOperator(PromptRelation):
-    """An operator: what was drawn changes the pool, and templates say it."""
+    """Base class of operators: drawn parameters change the pool, and templates word it."""
 
     Settings: ClassVar[type[RelationSettings]] = OperatorSettings
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw what is done to the pool, and see that it can be said.
+        """Draw the change of the pool and check that it can be worded.
 
         Raises:
-            NotApplicable: There is nothing to do it to, or no template says the changed pool.
+            NotApplicable: The operator does not apply, or no template can word the changed pool.
         """
         prompt = prompt_of(seed)
         params = self.draw(prompt.pool, rng)
-        made = self.change(prompt, params)
+        changed = self.change(prompt, params)
         folder = self.settings.enrich
-        if folder:  # a model's arithmetic differs between machines: its words are kept, and replayed from there
+        if folder:  # a model's arithmetic differs between machines, so its words are stored and replayed
             model = wording.enricher(folder)
-            params[TEXT] = model.enrich(made.text, seed=int(rng.integers(2**31)), words=self.settings.enrich_words)
+            params[TEXT] = model.enrich(changed.text, seed=int(rng.integers(2**31)), words=self.settings.enrich_words)
         return params
 
     def change(self, prompt: Prompt, params: Params) -> Prompt:
-        """Return the changed pool in the words of templates, with those that a model added."""
+        """Return the changed pool worded by templates, or with the stored words of a model."""
         pool = self.changed(prompt.pool, params)
-        given = params.get(TEXT)
-        return Prompt(text=wording.said(pool, prompt) if given is None else str(given), pool=pool)
+        stored = params.get(TEXT)
+        return Prompt(text=wording.said(pool, prompt) if stored is None else str(stored), pool=pool)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return the SHA-256 of every file of the folder of the model that adds words.
+        """Return the SHA-256 of every file in the folder of the model that adds words.
 
         Raises:
             UserMistakes: There is no such folder.
@@ -111,30 +111,30 @@ class PoolOperator(PromptRelation):
             return {}
         where = Path(folder).expanduser()
         if not where.is_dir():
-            found = f"{folder} (there is no such folder)"
+            problem = f"{folder} (there is no such folder)"
             allowed = "a folder with a masked language model of transformers"
-            raise Mistake(where="relation", key="enrich", found=found, allowed=allowed).as_error()
+            raise Mistake(where="relation", key="enrich", found=problem, allowed=allowed).as_error()
         files = sorted(path for path in where.iterdir() if path.is_file())
         return {"enrich": {path.name: file_sha256(path) for path in files}}
 
     @abstractmethod
     def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw what is done, JSON values.
+        """Draw the change, as JSON values.
 
         Raises:
-            NotApplicable: There is nothing to do it to.
+            NotApplicable: The operator does not apply.
         """
 
     @abstractmethod
     def changed(self, pool: Pool, params: Params) -> Pool:
-        """Return the pool after it."""
+        """Return the changed pool."""
 
 
 class EntityChanging(PoolOperator):
-    """EC: exactly one entity becomes another class.
+    """EC: the class of exactly one entity changes.
 
     The new class is never a synonym, a kind or a superordinate of the old one or of any entity of the prompt. Number,
-    attributes and relations stay. An entity that no class stands for is left alone.
+    attributes and relations stay. An entity without known class is never changed.
     """
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
@@ -149,7 +149,7 @@ class EntityChanging(PoolOperator):
 
 
 class TripleRemoval(PoolOperator):
-    """ER_R: one triple goes, and with it the entities that no other triple holds; it takes two triples or more."""
+    """ER_R: remove one triple and the entities held only by it; needs two triples or more."""
 
     def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
         """Draw a triple: ``{"triple": index}``."""
@@ -161,21 +161,21 @@ class TripleRemoval(PoolOperator):
 
 
 class TripleAddition(PoolOperator):
-    """ER_A: one triple more, with one new entity; (subject, predicate, object) is attested."""
+    """ER_A: add one triple with one new entity, such that (subject, predicate, object) is attested."""
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
     def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw where and what: ``{"anchor": index, "predicate": …, "name": class, "subject": whether it is that}``."""
+        """Draw the addition: ``{"anchor": index, "predicate": …, "name": class, "subject": whether it is that}``."""
         return addition_params(draw_addition(pool, self.settings.chosen(), rng))
 
     def changed(self, pool: Pool, params: Params) -> Pool:
-        """Return the pool with the triple."""
+        """Return the pool with the new triple."""
         return _added(pool, params)
 
 
 class ChangingAndRemoval(PoolOperator):
-    """EC+ER_R: one entity becomes another class, and a triple goes that does not take it along."""
+    """EC+ER_R: change the class of one entity and remove a triple that does not hold it alone."""
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
@@ -183,30 +183,30 @@ class ChangingAndRemoval(PoolOperator):
         """Draw both: ``{"ec": …, "er_r": …}``, the triple by its index in the source's pool."""
         if len(pool.triples) < 2:
             raise NotApplicable(_TOO_FEW)
-        found = draw_exchange(pool, self.settings.chosen(), rng, plausible=self.settings.plausible)
-        triple = draw_removal(pool, rng, keep=found.entity)
-        return {"ec": exchange_params(found), "er_r": {"triple": triple}}
+        exchange = draw_exchange(pool, self.settings.chosen(), rng, plausible=self.settings.plausible)
+        triple = draw_removal(pool, rng, keep=exchange.entity)
+        return {"ec": exchange_params(exchange), "er_r": {"triple": triple}}
 
     def changed(self, pool: Pool, params: Params) -> Pool:
-        """Return the pool after both."""
+        """Return the pool after both changes."""
         return without(_exchanged(pool, _of(params, "ec")), _index(_of(params, "er_r")["triple"]))
 
 
 class ChangingAndAddition(PoolOperator):
-    """EC+ER_A: one entity becomes another class, and one triple with a new entity is added, of no class that left."""
+    """EC+ER_A: change the class of one entity and add a triple with a new entity unrelated to the old class."""
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
     def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
         """Draw both: ``{"ec": …, "er_a": …}``."""
         world = self.settings.chosen()
-        found = draw_exchange(pool, world, rng, plausible=self.settings.plausible)
-        left = pool.entities[found.entity].name
-        added = draw_addition(renamed(pool, found.entity, found.name), world, rng, never=(left,))
-        return {"ec": exchange_params(found), "er_a": addition_params(added)}
+        exchange = draw_exchange(pool, world, rng, plausible=self.settings.plausible)
+        replaced = pool.entities[exchange.entity].name
+        added = draw_addition(renamed(pool, exchange.entity, exchange.name), world, rng, never=(replaced,))
+        return {"ec": exchange_params(exchange), "er_a": addition_params(added)}
 
     def changed(self, pool: Pool, params: Params) -> Pool:
-        """Return the pool after both."""
+        """Return the pool after both changes."""
         return _added(_exchanged(pool, _of(params, "ec")), _of(params, "er_a"))
 
 
@@ -214,11 +214,11 @@ class ChangingAndAddition(PoolOperator):
 
 
 class SynonymSettings(RelationSettings):
-    """What a suite may set of SS.
+    """Settings of SS.
 
     Attributes:
-        severities: There is one, 0.
-        words: ``one`` class gets another word, or ``all`` that have one.
+        severities: Only 0 exists.
+        words: Replace the word of ``one`` class, or of ``all`` with a synonym.
     """
 
     known_severities: ClassVar[tuple[int, ...]] = (0,)
@@ -228,7 +228,7 @@ class SynonymSettings(RelationSettings):
 
 
 class SynonymSubstitution(PromptRelation):
-    """SS, the baseline: other words for the same classes. The pool stays as it is, and so does every other word."""
+    """SS, the baseline: replace words by synonyms; the pool and all other words stay."""
 
     Settings: ClassVar[type[RelationSettings]] = SynonymSettings
 
@@ -236,7 +236,7 @@ class SynonymSubstitution(PromptRelation):
         """Draw words: ``{"words": [[class, word]]}``.
 
         Raises:
-            NotApplicable: The prompt names no class by a word that has a synonym.
+            NotApplicable: No word for a class in the prompt has a synonym.
         """
         prompt = prompt_of(seed)
         others = {name: words for name in sorted(prompt.pool.names()) if (words := _others(prompt, name))}
@@ -247,22 +247,24 @@ class SynonymSubstitution(PromptRelation):
         return {"words": [[name, others[name][int(rng.integers(len(others[name])))]] for name in chosen]}
 
     def change(self, prompt: Prompt, params: Params) -> Prompt:
-        """Return the prompt in other words; its pool is the same."""
-        given: Any = params["words"]
-        words = {str(name): str(word) for name, word in given}
+        """Return the prompt in other words with the same pool."""
+        pairs: Any = params["words"]
+        words = {str(name): str(word) for name, word in pairs}
         return Prompt(text=wording.reworded(prompt, words), pool=prompt.pool)
 
 
 def _others(prompt: Prompt, name: str) -> tuple[str, ...]:
-    """Return the other words for a class that may stand for the one that a prompt uses; none where two share a word."""
-    known = vg150()
+    """Return the synonyms that may replace a prompt's word for a class; none if two classes share a word."""
+    vocabulary = vg150()
     word = wording.named_in(prompt.text, name)
     if word is None or any(other != name and f" {word} " in f" {other} " for other in prompt.pool.names()):
         return ()
-    return tuple(one for one in known.synonyms(name) if one != word and known.class_of(one) == name)
+    return tuple(
+        synonym for synonym in vocabulary.synonyms(name) if synonym != word and vocabulary.class_of(synonym) == name
+    )
 
 
-# ------------------------------------------------------------------------------------------------------- what is drawn
+# -------------------------------------------------------------------------------------------------------------- draws
 
 _TOO_FEW = "removing a triple takes a prompt of two or more"
 
@@ -276,21 +278,21 @@ def draw_removal(pool: Pool, rng: np.random.Generator, *, keep: int | None = Non
         keep: An entity that must stay.
 
     Raises:
-        NotApplicable: It has fewer than two.
+        NotApplicable: The pool has fewer than two triples.
     """
     if len(pool.triples) < 2:
         raise NotApplicable(_TOO_FEW)
-    there = [at for at in range(len(pool.triples)) if keep is None or keep not in only_held_by(pool, at)]
-    return there[int(rng.integers(len(there)))]
+    removable = [at for at in range(len(pool.triples)) if keep is None or keep not in only_held_by(pool, at)]
+    return removable[int(rng.integers(len(removable)))]
 
 
 def exchange_params(found: Exchange) -> dict[str, Any]:
-    """Return an exchange as parameters."""
+    """Return the parameters of an exchange."""
     return {"entity": found.entity, "name": found.name, "attested": found.attested}
 
 
 def addition_params(found: Addition) -> dict[str, Any]:
-    """Return an addition as parameters."""
+    """Return the parameters of an addition."""
     return {
         "anchor": found.anchor,
         "predicate": found.predicate,
@@ -313,8 +315,8 @@ def _added(pool: Pool, params: Params) -> Pool:
 
 def _of(params: Params, name: str) -> dict[str, Any]:
     """Return the parameters of one of two operators."""
-    found: Any = params[name]
-    return dict(found)
+    params_of_part: Any = params[name]
+    return dict(params_of_part)
 
 
 def _index(value: Any) -> int:

@@ -1,4 +1,4 @@
-"""Pools with one thing done to them: the arithmetic of the operators."""
+"""Pool arithmetic of the operators: pools with a single change."""
 
 from __future__ import annotations
 
@@ -9,44 +9,45 @@ from medtest.core.scenes import Entity, Pool, Triple
 
 
 def renamed(pool: Pool, index: int, name: str) -> Pool:
-    """Return the pool with one entity of another class; its count, attributes and triples stay."""
-    entities = [replace(one, name=name) if at == index else one for at, one in enumerate(pool.entities)]
+    """Return the pool with the class of one entity changed; its count, attributes and triples stay."""
+    entities = [replace(entity, name=name) if at == index else entity for at, entity in enumerate(pool.entities)]
     return replace(pool, entities=tuple(entities))
 
 
 def only_held_by(pool: Pool, triple: int) -> tuple[int, ...]:
-    """Return the entities of a triple that no other triple holds, ascending."""
-    others = [one for at, one in enumerate(pool.triples) if at != triple]
-    held = {end for one in others for end in (one.subject, one.object)}
-    taken = pool.triples[triple]
-    return tuple(sorted({taken.subject, taken.object} - held))
+    """Return the entities held by this triple alone, ascending."""
+    others = [other for at, other in enumerate(pool.triples) if at != triple]
+    held = {end for other in others for end in (other.subject, other.object)}
+    removed = pool.triples[triple]
+    return tuple(sorted({removed.subject, removed.object} - held))
 
 
 def without(pool: Pool, triple: int) -> Pool:
-    """Return the pool without a triple and without the entities that no other triple holds."""
+    """Return the pool without a triple and without the entities held by it alone."""
     gone = set(only_held_by(pool, triple))
-    return _kept(pool, gone, [one for at, one in enumerate(pool.triples) if at != triple])
+    return _kept(pool, gone, [other for at, other in enumerate(pool.triples) if at != triple])
 
 
 def _kept(pool: Pool, gone: Collection[int], triples: list[Triple]) -> Pool:
-    kept = [at for at in range(len(pool.entities)) if at not in gone]
-    at_new = {old: new for new, old in enumerate(kept)}
+    indices = [at for at in range(len(pool.entities)) if at not in gone]
+    at_new = {old: new for new, old in enumerate(indices)}
     return Pool(
-        entities=tuple(pool.entities[at] for at in kept),
+        entities=tuple(pool.entities[at] for at in indices),
         triples=tuple(
-            Triple(subject=at_new[one.subject], predicate=one.predicate, object=at_new[one.object]) for one in triples
+            Triple(subject=at_new[triple.subject], predicate=triple.predicate, object=at_new[triple.object])
+            for triple in triples
         ),
     )
 
 
 def with_one_more(pool: Pool, anchor: int, predicate: str, entity: Entity, *, is_subject: bool) -> Pool:
-    """Return the pool with a new entity, the last, and one triple more, the last, between it and one that there was.
+    """Return the pool with a new entity and a new triple, both last, that links it to an existing entity.
 
     Args:
         pool: The pool.
-        anchor: Index of the entity that there was.
-        predicate: Of the new triple.
-        entity: The new one.
+        anchor: Index of the existing entity.
+        predicate: Predicate of the new triple.
+        entity: The new entity.
         is_subject: Whether the new entity is the triple's subject, else its object.
     """
     new = len(pool.entities)

@@ -1,4 +1,4 @@
-"""The words of a changed pool: templates, and synonyms put for a prompt's own words."""
+"""Wording of changed pools: templates, and synonyms of a prompt's own words."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _THERE = ("There is ", "There are ")
 
 
 def said(pool: Pool, source: Prompt) -> str:
-    """Return the words of a pool by templates; where the source begins "a photo of …", they begin so too.
+    """Return the template wording of a pool; it starts with "a photo of …" if the source does.
 
     Raises:
-        NotApplicable: The pool cannot be said.
+        NotApplicable: No template can word the pool.
     """
     text, why = _by_templates(pool)
     if why:
@@ -39,10 +39,10 @@ def said(pool: Pool, source: Prompt) -> str:
 
 @lru_cache(maxsize=1)
 def enricher(folder: str) -> Enricher:
-    """Return the masked language model of a folder, loaded once in a process.
+    """Return the masked language model of a folder, loaded once per process.
 
     Raises:
-        UserMistakes: The folder holds none.
+        UserMistakes: The folder holds no such model.
     """
     from medtest.language.captions.enrich import Enricher
 
@@ -51,7 +51,7 @@ def enricher(folder: str) -> Enricher:
 
 @lru_cache(maxsize=1024)
 def _by_templates(pool: Pool) -> tuple[str, str]:
-    """Return the words of a pool, or why there are none; drawing a case and making it both ask."""
+    """Return the wording of a pool, or the reason for having none; cached for sampling and applying."""
     try:
         return render(pool), ""
     except Unsayable as error:
@@ -59,14 +59,14 @@ def _by_templates(pool: Pool) -> tuple[str, str]:
 
 
 def reworded(source: Prompt, words: Mapping[str, str]) -> str:
-    """Return a prompt's text with other words for some of its classes, articles along with them.
+    """Return a prompt's text with other words for some of its classes, adjusting articles.
 
     Args:
         source: The prompt.
         words: The word to use, by class.
 
     Returns:
-        The text; what stands for none of the classes is as it was.
+        The text; all other words are unchanged.
     """
     text = source.text
     for name, word in words.items():
@@ -75,20 +75,20 @@ def reworded(source: Prompt, words: Mapping[str, str]) -> str:
 
 
 def named_in(text: str, name: str) -> str | None:
-    """Return the word, in singular, by which a text names a class; None where it does not."""
-    found = _pattern(name).search(text)
-    return None if found is None else _singular(name, found.group("word"))
+    """Return the word, in singular, by which a text names a class; None if it does not."""
+    match = _pattern(name).search(text)
+    return None if match is None else _singular(name, match.group("word"))
 
 
 def _replaced(text: str, name: str, word: str) -> str:
-    def put(found: re.Match[str]) -> str:
-        old = found.group("word")
-        many = old.lower() in {vg150().plural(one) for one in _words(name)} and old.lower() not in _words(name)
+    def put(match: re.Match[str]) -> str:
+        old = match.group("word")
+        many = old.lower() in {vg150().plural(item) for item in _words(name)} and old.lower() not in _words(name)
         new = inflection.plural(word) if many else word
-        before = found.group("before") or ""
+        before = match.group("before") or ""
         if before.strip().lower() in ("a", "an"):
-            given = inflection.article(new)
-            before = f"{given.capitalize() if before[0].isupper() else given}{before.lstrip('aAnN')}"
+            article = inflection.article(new)
+            before = f"{article.capitalize() if before[0].isupper() else article}{before.lstrip('aAnN')}"
         elif old[0].isupper():
             new = new[:1].upper() + new[1:]
         return f"{before}{new}"
@@ -99,14 +99,14 @@ def _replaced(text: str, name: str, word: str) -> str:
 @lru_cache(maxsize=4096)
 def _pattern(name: str) -> re.Pattern[str]:
     words = _words(name)
-    forms = sorted({form for one in words for form in (one, vg150().plural(one))}, key=len, reverse=True)
+    forms = sorted({form for item in words for form in (item, vg150().plural(item))}, key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?P<before>an?\s+)?(?P<word>{'|'.join(map(re.escape, forms))})(?!\w)", re.I)
 
 
 def _words(name: str) -> tuple[str, ...]:
-    return tuple(one.lower() for one in vg150().synonyms(name))
+    return tuple(item.lower() for item in vg150().synonyms(name))
 
 
 def _singular(name: str, word: str) -> str:
-    by_form = {form: one for one in _words(name) for form in (vg150().plural(one), one)}
+    by_form = {form: item for item in _words(name) for form in (vg150().plural(item), item)}
     return by_form.get(word.lower(), word.lower())

@@ -1,8 +1,8 @@
-"""What operators may put into a prompt: the classes there are, and the triples that are attested of them.
+"""Classes and attested triples that operators may insert into a prompt.
 
-``photographs``: Visual Genome's 150 classes, and triples that captions of photographs say
-(:attr:`medtest.language.captions.vocabulary.Vocabulary.attested_triples`); ACTesting too takes its candidates from the
-data set (section 3.1, ER_A). ``drawn``: what made scenes show, any two of whose things may lie in any of their
+``photographs``: Visual Genome's 150 classes, and triples found in captions of photographs
+(:attr:`medtest.language.captions.vocabulary.Vocabulary.attested_triples`); ACTesting also takes its candidates from the
+data set (section 3.1, ER_A). ``drawn``: contents of drawn scenes, in which any two objects may have any of the
 relations.
 """
 
@@ -28,8 +28,8 @@ class World:
     """Classes and attested triples.
 
     Attributes:
-        classes: What may be named anew, in alphabetical order.
-        triples: Attested triples of them, in alphabetical order.
+        classes: Classes that may be introduced, in alphabetical order.
+        triples: Attested triples, in alphabetical order.
     """
 
     classes: tuple[str, ...]
@@ -42,43 +42,45 @@ class World:
 
     @cached_property
     def subjects(self) -> dict[str, frozenset[str]]:
-        """The classes of which a predicate is attested, by predicate."""
+        """Attested subjects by predicate."""
         return _by_predicate(self.triples, 0)
 
     @cached_property
     def objects(self) -> dict[str, frozenset[str]]:
-        """The classes to which a predicate is attested, by predicate."""
+        """Attested objects by predicate."""
         return _by_predicate(self.triples, 2)
 
     @cached_property
     def around(self) -> dict[str, tuple[NamedTriple, ...]]:
-        """The attested triples in which a class stands, by class."""
-        found: dict[str, list[NamedTriple]] = {}
-        for one in self.triples:
-            for name in dict.fromkeys((one[0], one[2])):
-                found.setdefault(name, []).append(one)
-        return {name: tuple(triples) for name, triples in found.items()}
+        """Attested triples by class of their subject or object."""
+        by_class: dict[str, list[NamedTriple]] = {}
+        for triple in self.triples:
+            for name in dict.fromkeys((triple[0], triple[2])):
+                by_class.setdefault(name, []).append(triple)
+        return {name: tuple(triples) for name, triples in by_class.items()}
 
     def among(self, names: Sequence[str]) -> World:
-        """Return the world of some of its classes as what may be named anew; all of them where none is named."""
+        """Return the world restricted to some classes for introduction; unchanged if ``names`` is empty."""
         return (
             self
             if not names
-            else World(classes=tuple(one for one in self.classes if one in set(names)), triples=self.triples)
+            else World(classes=tuple(name for name in self.classes if name in set(names)), triples=self.triples)
         )
 
 
 @cache
 def world_of(name: WorldName) -> World:
-    """Return one of the worlds; it is made once."""
+    """Return one of the worlds, cached."""
     return _photographs() if name == "photographs" else _drawn()
 
 
 def _photographs() -> World:
-    known = vg150()
-    said = set(known.relations) - {"and"}
-    triples = sorted(one for one in known.attested_triples if one[1] in said and one[0] != one[2])
-    return World(classes=tuple(sorted(known.own_classes - parts())), triples=tuple(triples))
+    vocabulary = vg150()
+    predicates = set(vocabulary.relations) - {"and"}
+    triples = sorted(
+        triple for triple in vocabulary.attested_triples if triple[1] in predicates and triple[0] != triple[2]
+    )
+    return World(classes=tuple(sorted(vocabulary.own_classes - parts())), triples=tuple(triples))
 
 
 def _drawn() -> World:
@@ -86,18 +88,18 @@ def _drawn() -> World:
     from medtest.phantoms.scenes import CLASSES
 
     classes = tuple(sorted(CLASSES))
-    triples = sorted((a, said, b) for a in classes for b in classes for said in RELATIONS if a != b)
+    triples = sorted((a, predicate, b) for a in classes for b in classes for predicate in RELATIONS if a != b)
     return World(classes=classes, triples=tuple(triples))
 
 
 def _by_predicate(triples: Iterable[NamedTriple], end: int) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for one in triples:
-        found.setdefault(one[1], set()).add(one[end])
-    return {predicate: frozenset(names) for predicate, names in found.items()}
+    names_by_predicate: dict[str, set[str]] = {}
+    for triple in triples:
+        names_by_predicate.setdefault(triple[1], set()).add(triple[end])
+    return {predicate: frozenset(names) for predicate, names in names_by_predicate.items()}
 
 
-# ------------------------------------------------------------------------------------------- what is one and the same
+# --------------------------------------------------------------------------------------------------- related classes
 
 
 @cache
@@ -107,25 +109,25 @@ def _told(key: str) -> frozenset[str]:
 
 @cache
 def _alike() -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(one) for one in yaml.safe_load(ALIKE.read_text(encoding="utf-8"))["alike"])
+    return tuple(frozenset(group) for group in yaml.safe_load(ALIKE.read_text(encoding="utf-8"))["alike"])
 
 
 def postures() -> frozenset[str]:
-    """Return the predicates of which a thing has one at a time (in, on, riding)."""
+    """Return the predicates of which an entity can have only one (in, on, riding)."""
     return _told("postures")
 
 
 @cache
 def parts() -> frozenset[str]:
-    """Return the classes that are parts of others (``alike.yaml``, and body and plant parts): none is put in anew."""
-    known = vg150()
+    """Return the classes that are parts of others (``alike.yaml``, body and plant parts); none is introduced."""
+    vocabulary = vg150()
     kinds = ("body part", "plant part")
-    return _told("parts") | {one for one in known.names if any(known.is_a(one, kind) for kind in kinds)}
+    return _told("parts") | {name for name in vocabulary.names if any(vocabulary.is_a(name, kind) for kind in kinds)}
 
 
 @lru_cache(maxsize=1 << 16)
 def related(one: str, other: str) -> bool:
-    """Say whether a thing of one class may be one of another: the same word, a synonym, one a kind of the other, alike.
+    """Return True if an object of one class may be one of another: same word, synonym, kind or look-alike.
 
     Args:
         one: A class, or another noun.
@@ -139,25 +141,25 @@ def related(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _kinds(name: str) -> tuple[str, frozenset[str]]:
-    """Return the class of a name, and it with all that it is a kind of."""
-    known = vg150()
-    own = known.class_of(name) or name
-    found, waiting = {own}, [own]
+    """Return the class of a name, and the set of it and all its superordinates."""
+    vocabulary = vg150()
+    own = vocabulary.class_of(name) or name
+    closure, waiting = {own}, [own]
     while waiting:
-        fresh = [one for one in known.hypernyms(waiting.pop()) if one not in found]
-        found.update(fresh)
+        fresh = [name for name in vocabulary.hypernyms(waiting.pop()) if name not in closure]
+        closure.update(fresh)
         waiting += fresh
-    return own, frozenset(found)
+    return own, frozenset(closure)
 
 
 @lru_cache(maxsize=1 << 14)
 def of_a_kind(one: str, other: str) -> bool:
-    """Say whether two classes are kinds of the same thing (a horse and a dog are animals)."""
-    known = vg150()
-    return not set(known.hypernyms(one)).isdisjoint(known.hypernyms(other))
+    """Return True if two classes share a superordinate (a horse and a dog are animals)."""
+    vocabulary = vg150()
+    return not set(vocabulary.hypernyms(one)).isdisjoint(vocabulary.hypernyms(other))
 
 
 def unrelated(names: Iterable[str], pool: Pool) -> list[str]:
-    """Return the classes of some that are related to none of a pool's."""
-    there = {entity.name for entity in pool.entities}
-    return [name for name in names if not any(related(name, one) for one in there)]
+    """Return the classes unrelated to all of a pool's."""
+    present = {entity.name for entity in pool.entities}
+    return [name for name in names if not any(related(name, other) for other in present)]

@@ -2,8 +2,8 @@
 
 Rounding has no slope, so the gradient of a quantised network is zero, or only that of paths around the quantiser.
 Backward pass differentiable approximation (A. Athalye et al., "Obfuscated gradients give a false sense of security",
-ICML 2018) takes the rounded value forward and the identity's slope backward. Likewise the slope of an inactive
-rectifier or a saturated squashing function counts as at least a tenth.
+ICML 2018) takes the rounded value forward and the identity's slope backward. The slope of an inactive
+rectifier or a saturated squashing function also counts as at least a tenth.
 
 Only functions called from Python are covered: inside a TorchScript program, or a function with a custom backward pass,
 gradients are unchanged.
