@@ -1,4 +1,4 @@
-"""What happens to a seed once, before any relation sees it: size, black frame, grey mask, factors."""
+"""One-time preparation of seeds before any relation: size, black frame, grey mask, factors."""
 
 from medtest.preparation.factors import seed_factors
 from medtest.preparation.frame import find_frame

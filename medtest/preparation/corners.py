@@ -1,4 +1,4 @@
-"""Fitting the cut corners of a box, and keeping those that follow a sharp edge."""
+"""Fitting of the cut corners of a box, keeping those that follow a sharp edge."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ Kind = tuple[float, float]
 """Slope (height over width, in pixels) and bulge of a cut."""
 
 SLOPES = (0.7, 0.84, 1.0, 1.19, 1.43)
-"""Slopes that are tried first; 1 is the chamfer of most scopes."""
+"""Slopes tried first; 1 is the chamfer of most endoscopes."""
 
 BULGES = (0.0, 0.1, 0.2, 0.3, 0.41)
-"""Roundness that is tried first."""
+"""Bulges tried first."""
 
 KINDS: tuple[Kind, ...] = tuple((slope, bulge) for bulge in BULGES for slope in SLOPES)
 
 LONGEST_CUT = 0.75
-"""A cut takes at most this part of a side."""
+"""Largest part of a side taken by a cut."""
 
 MIN_GAIN = 1e-4
-"""A cut must win at least this many black pixels, as a fraction of the image."""
+"""Least gain of a cut in black pixels, as a fraction of the image."""
 
 MIN_SHARP = 0.5
-"""Part of a cut's edge that must be sharp."""
+"""Least part of a cut's edge that must be sharp."""
 
 MIN_POINTS = 6
-"""Points of a cut's edge at which the field is bright enough to tell."""
+"""Least number of points on a cut's edge with a field bright enough to judge."""
 
 COARSE = 4
-"""The kind of cut is chosen on votes shrunk by this factor."""
+"""Factor by which votes are shrunk for choosing the kind of cut."""
 
 LEVELS = 2 * WORKING_SIDE // COARSE + 2
-"""Sizes of cuts that are told apart there: half pixels up to a whole side."""
+"""Number of distinct cut sizes there: half pixels up to a whole side."""
 
 
-@lru_cache(maxsize=24)  # 128 KiB each at most: workers live long, and their memory must stay flat
+@lru_cache(maxsize=24)  # 128 KiB each at most: workers live long, so memory must stay bounded
 def _levels(slope: float, bulge: float, side: int) -> NDArray[np.int16]:
-    """Return for each pixel from a corner the smallest cut that holds it, as its width in half pixels."""
+    """Return for each pixel from a corner the smallest cut that contains it, as its width in half pixels."""
     s = (np.arange(side) + 0.5)[None, :]
     t = (np.arange(side) + 0.5)[:, None] / slope
     total, difference = s + t, s - t
@@ -53,7 +53,7 @@ def _levels(slope: float, bulge: float, side: int) -> NDArray[np.int16]:
 
 @lru_cache(maxsize=8)
 def _stacked_levels(height: int, width: int) -> NDArray[np.int32]:
-    """Return the levels of every kind that is tried first, each moved into a range of its own: kinds×(h·w)."""
+    """Return the levels of all kinds tried first, each offset into its own range: kinds×(h·w)."""
     side = WORKING_SIDE // COARSE
     stack = np.stack([_levels.__wrapped__(*kind, side)[:height, :width].reshape(-1) for kind in KINDS])
     np.minimum(stack, LEVELS - 1, out=stack)
@@ -72,7 +72,7 @@ def _best(votes: Votes, slope: float, bulge: float, side: int) -> tuple[float, f
 
 
 def _quadrants(votes: Votes, box: Box) -> list[Votes]:
-    """Return the votes at each corner of the box, turned so that the corner is at the origin."""
+    """Return the votes at each corner of the box, flipped so that the corner is at the origin."""
     height, width = votes.shape
     x0, y0 = round(box.left * width), round(box.top * height)
     x1, y1 = max(x0 + 1, round(box.right * width)), max(y0 + 1, round(box.bottom * height))
@@ -83,7 +83,7 @@ def _quadrants(votes: Votes, box: Box) -> list[Votes]:
 
 
 def common_kind(votes: Votes, box: Box) -> tuple[Kind, Cuts]:
-    """Return the kind of cut that serves all four corners best, and the cuts of that kind to about two pixels."""
+    """Return the kind of cut that fits all four corners best, and the cuts of that kind to about two pixels."""
     small = shrink(votes, COARSE)
     quadrants = _quadrants(small, box)
     height, width = quadrants[0].shape
@@ -105,21 +105,21 @@ def common_kind(votes: Votes, box: Box) -> tuple[Kind, Cuts]:
 
 
 def fit_cuts(votes: Votes, box: Box, kind: Kind) -> Cuts:
-    """Return the best cut at each corner among the kinds near a common one, to a fraction of a pixel."""
+    """Return the best cut at each corner among kinds near a common one, to a fraction of a pixel."""
     height, width = votes.shape
     slope, bulge = kind
     slopes = [round(slope * factor, 4) for factor in (0.92, 1.0, 1.08)]
     bulges = sorted({max(0.0, round(bulge - 0.05, 4)), bulge, min(MAX_BULGE, round(bulge + 0.05, 4))})
     kinds = [(r, k) for k in bulges for r in slopes]
-    found: list[Cut | None] = []
+    cuts: list[Cut | None] = []
     for half, quadrant in zip(_quadrants(shrink(votes, 2), box), _quadrants(votes, box), strict=True):
         gains = [_best(half, r, k, WORKING_SIDE // 2)[0] for r, k in kinds]
         r, k = kinds[int(np.argmax(gains))]
         gain, across = _best(quadrant, r, k, WORKING_SIDE)
         across += EDGE_SHIFT * float(np.hypot(1.0, r)) / r
         enough = gain >= MIN_GAIN * votes.size
-        found.append(Cut(across=across / width, down=across * r / height, bulge=k) if enough else None)
-    return found[0], found[1], found[2], found[3]
+        cuts.append(Cut(across=across / width, down=across * r / height, bulge=k) if enough else None)
+    return cuts[0], cuts[1], cuts[2], cuts[3]
 
 
 # ---------------------------------------------------------------------------------------------------- sharp edges
@@ -128,25 +128,25 @@ def fit_cuts(votes: Votes, box: Box, kind: Kind) -> Cuts:
 def keep_sharp(votes: Votes, box: Box, cuts: Cuts) -> Cuts:
     """Return the cuts that follow a sharp edge.
 
-    Where a lumen as black as the frame hides the edge of one corner, the cut found there is too large or shapeless; it
-    gives way to one like another corner's, when that follows the edge as far as it can be seen.
+    If a lumen as black as the frame hides the edge of one corner, the cut fitted there is too large or shapeless; it is
+    replaced by one like another corner's, if that follows the visible part of the edge.
 
     Args:
-        votes: Votes, 0 on insets, whose edges say nothing about a cut.
+        votes: Votes, 0 on insets, whose edges are no evidence of a cut.
         box: The field's box.
         cuts: The cuts as fitted.
     """
     quality = [_quality(votes, box, i, cut) if cut else (0.0, 0) for i, cut in enumerate(cuts)]
     good = [cut for cut, (sharp, count) in zip(cuts, quality, strict=True) if cut and _is_good(sharp, count)]
-    kept: list[Cut | None] = []
+    sharp_cuts: list[Cut | None] = []
     for index, (cut, (sharp, count)) in enumerate(zip(cuts, quality, strict=True)):
         if cut is None or _is_good(sharp, count):
-            kept.append(cut)
+            sharp_cuts.append(cut)
             continue
         others = [(*_quality(votes, box, index, other), other) for other in good]
         others = [other for other in others if other[0] >= MIN_SHARP and other[1] >= MIN_POINTS // 2]
-        kept.append(max(others, key=lambda other: other[0] * other[1])[2] if others else None)
-    return kept[0], kept[1], kept[2], kept[3]
+        sharp_cuts.append(max(others, key=lambda other: other[0] * other[1])[2] if others else None)
+    return sharp_cuts[0], sharp_cuts[1], sharp_cuts[2], sharp_cuts[3]
 
 
 def _is_good(sharp: float, count: int) -> bool:
@@ -157,9 +157,9 @@ def _quality(votes: Votes, box: Box, index: int, cut: Cut) -> tuple[float, int]:
     points, inward = cut_points(box, index, cut, votes.shape)
     height, width = votes.shape
     at = np.floor(points).astype(np.intp)
-    seen = (at[:, 0] >= 0) & (at[:, 0] < width) & (at[:, 1] >= 0) & (at[:, 1] < height)
-    seen[seen] &= votes[at[seen, 1], at[seen, 0]] != 0
-    return sharp_fraction(votes, points[seen], inward[seen])
+    visible = (at[:, 0] >= 0) & (at[:, 0] < width) & (at[:, 1] >= 0) & (at[:, 1] < height)
+    visible[visible] &= votes[at[visible, 1], at[visible, 0]] != 0
+    return sharp_fraction(votes, points[visible], inward[visible])
 
 
 def cut_points(box: Box, index: int, cut: Cut, size: tuple[int, ...]) -> tuple[Floats, Floats]:
@@ -167,8 +167,8 @@ def cut_points(box: Box, index: int, cut: Cut, size: tuple[int, ...]) -> tuple[F
 
     Args:
         box: The field's box, in fractions of the image's sides.
-        index: Which corner, in the order of :data:`Cuts`.
-        cut: What is cut off there, in the same fractions.
+        index: Index of the corner, in the order of :data:`Cuts`.
+        cut: The cut at this corner, in the same fractions.
         size: Height and width of the image in pixels.
 
     Returns:
@@ -181,7 +181,7 @@ def cut_points(box: Box, index: int, cut: Cut, size: tuple[int, ...]) -> tuple[F
     total = 1 - k * (1 - difference**2)
     x = (total + difference) / 2 * cut.across * width
     y = (total - difference) / 2 * cut.down * height
-    # The gradient of s + t + k (1 - (s - t)^2), which grows into the field.
+    # The gradient of s + t + k (1 - (s - t)^2), which increases into the field.
     normal = np.column_stack(
         [(1 - 2 * k * difference) / (cut.across * width), (1 + 2 * k * difference) / (cut.down * height)]
     )

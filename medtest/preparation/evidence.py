@@ -1,4 +1,4 @@
-"""What the pixels of a small copy say about field and frame, and where sharp edges are."""
+"""Evidence for field and frame from the pixels of a small copy, and for sharp edges."""
 
 from __future__ import annotations
 
@@ -16,34 +16,36 @@ Votes = NDArray[np.float32]
 Light = NDArray[np.uint8]
 
 WORKING_SIDE = 256
-"""Longer side of the small copy in pixels. The shape is fitted to fractions of a pixel, so more adds little."""
+"""Longer side of the small copy in pixels; the shape is fitted to fractions of a pixel, so more adds little."""
 
 MAX_BLACK = 26
-"""A frame is never lighter than this (grey level of the brightest channel)."""
+"""Largest grey level of a frame (brightest channel)."""
 
 MARGIN = (3, 8)
-"""Grey levels above the frame's own at which a pixel is as likely field as frame: least and most. JPEG noise stays
-below; in an underexposed image there is less of it, and the field is closer."""
+"""Least and largest distance above the frame's grey level at which field and frame are equally likely.
+
+JPEG noise stays below it; an underexposed image has less noise, and its field is closer.
+"""
 
 DARK_VOTE = 1.0
-"""What a black pixel counts against the field. A lumen may be black, so it is little."""
+"""Weight of a black pixel against the field; small, because a lumen may be black."""
 
 BRIGHT_VOTE = 3.0
-"""What a bright pixel counts for the field. Only text is bright on a frame, so it is much."""
+"""Weight of a bright pixel for the field; large, because only text is bright on a frame."""
 
 RISE = (6, 16)
-"""Grey levels above that threshold at which a pixel counts in full: least and most."""
+"""Least and largest rise above that threshold at which a pixel counts fully, in grey levels."""
 
 WELL_LIT = 100
-"""Bright parts of a well exposed image have at least this grey level; darker images get narrower steps."""
+"""Grey level reached by bright parts of a well-exposed image; darker images get narrower steps."""
 
 EDGE_SHIFT = 0.4
-"""Pixels by which a shape fitted to votes is too large: one pixel in ten of tissue's light already votes for field."""
+"""Pixels by which a fitted shape is too large: a pixel with a tenth of tissue's light already votes for field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
-    """One image's small copy.
+    """Evidence from an image's small copy.
 
     Attributes:
         light: uint8 h×w, the brightest channel.
@@ -62,7 +64,7 @@ class Evidence:
 
 
 def gather(image: Image, aspect: float | None = None) -> Evidence:
-    """Return the evidence of an image, uint8 H×W×3, whose true width:height is ``aspect`` (None: its own)."""
+    """Return the evidence of an image, uint8 H×W×3, with the true aspect ratio ``aspect`` (None: its own)."""
     height, width = image.shape[:2]
     ratio = width / height if aspect is None else aspect
     across = WORKING_SIDE if ratio >= 1 else max(16, round(WORKING_SIDE * ratio))
@@ -77,13 +79,13 @@ def gather(image: Image, aspect: float | None = None) -> Evidence:
 
 
 def vote(light: Light) -> Votes:
-    """Return each pixel's vote, by a table over the 256 grey levels."""
+    """Return each pixel's vote, from a table over the 256 grey levels."""
     counts = np.bincount(light.reshape(-1), minlength=256)
     below = counts.cumsum() / light.size
     exposure = min(1.0, float(np.searchsorted(below, 0.9)) / WELL_LIT)
     margin = max(MARGIN[0], MARGIN[1] * exposure)
     rise = max(RISE[0], RISE[1] * exposure)
-    # The frame's own level: the commonest near the darkest, for a dark field may have a commoner one.
+    # The frame's level is the most common one near the darkest, because a dark field may have a more common one.
     darkest = int(np.searchsorted(below, 0.003))
     black = darkest + int(np.argmax(counts[darkest : darkest + MARGIN[1]])) if darkest <= MAX_BLACK else -MARGIN[1]
     above = (np.arange(256) - black - margin).astype(np.float32)
@@ -93,30 +95,30 @@ def vote(light: Light) -> Votes:
 
 
 def sharp_fraction(votes: Votes, points: Floats, inward: Floats, *, reach: float = 2.5) -> tuple[float, int]:
-    """Say how well a curve follows a sharp edge from frame to field.
+    """Measure how well a curve follows a sharp edge from frame to field.
 
-    A point counts where the field a little farther in is bright enough to show an edge at all. It is sharp where the
-    image rises from black to field within twice ``reach``.
+    A point counts if the field a little farther inside is bright enough to show an edge. It is sharp if the image rises
+    from black to field within twice ``reach``.
 
     Args:
-        votes: float32 h×w, cleaned of text and displays; 0 has no say.
+        votes: float32 h×w, cleaned of text and displays; 0 for pixels to ignore.
         points: N×2 (x, y) on the curve, in pixels of the small copy.
         inward: N×2 unit vectors into the field.
         reach: Distance of the samples on both sides.
 
     Returns:
-        The sharp fraction of the points that count (0 where none do), and how many count.
+        The sharp fraction of the counted points (0 without any), and their number.
     """
     height, width = votes.shape
-    seen = np.ones(len(points), np.bool_)
+    visible = np.ones(len(points), np.bool_)
     samples = []
     for distance in (-reach, reach, 2.5 * reach):
         at = np.floor(points + distance * inward).astype(np.intp)
         x, y = at[:, 0], at[:, 1]
-        seen &= (x >= 0) & (x < width) & (y >= 0) & (y < height)
+        visible &= (x >= 0) & (x < width) & (y >= 0) & (y < height)
         samples.append(votes[y.clip(0, height - 1), x.clip(0, width - 1)])
     outside, near, deep = samples
-    informative = seen & (deep >= 0.6 * BRIGHT_VOTE) & (outside != 0)
+    informative = visible & (deep >= 0.6 * BRIGHT_VOTE) & (outside != 0)
     count = int(np.count_nonzero(informative))
     if not count:
         return 0.0, 0

@@ -1,7 +1,7 @@
 """Factors of a seed that may explain failures (report 4.5, RQ4).
 
-Of seeds that expect a mask: lesion size, number and place, light, visible area. Of seeds that expect a label, and of
-those that ask questions: light, sharpness, how much stands out, lesion size where it is known, visible area.
+For seeds that expect a mask: lesion size, number and position, light, visible area. For seeds that expect a label or
+ask questions: light, sharpness, salient area, lesion size if known, visible area.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from medtest.core.portable import each
 from medtest.core.tasks.base import task_of
 
 MIN_LESION = 1e-4
-"""Smallest part of the image that counts as a lesion of its own; less is noise of a JPEG mask's edge."""
+"""Smallest part of the image that counts as a separate lesion; smaller ones are noise at a JPEG mask's edge."""
 
 
 SALIENCY_SIDE = 64
-"""Side at which saliency is looked for, as in the paper."""
+"""Side of the image for computing saliency, as in the paper."""
 
 
 def seed_factors(prepared: PreparedSeed) -> dict[str, float | None]:
-    """Return the factor columns that belong to the seed: those of its task, none of a series."""
+    """Return the factor columns of the seed's task; none for a series."""
     return task_of(prepared.kind).factors(prepared)
 
 
@@ -38,8 +38,8 @@ def lesion_factors(prepared: PreparedSeed) -> dict[str, float | None]:
     distance is that of the lesions' common centroid from the field's centroid, in radii of the disc that has the
     field's area, both axes measured in pixels of the prepared image; brightness and contrast are mean and standard
     deviation of grey levels (0-255, ITU-R BT.601 luma) in the field; visible area is the field's part of the image.
-    The first three are None without a mask, the distance also with an empty one, and all but the visible area are None
-    where there is no field.
+    The first three are None without a mask, the distance also for an empty one, and all but the visible area are None
+    without a field.
     """
     field, pixels, light, factors = _of_field(prepared, ("polyp_area", "polyp_count", "polyp_distance"))
     if not pixels or prepared.mask is None:
@@ -49,8 +49,8 @@ def lesion_factors(prepared: PreparedSeed) -> dict[str, float | None]:
     factors["factor_polyp_area"] = area / pixels
     factors["factor_polyp_count"] = float(_count(prepared.mask.view(np.uint8)))
     if area:
-        here, centre = _centroid(lesion), _centroid(field.view(np.uint8))
-        factors["factor_polyp_distance"] = float(np.hypot(*(here - centre)) / np.sqrt(pixels / np.pi))
+        lesion_centre, centre = _centroid(lesion), _centroid(field.view(np.uint8))
+        factors["factor_polyp_distance"] = float(np.hypot(*(lesion_centre - centre)) / np.sqrt(pixels / np.pi))
     return factors
 
 
@@ -66,7 +66,7 @@ def picture_factors(prepared: PreparedSeed) -> dict[str, float | None]:
     field, pixels, light, factors = _of_field(prepared, ("sharpness", "salient_area", "lesion_area"))
     if not pixels:
         return factors
-    # The edge of the field is no sharpness of the picture: pixels whose neighbours are all in the field count.
+    # The field's edge is not sharpness of the picture, so only pixels with all neighbours in the field count.
     within = cv2.erode(field.view(np.uint8), np.ones((3, 3), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=1)
     if within.any():
         _, spread = cv2.meanStdDev(cv2.Laplacian(light, cv2.CV_64F), mask=within)
@@ -80,7 +80,7 @@ def picture_factors(prepared: PreparedSeed) -> dict[str, float | None]:
 def _of_field(
     prepared: PreparedSeed, more: Sequence[str]
 ) -> tuple[Mask, int, NDArray[np.uint8], dict[str, float | None]]:
-    """Return the field, its pixels, grey levels, and the factors: light and visible area, and further ones as None."""
+    """Return the field, its pixels, grey levels, and factors: light and visible area, and ``more`` as None."""
     field = ~prepared.frame
     pixels = int(np.count_nonzero(field))
     factors: dict[str, float | None] = {f"factor_{name}": None for name in ("brightness", "contrast", *more)}
@@ -93,7 +93,7 @@ def _of_field(
 
 
 def _salient_area(light: NDArray[np.uint8], field: Mask) -> float:
-    """Return the fraction of the field that stands out; outside of it the picture is its mean, so that it does not."""
+    """Return the salient fraction of the field; the outside is filled with the mean so that it is not salient."""
     filled = np.where(field, light, np.uint8(round(float(light[field].mean())))).astype(np.uint8)
     small = cv2.resize(filled, (SALIENCY_SIDE, SALIENCY_SIDE), interpolation=cv2.INTER_AREA).astype(np.float64)
     spectrum = np.fft.fft2(small)

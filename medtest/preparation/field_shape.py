@@ -1,7 +1,7 @@
-"""The shape of an endoscope's field of view, free of resolution, and how it becomes a mask.
+"""Shape of an endoscope's field of view, independent of resolution, and its conversion to a mask.
 
-A field is a box whose corners may be cut, possibly met by an ellipse, less the rectangles that on-screen displays put
-over it. All lengths are fractions of the image's width (x) or height (y).
+A field is a box with optional cut corners, optionally intersected with an ellipse, minus the rectangles of on-screen
+displays. All lengths are fractions of the image's width (x) or height (y).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ MAX_BULGE = 0.45
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """A corner that is cut off, in coordinates that run inward from the corner.
+    """Cut corner, in coordinates that run inward from the corner.
 
     The edge runs from (``across``, 0) to (0, ``down``). With s = x / across and t = y / down it is
-    ``s + t = 1 - bulge * (1 - (s - t)**2)``: a straight chamfer for ``bulge`` 0, a parabola that lies within about one
+    ``s + t = 1 - bulge * (1 - (s - t)**2)``: a straight chamfer for ``bulge`` 0, a parabola within about one
     per cent of a quarter ellipse for 0.414.
     """
 
@@ -34,7 +34,7 @@ class Cut:
     bulge: float = 0.0
 
     def reach(self, y: Floats) -> Floats:
-        """Return how far the cut reaches inward at each distance ``y`` from the corner (0 beyond its end).
+        """Return the inward extent of the cut at each distance ``y`` from the corner (0 beyond its end).
 
         ``y``, at least 0, and the result are float64 of one shape, in the units of ``down`` and of ``across``.
         """
@@ -48,14 +48,14 @@ class Cut:
 
 
 Cuts: TypeAlias = tuple[Cut | None, Cut | None, Cut | None, Cut | None]
-"""The corners in the order top left, top right, bottom left, bottom right; None where one is whole."""
+"""Cuts in the order top left, top right, bottom left, bottom right; None for a whole corner."""
 
 NO_CUTS: Cuts = (None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ellipse:
-    """An ellipse with axes along the image's sides."""
+    """Ellipse with axes along the image's sides."""
 
     x: float
     y: float
@@ -65,7 +65,7 @@ class Ellipse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A rectangle, half open."""
+    """Rectangle, half open."""
 
     left: float = 0.0
     top: float = 0.0
@@ -75,14 +75,14 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldShape:
-    """The visible field of one image.
+    """Visible field of one image.
 
     Attributes:
         box: Its bounding box.
         cuts: Its cut corners.
-        ellipse: The field lies inside this ellipse, where there is one.
+        ellipse: Ellipse that bounds the field, or None.
         insets: Rectangles that are not field (displays, pictures in the picture).
-        empty: True when nothing is visible at all.
+        empty: Whether nothing is visible.
     """
 
     box: Box = Box()
@@ -93,7 +93,7 @@ class FieldShape:
 
     @property
     def kind(self) -> str:
-        """One word for people: none, circle, box, cut; with "+inset" when a display covers part of it."""
+        """Name of the shape: none, circle, box, cut; with "+inset" if a display covers part of it."""
         if self.empty:
             return "empty"
         if self.ellipse is not None:
@@ -105,7 +105,7 @@ class FieldShape:
         return f"{name}+inset" if self.insets else name
 
     def spans(self, y: Floats) -> tuple[Floats, Floats]:
-        """Return the field's left and right end at each height; the left end is larger where there is no field.
+        """Return the field's left and right end at each height; the left end is larger outside the field.
 
         Heights and ends are float64 of one shape, fractions of the image's height and width, 0 at the top and left.
         """
@@ -128,7 +128,7 @@ class FieldShape:
         return np.where(outside, 2.0, left), np.where(outside, -1.0, right)
 
     def frame(self, height: int, width: int) -> Mask:
-        """Return the frame at a size: bool height×width, True where a pixel's centre is not in the field."""
+        """Return the frame at a given size: bool height×width, True where a pixel's centre is outside the field."""
         if self.empty:
             return np.ones((height, width), np.bool_)
         left, right = self.spans((np.arange(height) + 0.5) / height)

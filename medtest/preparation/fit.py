@@ -1,6 +1,6 @@
-"""Fitting a bounding box and an ellipse to the votes, and scoring shapes.
+"""Fitting of a bounding box and an ellipse to the votes, and scoring of shapes.
 
-Lengths are pixels of the small copy here; :class:`FieldShape` gets fractions.
+Lengths are pixels of the small copy; :class:`FieldShape` uses fractions.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from medtest.preparation.evidence import DARK_VOTE, EDGE_SHIFT, Evidence, Floats
 from medtest.preparation.field_shape import Box, Cuts, Ellipse, FieldShape
 
 SLACK = 8
-"""Pixels by which a side of the box may move from the extent of the bright region."""
+"""Largest movement in pixels of a box side from the extent of the bright region."""
 
 
 SHORTEST_SIDE = 12
-"""Pixels of a straight side that are needed to judge it."""
+"""Least pixels of a straight side for judging it."""
 
 MIN_SHARP = 0.4
-"""Part of a side that must be sharp."""
+"""Least part of a side that must be sharp."""
 
 LEAST_ARC = 10
-"""Points of an ellipse, of 240, at which the field must be bright enough to judge it."""
+"""Least points of an ellipse, of 240, with a field bright enough to judge."""
 
 
 class Score:
@@ -45,7 +45,7 @@ class Score:
         return float(self.between(left * self.width, right * self.width))
 
     def between(self, left: Floats, right: Floats) -> Floats:
-        """Return the votes between two ends of each row, …×h arrays in pixels; an empty row counts nothing."""
+        """Return the votes between two ends of each row, …×h arrays in pixels; empty rows count zero."""
         left, right = np.clip(left, 0, self.width), np.clip(right, 0, self.width)
         inside = right > left
         total: Floats = np.where(inside, self._at(right) - self._at(left), 0.0).sum(axis=-1)
@@ -62,9 +62,9 @@ class Score:
 
 
 def without_thin(votes: Votes) -> Votes:
-    """Return the votes with bright things thinner than 5 pixels of the small copy counted as black: text, lines.
+    """Return the votes with bright things thinner than 5 pixels of the small copy (text, lines) counted as black.
 
-    The edge of a field is left as it is: a square fits into every corner wider than 90°.
+    The edge of a field is unchanged, because a square fits into every corner wider than 90°.
     """
     bright = (votes > 0).astype(np.uint8)
     opened = cv2.morphologyEx(bright, cv2.MORPH_OPEN, np.ones((5, 5), np.uint8), borderType=cv2.BORDER_REPLICATE)
@@ -74,7 +74,7 @@ def without_thin(votes: Votes) -> Votes:
 
 
 def first_box(votes: Votes) -> Box | None:
-    """Return the bounding box, in fractions, of the largest region that votes for field; None where none does."""
+    """Return the bounding box, in fractions, of the largest region voting for field; None without any."""
     height, width = votes.shape
     count, _, stats, _ = cv2.connectedComponentsWithStats((votes > 0).astype(np.uint8), connectivity=4)
     if count < 2:
@@ -100,7 +100,7 @@ def straight_parts(
 
 
 def open_sides(votes: Votes, box: Box, cuts: Cuts) -> Box:
-    """Return the box with each side moved to the image's border that follows no sharp edge, as a dark lumen's does."""
+    """Return the box with sides without a sharp edge, as at a dark lumen, moved to the image's border."""
     height, width = votes.shape
     rows, columns = straight_parts(box, cuts, (height, width))
 
@@ -122,7 +122,7 @@ def open_sides(votes: Votes, box: Box, cuts: Cuts) -> Box:
 
 
 def refine_box(evidence: Evidence, votes: Votes, box: Box, cuts: Cuts) -> Box:
-    """Move each side of the box to where the votes along its straight part say, to a fraction of a pixel."""
+    """Move each side of the box to the edge along its straight part, to a fraction of a pixel."""
     height, width = votes.shape
     rows, columns = straight_parts(box, cuts, (height, width))
 
@@ -135,9 +135,9 @@ def refine_box(evidence: Evidence, votes: Votes, box: Box, cuts: Cuts) -> Box:
         if end:
             band, light = band[:, ::-1], light[:, ::-1]
         size = int(band.shape[1])
-        here = (1 - now if end else now) * size
-        found = float(_edge(band, light, here))
-        return 1 - found / size if end else found / size
+        position = (1 - now if end else now) * size
+        edge = float(_edge(band, light, position))
+        return 1 - edge / size if end else edge / size
 
     return Box(
         left=side(rows[0], 1, False, box.left),
@@ -148,14 +148,14 @@ def refine_box(evidence: Evidence, votes: Votes, box: Box, cuts: Cuts) -> Box:
 
 
 def _edge(band: Votes, light: NDArray[np.uint8], now: float) -> float:
-    """Return where the field begins along axis 1 of a band, near where it was thought to."""
+    """Return the start of the field along axis 1 of a band, near the previous estimate."""
     size = band.shape[1]
     first = max(0, round(now) - SLACK)
     sums = np.cumsum(band[:, first : round(now) + SLACK].mean(axis=0))
     start = first + (int(np.argmin(sums)) + 1 if sums.min() < 0 else 0)
     if start == 0:
         return 0.0
-    # The pixel before `start` is black for the votes; what light it has is the covered part of it.
+    # The pixel before `start` votes for frame; its light gives the covered part of it.
     inside = np.median(light[:, min(start + 1, size - 1)].astype(float))
     border = np.median(light[:, start - 1].astype(float))
     outside = np.median(light[:, max(0, start - 3)].astype(float))
@@ -182,11 +182,11 @@ _MOVES = np.array(
     ],
     dtype=np.float64,
 )
-"""Directions of the pattern search: centre, radius, both with one edge held, one axis alone."""
+"""Directions of the pattern search: centre, radius, both with one edge fixed, one axis only."""
 
 
 def fit_ellipse(votes: Votes, box: Box) -> FieldShape:
-    """Return the ellipse, met by the box, with the most votes: circles on a coarse grid, then a pattern search."""
+    """Return the ellipse within the box with the most votes: circles on a coarse grid, then a pattern search."""
     height, width = votes.shape
     left, right = box.left * width, box.right * width
     top, bottom = box.top * height, box.bottom * height
@@ -220,7 +220,7 @@ def fit_ellipse(votes: Votes, box: Box) -> FieldShape:
 
 
 def _ellipse_votes(score: Score, box: Box, ellipses: Floats, size: tuple[int, int]) -> Floats:
-    """Return the votes inside each of N ellipses (x, y, across, down), given in pixels of an image of a size."""
+    """Return the votes inside each of N ellipses (x, y, across, down), in pixels of an image of the given size."""
     height, width = size
     x, y, across, down = (ellipses[:, i : i + 1] / (width, height)[i % 2] for i in range(4))
     inside = 1 - np.square((score.y[None] - y) / down)
@@ -232,7 +232,7 @@ def _ellipse_votes(score: Score, box: Box, ellipses: Floats, size: tuple[int, in
 
 
 def ellipse_is_sharp(votes: Votes, shape: FieldShape) -> bool:
-    """Say whether the ellipse of a shape follows a sharp edge where it bounds the field."""
+    """Return True if the ellipse of a shape follows a sharp edge where it bounds the field."""
     ellipse, box = shape.ellipse, shape.box
     if ellipse is None:
         return False
@@ -241,7 +241,7 @@ def ellipse_is_sharp(votes: Votes, shape: FieldShape) -> bool:
     cosine, sine = each(math.cos, angle), each(math.sin, angle)
     x, y = ellipse.x + ellipse.across * cosine, ellipse.y + ellipse.down * sine
     bounds = (x > box.left) & (x < box.right) & (y > box.top) & (y < box.bottom)
-    # The gradient of the ellipse's equation, in pixels, turned inward.
+    # The gradient of the ellipse's equation, in pixels, pointing inward.
     normal = -np.column_stack([cosine / (ellipse.across * width), sine / (ellipse.down * height)])
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     points = np.column_stack([x * width, y * height])

@@ -1,9 +1,9 @@
-"""The black frame around the field of view, found by fitting a shape.
+"""Detection of the black frame around the field of view by fitting a shape.
 
-The report (4.1.2) says that thresholds and region growing fail at it and uses a trained model. Here it is a fit: each
+The report (4.1.2) states that thresholds and region growing fail and uses a trained model. This module uses a fit: each
 pixel of a small copy votes for field or frame by its brightness, and the :class:`FieldShape` with the most votes wins.
-A dark lumen that touches the frame cannot be cut out of such a shape, and text on the frame cannot add to it. What was
-fitted stays only where it follows a sharp edge of the image, so that vignetting and dark corners are no frame.
+Such a shape cannot lose a dark lumen that touches the frame, or gain text on the frame. Fitted parts are kept only if
+they follow a sharp edge of the image, so that vignetting and dark corners are no frame.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from medtest.preparation.fit import (
 from medtest.preparation.insets import black_out, display_boxes, find_insets, leave_out
 
 LEAST_BLACK = 0.002
-"""Images with a smaller part of black pixels have no frame."""
+"""Least part of black pixels in an image with a frame."""
 
 ROUND = 0.1
-"""Corners that bulge at least this much may belong to an ellipse."""
+"""Least bulge of corners that may belong to an ellipse."""
 
 ELLIPSE_CREDIT = 0.003
-"""Votes, as a fraction of the pixels, by which an ellipse may lose: four corners fitted apart follow noise better."""
+"""Votes, as a fraction of the pixels, by which an ellipse may lose: four separate corners follow noise better."""
 
 
 def find_frame(image: Image) -> Mask:
-    """Return bool H×W, True on the black frame of an image (uint8 H×W×3); all True when nothing is visible."""
+    """Return bool H×W, True on the black frame of an image (uint8 H×W×3); all True if nothing is visible."""
     return fit_field(image).frame(image.shape[0], image.shape[1])
 
 
@@ -47,7 +47,7 @@ def fit_field(image: Image, aspect: float | None = None) -> FieldShape:
 
     Args:
         image: uint8 H×W×3 RGB.
-        aspect: Width over height of the scene when the image was resized to another shape; None for its own.
+        aspect: Width over height of the scene if the image was resized to another shape; None for its own.
     """
     evidence = gather(image, aspect)
     votes = evidence.votes
@@ -77,7 +77,7 @@ def fit_field(image: Image, aspect: float | None = None) -> FieldShape:
         if score.of(other) + ELLIPSE_CREDIT * votes.size > score.of(shape) and ellipse_is_sharp(rest, other):
             shape = other
     height, width = votes.shape
-    # Small steps that show only beside a cut are found once the cut is out of the way.
+    # Small steps next to a cut only show once the cut is removed.
     rest[shape.frame(height, width)] = 0
     insets += find_insets(rest, shape.box)
     return replace(

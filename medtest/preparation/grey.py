@@ -1,13 +1,13 @@
-"""The grey mask: how strongly something pasted would be lit at each place.
+"""Grey mask: relative illumination of pasted content at each pixel.
 
-Report 4.1.2 makes "gray masks" by a sigmoid of the image's brightness, so that what is pasted fits the light around
-it. Its constants are not given; ours are below. The local brightness is a Gaussian blur of the luminance taken over
-the field alone (the black frame does not darken its neighbours), compared with the field's own mean and spread:
+The report (4.1.2) makes "gray masks" by a sigmoid of the image's brightness, so that pasted content fits the light
+around it. Its constants are not given; ours are below. The local brightness is a Gaussian blur of the luminance over
+the field alone (the black frame does not darken its neighbours), compared with the field's mean and spread:
 
     grey = 1 / (1 + exp(-SLOPE * (local - mean) / spread - OFFSET))
 
-so an average place has ``sigmoid(OFFSET)``, a dark lumen tends to 0, and the mask does not depend on the exposure of
-the whole image. On the frame it is 0.
+so an average pixel has ``sigmoid(OFFSET)``, a dark lumen tends to 0, and the result does not depend on the exposure of
+the whole image. It is 0 on the frame.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MIN_SPREAD = 12.0
 """Smallest spread in grey levels; an evenly lit field gets an even mask instead of amplified noise."""
 
 WORKING_SIDE = 128
-"""The mask is smooth, so it is computed with about this many pixels on the longer side and enlarged."""
+"""Approximate pixels on the longer side for computing the smooth grey mask before enlarging it."""
 
 
 def grey_mask(image: Image, frame: Mask) -> Probability:

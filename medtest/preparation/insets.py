@@ -1,4 +1,4 @@
-"""Rectangles that on-screen displays put over the field: black insets at its corners, coloured boxes anywhere.
+"""Rectangles of on-screen displays over the field: black insets at its corners, coloured boxes anywhere.
 
 Lengths are pixels of the small copy.
 """
@@ -13,25 +13,25 @@ from medtest.preparation.evidence import DARK_VOTE, Votes, sharp_fraction
 from medtest.preparation.field_shape import Box
 
 MOST_STEPS = 3
-"""Rectangles that one corner's inset may be made of."""
+"""Most rectangles of one corner's inset."""
 
 MIN_GAIN = 6e-4
-"""Black pixels an inset must explain, as a fraction of the image."""
+"""Least black pixels explained by an inset, as a fraction of the image."""
 
 LARGEST = 0.66
-"""An inset takes at most this part of a side of the field's box."""
+"""Largest part of a side of the field's box taken by an inset."""
 
 MIN_SHARP = 0.6
-"""Part of an inset's edges that must be sharp."""
+"""Least part of an inset's edges that must be sharp."""
 
 MIN_POINTS = 5
-"""Points of an edge at which the field is bright enough to tell; fewer say nothing."""
+"""Least points of an edge with a field bright enough to judge; fewer are ignored."""
 
 DISPLAY_AREA = 0.002
 """Smallest coloured display, as a fraction of the image."""
 
 DISPLAY_FILL = 0.7
-"""Part of its bounding box that a coloured display fills, text and drawings on it left out."""
+"""Least part of its bounding box filled by a coloured display, without text and drawings on it."""
 
 DISPLAY_SPREAD = 3.0
 """Largest median deviation of a coloured display's pixels from their median, in grey levels of any channel."""
@@ -40,14 +40,14 @@ DISPLAY_SPREAD = 3.0
 def find_insets(votes: Votes, box: Box) -> list[tuple[int, int, int, int]]:
     """Return the black rectangles (left, top, right, bottom) at the corners of a box, in pixels.
 
-    At each corner the rectangle with the most black and the least bright pixels is taken from a table of sums, then,
-    without it, the next, so that steps and L-shapes come out as several rectangles. It stays only when the sides that
-    lie in the field are sharp straight edges: a dark lumen in a corner has none.
+    At each corner the rectangle with the most black and the fewest bright pixels is taken from a table of sums, then,
+    without it, the next, so that steps and L-shapes become several rectangles. It is kept only if its sides
+    within the field are sharp straight edges, which a dark lumen in a corner lacks.
     """
     height, width = votes.shape
     x0, x1 = round(box.left * width), round(box.right * width)
     y0, y1 = round(box.top * height), round(box.bottom * height)
-    found = []
+    rectangles = []
     for right in (False, True):
         for bottom in (False, True):
             rest = votes[y0:y1, x0:x1].copy()
@@ -61,9 +61,9 @@ def find_insets(votes: Votes, box: Box) -> list[tuple[int, int, int, int]]:
                 rectangle = (left, top, left + across, top + down)
                 if not _is_inset(votes, rectangle, right=right, bottom=bottom):
                     break
-                found.append(rectangle)
+                rectangles.append(rectangle)
                 turned[:down, :across] = 0
-    return found
+    return rectangles
 
 
 def _largest(votes: Votes) -> tuple[float, int, int]:
@@ -90,13 +90,13 @@ def _is_inset(
         sharp_fraction(votes, upright, np.array([-1.0 if right else 1.0, 0.0]), reach=1.5),
         sharp_fraction(votes, level, np.array([0.0, -1.0 if bottom else 1.0]), reach=1.5),
     )
-    known = [(fraction, count) for fraction, count in sides if count >= MIN_POINTS]
+    judged = [(fraction, count) for fraction, count in sides if count >= MIN_POINTS]
     points = sum(count for _, count in sides)
-    return bool(known) and points >= 2 * MIN_POINTS and all(fraction >= MIN_SHARP for fraction, _ in known)
+    return bool(judged) and points >= 2 * MIN_POINTS and all(fraction >= MIN_SHARP for fraction, _ in judged)
 
 
 def display_boxes(rgb: NDArray[np.uint8]) -> list[tuple[int, int, int, int]]:
-    """Return coloured display boxes (left, top, right, bottom): flat, rectangular, and of no colour tissue has.
+    """Return coloured display boxes (left, top, right, bottom): flat, rectangular, of a colour that tissue lacks.
 
     Positioning displays are flat cyan, green or blue rectangles. Tissue under narrow-band light or dye has such hues
     too, but it is never flat over a rectangle.
@@ -105,7 +105,7 @@ def display_boxes(rgb: NDArray[np.uint8]) -> list[tuple[int, int, int, int]]:
         rgb: uint8 H×W×3.
 
     Returns:
-        Pixels, right and bottom exclusive; none where no box is there.
+        Boxes in pixels, right and bottom exclusive; empty without boxes.
     """
     channels = rgb.astype(np.int16)
     red, green, blue = channels[..., 0], channels[..., 1], channels[..., 2]
@@ -130,13 +130,13 @@ def display_boxes(rgb: NDArray[np.uint8]) -> list[tuple[int, int, int, int]]:
 
 
 def black_out(votes: Votes, boxes: list[tuple[int, int, int, int]]) -> None:
-    """Let display boxes vote like the frame, in place."""
+    """Set the votes of display boxes to frame, in place."""
     for left, top, right, bottom in boxes:
         votes[top:bottom, left:right] = -DARK_VOTE
 
 
 def leave_out(votes: Votes, boxes: list[tuple[int, int, int, int]]) -> Votes:
-    """Return a copy of the votes without a say of the boxes' pixels."""
+    """Return a copy of the votes with the boxes' pixels set to 0."""
     rest: Votes = votes.copy()
     for left, top, right, bottom in boxes:
         rest[top:bottom, left:right] = 0

@@ -1,4 +1,4 @@
-"""From a seed as its file holds it to one ready for relations and systems (report 4.1.2)."""
+"""Preparation of loaded seeds for relations and systems (report 4.1.2)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from medtest.preparation.grey import grey_mask
 from medtest.preparation.series import locked, prepare_series
 
 REVISION = 1
-"""Raised whenever preparation gives other bytes for the same seed; enters a run's digest."""
+"""Increased whenever preparation gives other bytes for the same seed; part of a run's digest."""
 
 
 def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> PreparedSeed:
-    """Resize a seed and compute the masks that every relation shares.
+    """Resize a seed and compute the masks shared by all relations.
 
     Args:
-        seed: The loaded source case, uint8 H×W×3; a series is as :func:`prepare_series` says.
+        seed: The loaded source case, uint8 H×W×3; for a series see :func:`prepare_series`.
         size: Side of the square in pixels (the report uses 512), or None to keep the native size. A prompt has none.
-        resize: Length in pixels, at least ``size``, that the shorter side gets before the middle ``size`` × ``size`` is
-            cut out; None stretches the whole image to the square.
+        resize: Length in pixels, at least ``size``, of the shorter side before the central ``size`` × ``size`` is
+            cropped; None stretches the whole image to the square.
 
     Returns:
         The prepared seed; its arrays are contiguous and read-only.
@@ -37,7 +37,7 @@ def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> Prepa
         return _cropped(seed, size, resize)
     image = resize_image(seed.image, size)
     height, width = seed.image.shape[:2]
-    # The shape is fitted on the resized image, which has more pixels than the fit uses and is cheaper to shrink.
+    # The shape is fitted to the resized image, which has enough pixels for the fit and is cheaper to shrink.
     frame = fit_field(image, aspect=width / height).frame(*image.shape[:2])
     original = None if seed.expected is None else np.ascontiguousarray(seed.expected, dtype=np.bool_)
     return PreparedSeed(
@@ -52,7 +52,7 @@ def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> Prepa
 
 
 def _prompted(seed: Seed) -> PreparedSeed:
-    """Return a seed whose input is a prompt: it has no pixels, hence no frame and no grey mask."""
+    """Return a seed whose input is a prompt, without pixels, frame or grey mask."""
     nothing = np.zeros((0, 0), np.bool_)
     return PreparedSeed(
         image=NO_IMAGE,
@@ -65,13 +65,13 @@ def _prompted(seed: Seed) -> PreparedSeed:
 
 
 def _handed_on(seed: Seed) -> dict[str, Any]:
-    """Return what a prepared seed has of its seed as it is."""
+    """Return the fields that a prepared seed takes unchanged from its seed."""
     names = ("ref", "spec", "kind", "classes", "labels", "asks", "together", "truth", "prompt")
     return {"properties": dict(seed.properties), **{name: getattr(seed, name) for name in names}}
 
 
 def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
-    """Return the middle of a seed whose shorter side was resized, with the whole of it as ``wide``."""
+    """Return the centre crop of a seed whose shorter side was resized, with the whole picture as ``wide``."""
     shape = shorter_side(seed.image.shape[:2], resize)
     wide = _to_shape(seed.image, shape)
     middle = _middle(shape, size)
@@ -84,7 +84,7 @@ def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
     return PreparedSeed(
         image=locked(image),
         mask=cut(seed.expected),
-        original_mask=None,  # at the file's size it would show what the crop leaves out
+        original_mask=None,  # at the file's size it would contain parts outside the crop
         frame=locked(frame),
         grey=locked(grey_mask(image, frame)),
         avoid=cut(seed.avoid),
@@ -94,21 +94,21 @@ def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
 
 
 def _middle(shape: tuple[int, int], size: int) -> tuple[slice, slice]:
-    """Return where the middle ``size`` × ``size`` of a picture of this height and width is."""
+    """Return the window of the central ``size`` × ``size`` of a picture of this height and width."""
     top, left = (round((side - size) / 2) for side in shape)
     return slice(top, top + size), slice(left, left + size)
 
 
 def prepared_image(image: Image, *, size: int | None, resize: int | None = None) -> Image:
-    """Return the image alone as :func:`prepare` makes it of a seed, a contiguous copy.
+    """Return only the image that :func:`prepare` makes of a seed, as a contiguous copy.
 
     Args:
         image: uint8 H×W×3.
         size: Side of the result in pixels; None leaves the image at its own size.
-        resize: Length of the shorter side before the middle ``size`` × ``size`` is cut out; None stretches instead.
+        resize: Length of the shorter side before the central ``size`` × ``size`` is cropped; None stretches instead.
 
     Returns:
-        uint8 size×size×3, or H×W×3 where ``size`` is None.
+        uint8 size×size×3, or H×W×3 if ``size`` is None.
     """
     if size is None or resize is None:
         return resize_image(image, size)
@@ -117,23 +117,23 @@ def prepared_image(image: Image, *, size: int | None, resize: int | None = None)
 
 
 def shorter_side(shape: tuple[int, ...], length: int) -> tuple[int, int]:
-    """Return height and width after the shorter side became ``length``; the longer one is rounded down."""
+    """Return height and width after resizing the shorter side to ``length``; the longer one is rounded down."""
     height, width = shape[:2]
     return (length, length * width // height) if height <= width else (length * height // width, length)
 
 
 def resize_image(image: Image, size: int | None) -> Image:
-    """Return an image, uint8 H×W×3, as size×size, antialiased; a contiguous copy at its own size when ``size`` is None.
+    """Return a uint8 H×W×3 image as size×size, antialiased; a contiguous copy at its own size if ``size`` is None.
 
     Shrinking averages exactly over the area of each new pixel (``INTER_AREA``, a box filter, so detail finer than the
     new grid cannot alias into stripes beyond what a box leaves); enlarging is bilinear. When one axis shrinks and the
-    other grows, the axes are treated one after the other.
+    other grows, the axes are resized one after the other.
     """
     return np.array(image, order="C") if size is None else _to_shape(image, (size, size))
 
 
 def _to_shape(image: Image, shape: tuple[int, int]) -> Image:
-    """Return the image at height and width, as :func:`resize_image` says; a copy where it has them."""
+    """Return the image at height and width, resized as in :func:`resize_image`; a copy if it has them."""
     height, width = image.shape[:2]
     if (height, width) == shape:
         return np.array(image, order="C")
@@ -146,7 +146,7 @@ def _to_shape(image: Image, shape: tuple[int, int]) -> Image:
 
 
 def resize_mask(mask: Mask, size: int | None) -> Mask:
-    """Return a bool mask as size×size by nearest neighbour (pixel centres); a copy when ``size`` is None."""
+    """Return a bool mask as size×size by nearest neighbour (pixel centres); a copy if ``size`` is None."""
     return np.array(mask, dtype=np.bool_, order="C") if size is None else _mask_to_shape(mask, (size, size))
 
 

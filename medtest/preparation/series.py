@@ -1,4 +1,4 @@
-"""Preparation of series: images of any dtype, range and dimension are taken as they are."""
+"""Preparation of series: images of any dtype, range and dimension are kept unchanged."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from medtest.preparation.grey import grey_mask
 
 
 def prepare_series(seed: Seed) -> PreparedSeed:
-    """Check a seed of a series and give it the masks that relations of other suites ask for.
+    """Check a seed of a series and add the masks that relations of other suites need.
 
     Nothing is resized and no byte of the image changes. A flat 8-bit RGB image gets its black frame and grey mask, so
-    that the relations on such images apply; everything else has no frame (arrays that take no memory).
+    that relations for such images apply; all others have no frame (arrays that take no memory).
 
     Args:
-        seed: Of a task on series.
+        seed: Seed of a task on series.
 
     Raises:
-        ValueError: Image, truth and spec do not fit one another; the seed becomes an ERROR with this reason.
+        ValueError: Image, truth and spec do not match; the seed becomes an ERROR with this reason.
     """
     image, spec = seed.image, seed.spec
     _check(seed)
@@ -55,7 +55,7 @@ A = TypeVar("A", bound=NDArray[Any])
 
 
 def is_flat_rgb(seed: Seed | PreparedSeed) -> bool:
-    """Whether the image is the house's own kind: 8-bit RGB, height by width."""
+    """Return True if the image has the usual format: 8-bit RGB, height by width."""
     image = seed.image
     return seed.spec.axes == "yxc" and image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3
 
@@ -75,6 +75,6 @@ def _check(seed: Seed) -> None:
 
 
 def locked(array: A) -> A:
-    """Return an array that nobody can write any more."""
+    """Make an array read-only and return it."""
     array.setflags(write=False)
     return array

@@ -52,7 +52,7 @@ def _made(relation: Relation, seed: PreparedSeed, address: Address, suite_seed: 
 
 
 def _coloured(seed: PreparedSeed) -> PreparedSeed:
-    """Return a grey seed as RGB with three equal colours, with its own frame and grey image."""
+    """Return a grey seed as RGB with three equal colours, with its own frame and grey mask."""
     from medtest.preparation.frame import fit_field
     from medtest.preparation.grey import grey_mask
 

@@ -1,4 +1,4 @@
-"""Reading volumes that come from strangers: NIfTI, DICOM series, MetaImage, all turned to one orientation."""
+"""Reading of untrusted volumes: NIfTI, DICOM series, MetaImage, all converted to one orientation."""
 
 from medtest.volumes.orientation import VolumeInfo
 from medtest.volumes.reading import Volume, read_labels, read_volume, volume_info

@@ -1,6 +1,6 @@
-"""A folder of DICOM slices as one volume, by pydicom (extra ``dicom``).
+"""Reading of a folder of DICOM slices as one volume, by pydicom (extra ``dicom``).
 
-Only the elements below are parsed, so that what a file says of a patient is not even in memory.
+Only the elements below are parsed, so patient data is not even in memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 MOST_SLICES = 10_000
 MOST_BYTES = 512 * 2**20
 DEFLATED = "1.2.840.10008.1.2.1.99"
-"""Inflating such a file has no bound: a few kilobytes may become gigabytes."""
+"""Transfer syntax of deflated files, which may inflate from kilobytes to gigabytes."""
 _GREY = ("MONOCHROME1", "MONOCHROME2")
 _UNEVEN = 0.05
 _TAGS = [
@@ -62,7 +62,7 @@ class _Series:
 
 
 def is_dicom(path: Path) -> bool:
-    """Say whether a file is DICOM, by the four letters at byte 128."""
+    """Return True if a file is DICOM (``DICM`` at byte 128)."""
     try:
         with path.open("rb") as file:
             return file.read(132)[128:] == b"DICM"
@@ -71,39 +71,39 @@ def is_dicom(path: Path) -> bool:
 
 
 def slices_of(folder: Path) -> list[Path]:
-    """Return the DICOM files of a folder, by name; not those of folders within.
+    """Return the DICOM files directly in a folder, by name.
 
     Raises:
-        BadFileError: A link in it is broken, or there are too many.
+        BadFileError: A link in the folder is broken, or there are too many files.
     """
     listed = [p for p in sorted(folder.iterdir()) if not p.name.startswith(".")]
     lost = next((p for p in listed if is_broken(p)), None)
     if lost is not None:
         raise BadFileError(f"holds {lost.name}, which {broken(lost)}")
-    found = [p for p in listed if p.name.upper() != "DICOMDIR" and p.is_file() and is_dicom(p)]
-    if len(found) > MOST_SLICES:
-        raise BadFileError(f"holds {len(found):,} slices; the bound is {MOST_SLICES:,}")
-    return found
+    slices = [p for p in listed if p.name.upper() != "DICOMDIR" and p.is_file() and is_dicom(p)]
+    if len(slices) > MOST_SLICES:
+        raise BadFileError(f"holds {len(slices):,} slices; the bound is {MOST_SLICES:,}")
+    return slices
 
 
 def info(folder: Path) -> VolumeInfo:
-    """Return what the headers say together."""
+    """Return the volume's properties from all headers."""
     return _series(folder).turn.info
 
 
 def read(folder: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
-    """Return values after rescaling, and the header."""
+    """Return values after rescaling, and the volume's properties."""
     series = _series(folder)
-    # Slices in the order of their places along the normal; axes slice, row, column.
+    # Slices in the order of their positions along the normal; axes slice, row, column.
     stack = np.empty((len(series.slices), series.rows, series.columns), np.float32)
-    for target, one in zip(stack, series.slices, strict=True):
-        values = _pixels(one.path)
+    for target, item in zip(stack, series.slices, strict=True):
+        values = _pixels(item.path)
         if values.shape != target.shape:
             raise BadFileError("has a slice whose pixels are of another size than its header says")
         target[:] = values
-        if (one.slope, one.shift) != (1.0, 0.0):
-            target *= np.float32(one.slope)
-            target += np.float32(one.shift)
+        if (item.slope, item.shift) != (1.0, 0.0):
+            target *= np.float32(item.slope)
+            target += np.float32(item.shift)
     return np.ascontiguousarray(series.turn.apply(stack.transpose(2, 1, 0))), series.turn.info
 
 
@@ -127,7 +127,7 @@ def _header(path: Path) -> Any:
 
 
 def transfer_syntax(file: BinaryIO) -> str:
-    """Return how a DICOM file's elements are encoded, from its first group alone; "" where it does not say."""
+    """Return the transfer syntax of a DICOM file, from its first group alone; "" if missing."""
     file.seek(0)
     read = pydicom_library().filereader.read_partial(file, stop_when=lambda tag, _vr, _length: tag.group > 2)
     return str(read.file_meta.get("TransferSyntaxUID", ""))
@@ -154,7 +154,7 @@ def _ordered(paths: list[Path], headers: list[Any]) -> _Series:
     axes = np.array([float(x) for x in first.ImageOrientationPatient]).reshape(2, 3)
     gap = np.array([float(x) for x in first.PixelSpacing])
     normal = np.cross(axes[0], axes[1])
-    found = []
+    slices = []
     for path, header in zip(paths, headers, strict=True):
         if int(header.get("NumberOfFrames", 1) or 1) > 1 or int(header.get("SamplesPerPixel", 1)) != 1:
             raise BadFileError("has slices with several frames or colours, which are not read as a volume")
@@ -170,20 +170,20 @@ def _ordered(paths: list[Path], headers: list[Any]) -> _Series:
         if not all(math.isfinite(x) for x in (*position, slope, shift)):
             raise BadFileError("has slices with numbers that are none")
         place = float(np.dot(position, normal))
-        found.append(_Slice(path=path, place=place, position=position, slope=slope, shift=shift))
-    found.sort(key=lambda one: one.place)
-    step = _step([one.place for one in found], first)
-    # A step along a row crosses columns: its length is the second of PixelSpacing.
+        slices.append(_Slice(path=path, place=place, position=position, slope=slope, shift=shift))
+    slices.sort(key=lambda item: item.place)
+    step = _step([item.place for item in slices], first)
+    # A step along a row crosses columns, so its length is the second value of PixelSpacing.
     matrix = np.stack([axes[0] * gap[1], axes[1] * gap[0], normal * step], axis=1)
-    turn = turn_of(matrix, np.array(found[0].position), (columns, rows, len(found)))
-    return _Series(slices=tuple(found), turn=turn, rows=rows, columns=columns)
+    turn = turn_of(matrix, np.array(slices[0].position), (columns, rows, len(slices)))
+    return _Series(slices=tuple(slices), turn=turn, rows=rows, columns=columns)
 
 
 def _step(places: list[float], header: Any) -> float:
-    """Return the distance of slices.
+    """Return the distance between slices.
 
     Raises:
-        BadFileError: Slices lie at one place, or unevenly: some are missing.
+        BadFileError: Slices share a position, or are unevenly spaced because some are missing.
     """
     if len(places) == 1:
         return float(header.get("SliceThickness", 0) or 0) or 1.0

@@ -1,4 +1,4 @@
-"""The optional libraries that read volumes, silenced: their log lines quote what a patient's file says."""
+"""Optional libraries for reading volumes, with logging silenced because their messages quote patient data."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 from medtest.core.files.images import BadFileError
 
 
-def _library(name: str, what: str, extra: str) -> Any:
+def _library(name: str, content: str, extra: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
         needed = name.partition(".")[0]
-        raise BadFileError(f"is {what}; reading it needs {needed}: pip install 'medtest[{extra}]'") from error
+        raise BadFileError(f"is {content}; reading it needs {needed}: pip install 'medtest[{extra}]'") from error
 
 
 @cache
 def pydicom_library() -> Any:
-    """Return pydicom; its warnings and log lines quote values of a file's elements.
+    """Return pydicom, whose warnings and log messages would quote values of a file's elements.
 
     Raises:
-        BadFileError: It is not installed; the message says how to.
+        BadFileError: It is not installed; the message gives the command.
     """
     _library("pydicom.pixels", "DICOM", "dicom")
     pydicom = _library("pydicom", "DICOM", "dicom")
@@ -36,10 +36,10 @@ def pydicom_library() -> Any:
 
 @cache
 def nibabel_library() -> Any:
-    """Return nibabel; its log lines quote what a header says.
+    """Return nibabel, whose log messages would quote headers.
 
     Raises:
-        BadFileError: It is not installed; the message says how to.
+        BadFileError: It is not installed; the message gives the command.
     """
     nibabel = _library("nibabel", "NIfTI", "nifti")
     for name in ("nibabel", "nibabel.global"):
@@ -49,10 +49,10 @@ def nibabel_library() -> Any:
 
 @cache
 def simpleitk_library() -> Any:
-    """Return SimpleITK; its warnings quote a header.
+    """Return SimpleITK, whose warnings would quote headers.
 
     Raises:
-        BadFileError: It is not installed; the message says how to.
+        BadFileError: It is not installed; the message gives the command.
     """
     simpleitk = _library("SimpleITK", "MetaImage", "volumes")
     simpleitk.ProcessObject.SetGlobalWarningDisplay(False)

@@ -1,4 +1,4 @@
-"""MetaImage volumes (.mhd with .raw, .mha), by SimpleITK (extra ``volumes``)."""
+"""Reading of MetaImage volumes (.mhd with .raw, .mha), by SimpleITK (extra ``volumes``)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _BAD = "is no MetaImage file, or is damaged or truncated"
 
 
 def info(path: Path) -> VolumeInfo:
-    """Return what the header says."""
+    """Return the volume's properties from its header."""
     return _opened(path)[1].info
 
 
 def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
-    """Return values and header."""
+    """Return values and properties of a volume."""
     sitk = simpleitk_library()
     reader, turn = _opened(path)
     with damage_is(_BAD):
         image = reader.Execute()
-        # SimpleITK's array has its axes backwards: k, j, i.
+        # SimpleITK's array has reversed axes: k, j, i.
         stored = sitk.GetArrayViewFromImage(image).transpose(2, 1, 0)
     return np.ascontiguousarray(turn.apply(stored), dtype=np.float32), turn.info
 
@@ -48,12 +48,12 @@ def _opened(path: Path) -> tuple[Any, Turn]:
     if parts != 1:
         raise BadFileError("holds several numbers a voxel")
     check_size(shape)
-    # ITK's axes are ours: left, back, head.
+    # ITK's axes equal ours: left, back, head.
     return reader, turn_of(direction.reshape(3, 3) * spacing, origin, shape)
 
 
 def _check_head(path: Path) -> None:
-    """Check that the values lie in this file or beside it: a header may name any file of the machine."""
+    """Check that the values are in this file or beside it, because a header may name any file of the machine."""
     with opened_file(path) as (file, size):
         if size == 0:
             raise BadFileError("is empty (0 bytes)")

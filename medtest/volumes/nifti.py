@@ -1,4 +1,4 @@
-"""NIfTI volumes, by nibabel (extra ``nifti``)."""
+"""Reading of NIfTI volumes, by nibabel (extra ``nifti``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from medtest.volumes.libraries import nibabel_library
 from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 
 MOST_HEADER = 2**20
-"""Bound on the header with its extensions, in bytes: they may hold anything and are not read."""
+"""Largest header with extensions in bytes; extensions may hold anything and are not read."""
 
 _BAD = "is no NIfTI file, or is damaged or truncated"
 _LPS = np.diag([-1.0, -1.0, 1.0])
@@ -24,16 +24,16 @@ _LPS = np.diag([-1.0, -1.0, 1.0])
 
 
 def info(path: Path) -> VolumeInfo:
-    """Return what the header says."""
+    """Return the volume's properties from its header."""
     return _opened(path)[1].info
 
 
 def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
-    """Return values and header."""
+    """Return values and properties of a volume."""
     image, turn = _opened(path)
     proxy = image.dataobj
     with damage_is(_BAD):
-        # As stored, and rescaled in place: nibabel would make float64 of it.
+        # Read as stored and rescaled in place, because nibabel would convert to float64.
         stored = np.asanyarray(proxy.get_unscaled()).reshape(image.shape[:3])
     values = np.ascontiguousarray(turn.apply(stored), dtype=np.float32)
     slope, shift = float(proxy.slope), float(proxy.inter)
@@ -64,13 +64,13 @@ def _opened(path: Path) -> tuple[Any, Turn]:
 
 
 def check_head(path: Path) -> None:
-    """Check where the values begin before nibabel opens a file: what lies before them, extensions, would be read whole.
+    """Check the offset of the values before nibabel opens a file, because it would read all extensions before it.
 
     Args:
         path: A NIfTI file, packed or not.
 
     Raises:
-        BadFileError: It is none, is empty or torn, or its values begin later than :data:`MOST_HEADER` bytes.
+        BadFileError: The file is no NIfTI file, empty, truncated, or its values begin after :data:`MOST_HEADER` bytes.
     """
     with opened_file(path) as (file, size):
         if size == 0:

@@ -1,4 +1,4 @@
-"""Where a volume's axes point: what a header says, and how an array is turned to z, y, x."""
+"""Orientation of volumes: properties from a header, and rotation of arrays to z, y, x."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from medtest.core.files.images import BadFileError
 
 MOST_BYTES = 4 * 2**30
-"""Bound on a volume's values as float32."""
+"""Largest size of a volume's float32 values in bytes."""
 _SAME_PLACE_MM = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeInfo:
-    """What a header says, turned to our axes.
+    """Properties of a volume, in medtest's axes.
 
     Attributes:
         shape: Voxels along z, y, x.
-        spacing: Their size, millimetres.
-        origin: Place of voxel (0, 0, 0)'s middle in the patient, millimetres (z, y, x).
+        spacing: Voxel size, millimetres.
+        origin: Position of the centre of voxel (0, 0, 0) in the patient, millimetres (z, y, x).
     """
 
     shape: tuple[int, int, int]
@@ -31,10 +31,10 @@ class VolumeInfo:
     origin: tuple[float, float, float]
 
     def differs(self, other: VolumeInfo) -> str:
-        """Return why another volume cannot be this one's labels, or ""."""
+        """Return the reason why another volume cannot be the labels of this one, or ""."""
         if self.shape != other.shape:
-            own, found = ("×".join(map(str, info.shape)) for info in (self, other))
-            return f"is {found} voxels, but its image is {own}"
+            own, theirs_text = ("×".join(map(str, info.shape)) for info in (self, other))
+            return f"is {theirs_text} voxels, but its image is {own}"
         if not np.allclose(self.spacing, other.spacing, rtol=1e-2):
             return "has voxels of another size than its image"
         reach = _SAME_PLACE_MM + 0.1 * max(self.spacing)
@@ -42,10 +42,10 @@ class VolumeInfo:
 
 
 def check_size(shape: Sequence[int]) -> None:
-    """Refuse what is no volume, or too large.
+    """Check that a shape is that of a volume within bounds.
 
     Raises:
-        BadFileError: With the reason.
+        BadFileError: The shape is not a volume's or too large; the message gives the reason.
     """
     if len(shape) != 3 or min(shape) < 1:
         raise BadFileError("is no volume of three axes")
@@ -56,12 +56,12 @@ def check_size(shape: Sequence[int]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """How an array's axes become ours.
+    """Conversion of an array's axes to z, y, x.
 
     Attributes:
-        order: Which of the array's axes becomes z, y, x.
-        flipped: Which of ours run against the array's.
-        info: The header after turning.
+        order: Axes of the array that become z, y, x.
+        flipped: Whether each of z, y, x is reversed.
+        info: Properties after conversion.
     """
 
     order: tuple[int, int, int]
@@ -69,18 +69,18 @@ class Turn:
     info: VolumeInfo
 
     def apply(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a view of an array with our axes."""
+        """Return a view of an array with the axes z, y, x."""
         turned = array.transpose(self.order)
         return turned[tuple(slice(None, None, -1 if flip else 1) for flip in self.flipped)]
 
 
 def turn_of(matrix: NDArray[Any], origin: NDArray[Any], shape: Sequence[int]) -> Turn:
-    """Work out how an array is turned.
+    """Return the conversion of an array's axes.
 
     Args:
-        matrix: 3×3; column n is what a step along the array's axis n is in the patient (left, back, head), millimetres.
-        origin: Where voxel (0, 0, 0) lies (left, back, head), millimetres.
-        shape: The array's.
+        matrix: 3×3; column n is a step along the array's axis n in the patient (left, back, head), millimetres.
+        origin: Position of voxel (0, 0, 0) (left, back, head), millimetres.
+        shape: Shape of the array.
 
     Raises:
         BadFileError: The axes do not span space.
@@ -92,13 +92,13 @@ def turn_of(matrix: NDArray[Any], origin: NDArray[Any], shape: Sequence[int]) ->
     cosines = matrix / lengths
     if abs(np.linalg.det(cosines)) < 0.1:
         raise BadFileError("has a header whose axes make no sense")
-    left = np.abs(cosines)
+    weights = np.abs(cosines)
     axis_of = [-1, -1, -1]
     for _ in range(3):
-        row, column = (int(n) for n in np.unravel_index(int(left.argmax()), left.shape))
+        row, column = (int(n) for n in np.unravel_index(int(weights.argmax()), weights.shape))
         axis_of[row] = column
-        left[row, :] = -1
-        left[:, column] = -1
+        weights[row, :] = -1
+        weights[:, column] = -1
     order = (axis_of[2], axis_of[1], axis_of[0])
     flipped = tuple(bool(cosines[body, own] < 0) for body, own in zip((2, 1, 0), order, strict=True))
     corner = np.asarray(origin, dtype=np.float64).copy()

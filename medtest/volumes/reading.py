@@ -1,8 +1,8 @@
-"""One way to read a volume, whatever holds it; every volume comes out the same way round.
+"""Uniform reading of volumes of any format, in one orientation.
 
-Axes are z from foot to head, y from front to back, x from the patient's right to the left (array order z, y, x), the
-voxels' size in millimetres. An oblique volume is turned to the nearest axes, not resampled. What a header says of a
-patient is never kept, and no message quotes a file.
+Axes are z from foot to head, y from front to back, x from the patient's right to the left (array order z, y, x), with
+voxel sizes in millimetres. An oblique volume is rotated to the nearest axes, not resampled. Patient data of a header is
+never kept, and no message quotes a file.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _READERS: dict[Kind, Any] = {"nifti": nifti, "metaimage": metaimage, "dicom": di
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Volume:
-    """A volume that was read.
+    """Volume read from a file.
 
     Attributes:
         values: float32 D×H×W.
-        info: Its header.
+        info: Its properties.
     """
 
     values: NDArray[np.float32]
@@ -40,7 +40,7 @@ class Volume:
 
 
 def kind_of(path: Path) -> Kind | None:
-    """Return what holds a volume: a folder is a DICOM series; None where the name says nothing."""
+    """Return the kind of a volume by its path: a folder is a DICOM series; None if the name does not tell."""
     if path.is_dir():
         return "dicom"
     name = path.name.lower()
@@ -50,20 +50,20 @@ def kind_of(path: Path) -> Kind | None:
 
 
 def volume_info(path: Path) -> VolumeInfo:
-    """Return what the header says, nothing decoded.
+    """Return a volume's properties from its header without decoding.
 
     Raises:
-        BadFileError: With the reason.
+        BadFileError: The volume cannot be read; the message gives the reason.
     """
-    found: VolumeInfo = _reader(path).info(path)
-    return found
+    properties: VolumeInfo = _reader(path).info(path)
+    return properties
 
 
 def read_volume(path: Path) -> Volume:
-    """Return a volume's values after rescaling (Hounsfield units of CT).
+    """Return a volume's values after rescaling (Hounsfield units for CT).
 
     Raises:
-        BadFileError: With the reason.
+        BadFileError: The volume cannot be read; the message gives the reason.
     """
     try:
         values, info = _reader(path).read(path)
@@ -75,10 +75,10 @@ def read_volume(path: Path) -> Volume:
 
 
 def read_labels(path: Path, labels: Sequence[int] = ()) -> tuple[NDArray[np.bool_], VolumeInfo]:
-    """Return where a volume of labels is not 0, or is one of ``labels``.
+    """Return the mask of a volume of labels: values other than 0, or those in ``labels``.
 
     Raises:
-        BadFileError: With the reason.
+        BadFileError: The volume cannot be read; the message gives the reason.
     """
     volume = read_volume(path)
     rounded = np.rint(volume.values, out=volume.values)

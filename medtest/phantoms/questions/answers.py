@@ -1,4 +1,4 @@
-"""The true answers to the 18 questions of a picture, in the contest's words, from what was drawn."""
+"""True answers to the 18 questions about a picture, in the contest's words, derived from the scene."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def true_answers(
     landmark_cells: Sequence[str],
     instrument_cells: Sequence[str],
 ) -> dict[str, tuple[str, ...]]:
-    """Return the answers by question, several where several hold.
+    """Return the answers by question; several if several hold.
 
-    A question that does not apply is answered "Not relevant"; a list of which nothing is there "No"; a count "Zero".
-    A disease counts as one finding, a removed polyp as none. ``easy`` is "No" where a finding was drawn faint.
+    A question that does not apply is answered "Not relevant"; an empty list "No"; an empty count "Zero".
+    A disease counts as one finding, a removed polyp as none. ``easy`` is "No" if a finding is faint.
 
     Args:
-        scene: What was drawn.
-        finding_cells: Cells of the grid where findings lie.
-        landmark_cells: Cells where the landmark lies.
-        instrument_cells: Cells where instruments lie.
+        scene: The drawn scene.
+        finding_cells: Cells of the grid with findings.
+        landmark_cells: Cells with the landmark.
+        instrument_cells: Cells with instruments.
     """
     landmark = LANDMARKS.get(scene.region, "")
-    kinds = [one.kind for one in scene.instruments]
-    colours = [one.colour for one in scene.polyps] + list(DISEASES.get(scene.disease, ()))
-    found = (["polyp"] if scene.polyps else []) + ([scene.disease] if scene.disease else [])
-    sizes = [name for name in SIZES if any(one.size == name for one in scene.polyps)]
+    kinds = [tool.kind for tool in scene.instruments]
+    colours = [polyp.colour for polyp in scene.polyps] + list(DISEASES.get(scene.disease, ()))
+    names = (["polyp"] if scene.polyps else []) + ([scene.disease] if scene.disease else [])
+    sizes = [name for name in SIZES if any(polyp.size == name for polyp in scene.polyps)]
     return {
         "procedure": _words([REGIONS[scene.region]]),
         "all_removed": ("No",) if scene.polyps else ("Yes",) if scene.removed else (NOT_RELEVANT,),
@@ -54,12 +54,12 @@ def true_answers(
         "instrument_count": (_COUNTS[len(kinds)],),
         "abnormality_place": _cells(finding_cells),
         "instrument_place": _cells(instrument_cells),
-        "abnormalities": _words(found) or ("No",),
+        "abnormalities": _words(names) or ("No",),
         "landmarks": _words([landmark] if landmark else []) or ("No",),
         "instruments": _words(kinds) or ("No",),
         "landmark_place": _cells(landmark_cells),
         "size": tuple(sizes) or (NOT_RELEVANT,),
-        "polyp_type": tuple(_TYPES[kind] for kind in TYPES if any(one.type == kind for one in scene.polyps))
+        "polyp_type": tuple(_TYPES[kind] for kind in TYPES if any(polyp.type == kind for polyp in scene.polyps))
         or (NOT_RELEVANT,),
     }
 
@@ -69,7 +69,7 @@ def _yes_no(true: bool) -> tuple[str, ...]:
 
 
 def _words(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names as the contest writes them, each once: the first letter is a capital."""
+    """Return distinct names in the contest's spelling, with a capital first letter."""
     return tuple(dict.fromkeys(name[:1].upper() + name[1:] for name in names))
 
 

@@ -1,4 +1,4 @@
-"""The picture while it is drawn: reflectance, light and what lies where, at one working size."""
+"""Picture draft: reflectance, light and positions of things, at one working size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medtest.phantoms.drawing import Plane, plane
 from medtest.phantoms.questions.plan import CELLS
 
 WORK = 320
-"""Pixels a side at which walls, findings and landmarks are drawn, whatever size is asked for."""
+"""Pixels a side for drawing walls, findings and landmarks, independent of the requested size."""
 
 SRGB: dict[str, tuple[int, int, int]] = {
     "red": (188, 38, 40),
@@ -24,7 +24,7 @@ SRGB: dict[str, tuple[int, int, int]] = {
     "purple": (128, 58, 126),
     "blue": (58, 92, 184),
 }
-"""What a colour looks like under full light, 8-bit sRGB."""
+"""Appearance of each colour under full light, 8-bit sRGB."""
 
 
 def linear(colour: tuple[float, float, float]) -> NDArray[np.float32]:
@@ -34,16 +34,16 @@ def linear(colour: tuple[float, float, float]) -> NDArray[np.float32]:
 
 @dataclass(kw_only=True, eq=False)
 class PictureDraft:
-    """The picture in the making.
+    """Picture being drawn.
 
     Attributes:
         where: Coordinates in half sides of the picture.
         albedo: float32 h×w×3, linear reflectance.
         light: float32 h×w, 1 in full light.
-        wet: float32 h×w in [0, 1], 0 where there are no vessels of the wall.
-        things: Where each thing lies, bool h×w, by its name.
-        polar: Of the oesophagus: distance from the lumen's middle, its unit direction (x, y), and the distance of the
-            z-line in that direction; empty elsewhere.
+        wet: float32 h×w in [0, 1], 0 without vessels of the wall.
+        things: Mask of each thing, bool h×w, by its name.
+        polar: For the oesophagus: distance from the lumen's centre, its unit direction (x, y), and the distance of the
+            z-line in that direction; empty otherwise.
     """
 
     albedo: Field
@@ -54,7 +54,7 @@ class PictureDraft:
     polar: tuple[Field, ...] = ()
 
     def paint(self, alpha: Field, colour: tuple[float, float, float] | NDArray[np.float32]) -> None:
-        """Lay a reflectance over the wall, as much as ``alpha`` says, in place."""
+        """Blend a reflectance over the wall with the opacity ``alpha``, in place."""
         target = linear(colour) if isinstance(colour, tuple) else colour
         self.albedo += alpha[..., None] * (target - self.albedo)
         self.wet *= np.float32(1.0) - alpha
@@ -64,16 +64,16 @@ class PictureDraft:
         self.light += alpha * (as_field(light) - self.light)
 
 
-def cells_of(thing: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Return the cells in which a thing lies: with an eighth of it, or covered to a quarter, and that with most."""
-    height, width = thing.shape
+def cells_of(area: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Return the cells of a thing: those with an eighth of it, or covered to a quarter, and the one with most."""
+    height, width = area.shape
     rows, columns = ([round(side * k / 3) for k in range(4)] for side in (height, width))
-    total = int(thing.sum())
+    total = int(area.sum())
     if not total:
         return ()
     shares, covered = [], []
     for k in range(len(CELLS)):
-        part = thing[rows[k // 3] : rows[k // 3 + 1], columns[k % 3] : columns[k % 3 + 1]]
+        part = area[rows[k // 3] : rows[k // 3 + 1], columns[k % 3] : columns[k % 3 + 1]]
         shares.append(float(part.sum()) / total)
         covered.append(float(part.mean()))
     most = max(shares)

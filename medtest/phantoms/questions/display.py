@@ -1,4 +1,4 @@
-"""What the endoscope's processor lays over a picture: the black frame, text, and the box of the scope's position."""
+"""Overlays of the endoscope's processor: the black frame, text, and the box of the endoscope's position."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from medtest.phantoms.drawing import Canvas, curve, unit
 
 CORNERS = ("upper-left", "upper-right", "lower-right")
-"""Where text may stand; the box has the fourth corner."""
+"""Corners available for text; the box uses the fourth."""
 
 BOX_SHARE = 0.27
-"""Side of the box as share of the picture's."""
+"""Side of the box as share of the picture's side."""
 
 
 def field_of_view(rng: np.random.Generator, size: int) -> NDArray[np.float32]:
@@ -31,7 +31,7 @@ def field_of_view(rng: np.random.Generator, size: int) -> NDArray[np.float32]:
 
 
 def text_lines(rng: np.random.Generator) -> list[str]:
-    """Return what a display prints: a date, a time, a name of nobody, settings. All values are invented."""
+    """Return the lines of a display: a date, a time, a fictitious name, settings. All values are invented."""
     n = [int(v) for v in rng.integers(0, 60, 8)]
     lines = [
         f"{1 + n[0] % 28:02d}/{1 + n[1] % 12:02d}/{2010 + n[2] % 14}",
@@ -62,12 +62,12 @@ def draw_text(picture: NDArray[np.uint8], lines: list[str], corner: str) -> NDAr
 
 
 def text_box(corner: str, lines: list[str], size: int) -> NDArray[np.bool_]:
-    """Return where :func:`draw_text` will print, without printing."""
+    """Return the area that :func:`draw_text` would print on."""
     return draw_text(np.zeros((size, size, 3), np.uint8), lines, corner)
 
 
 def box_place(size: int) -> NDArray[np.bool_]:
-    """Return where the box lies: the lower left corner."""
+    """Return the area of the box: the lower left corner."""
     mask = np.zeros((size, size), np.bool_)
     side = round(BOX_SHARE * size)
     mask[size - side :, :side] = True
@@ -75,7 +75,7 @@ def box_place(size: int) -> NDArray[np.bool_]:
 
 
 def draw_box(rng: np.random.Generator, picture: NDArray[np.uint8]) -> None:
-    """Lay the box with the scope's position: black, framed in green, the scope a pale green curve; in place."""
+    """Draw the box with the endoscope's position, in place: black, framed in green, the scope a pale green curve."""
     size = picture.shape[0]
     side = round(BOX_SHARE * size)
     top, gap = size - side, max(2, round(0.012 * size))

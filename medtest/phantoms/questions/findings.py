@@ -1,4 +1,4 @@
-"""What is found on a wall: polyps, the site of a removed one, and the diseases that are no polyps."""
+"""Findings on a wall: polyps, the site of a removed one, and other diseases."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from medtest.phantoms.questions.plan import SIDE_MM, PolypPlan, QuestionScene, m
 _KINDS = {"ip": "pedunculated", "is": "sessile", "iia": "flat"}
 _BULGE = {"ip": 0.85, "is": 0.9, "iia": 0.22}
 _SOLID = 0.94
-"""Least share of its convex hull that a polyp fills."""
+"""Least share of its convex hull that a polyp must fill."""
 _EDGE = 0.93
-"""How far from the picture's middle, in half sides, a finding may reach."""
+"""Largest distance of a finding from the picture's centre, in half sides."""
 
 FAINT = 0.62
-"""How much of its colour a polyp that is hard to detect has from the wall."""
+"""Share of the wall's colour in a polyp that is hard to detect."""
 
 
 def draw_findings(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> list[dict[str, float]]:
     """Draw a scene's findings, in place.
 
     Returns:
-        Of each polyp where it is (``x``, ``y`` as shares of the picture) and how large (``millimetres``).
+        Position (``x``, ``y`` as shares of the picture) and size (``millimetres``) of each polyp.
     """
     draw = {
         "ulcerative colitis": _colitis,
@@ -46,38 +46,38 @@ def draw_findings(rng: np.random.Generator, work: PictureDraft, scene: QuestionS
     placed: list[_Placed] = []
     for plan in scene.polyps:
         placed.append(_place(rng, work, plan, placed, hard=scene.hard))
-    for number, one in enumerate(placed):
-        if one.stalk is not None:
-            work.things[f"stalk {number}"] = _stalk(rng, work, one, one.stalk)
-    for number, one in enumerate(placed):
-        _lay(rng, work, one, hard=scene.hard)
-        work.things[f"polyp {number}"] = one.mask()
-    return [_facts(one.mask()) for one in placed]
+    for number, polyp in enumerate(placed):
+        if polyp.stalk is not None:
+            work.things[f"stalk {number}"] = _stalk(rng, work, polyp, polyp.stalk)
+    for number, polyp in enumerate(placed):
+        _lay(rng, work, polyp, hard=scene.hard)
+        work.things[f"polyp {number}"] = polyp.mask()
+    return [_facts(polyp.mask()) for polyp in placed]
 
 
 # ---------------------------------------------------------------------------------------------------------- polyps
 
 
 def _shape(rng: np.random.Generator, kind: str) -> PolypShape:
-    """Return an outline without deep bays: a lobed one would be taken for several polyps."""
+    """Return an outline without deep bays, since a lobed one would look like several polyps."""
     while True:
         shape = make_shape(rng, _KINDS[kind])
         inside = (relief(shape, 64)[0] > 0).astype(np.uint8)
         hull = cv2.convexHull(cv2.findNonZero(inside))
-        # Pixels against the polygon through their middles, which lacks half a pixel all round.
+        # Pixels compared with the polygon through their centres, which lacks half a pixel all round.
         if float(inside.sum()) > _SOLID * (cv2.contourArea(hull) + 0.5 * cv2.arcLength(hull, True)):
             return shape
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Placed:
-    """A polyp with its place on the working picture.
+    """Polyp with its position on the working picture.
 
     Attributes:
-        plan: What it is.
+        plan: Its plan.
         patch: Its drawing.
-        centre: Column and row of its middle.
-        radius: Pixels: that of a circle of its area.
+        centre: Column and row of its centre.
+        radius: Radius of a circle of its area, in pixels.
         stalk: Unit vector along its stalk, from the head; None without one.
     """
 
@@ -88,14 +88,14 @@ class _Placed:
     stalk: tuple[float, float] | None
 
     def mask(self) -> NDArray[np.bool_]:
-        """Return where its head is, bool h×w."""
+        """Return the mask of its head, bool h×w."""
         place = np.zeros((WORK, WORK), np.bool_)
         outer, inner = windows(self.patch, place.shape)
         place[outer] = self.patch.height[inner] > 0
         return place
 
     def room(self) -> NDArray[np.bool_]:
-        """Return the room it takes with its stalk and a margin, bool h×w."""
+        """Return the area that it needs with its stalk and a margin, bool h×w."""
         room = self.mask().astype(np.uint8)
         if self.stalk is not None:
             reach = 2.5 * self.radius
@@ -111,23 +111,23 @@ _TRIES = 40
 def _place(
     rng: np.random.Generator, work: PictureDraft, plan: PolypPlan, others: list[_Placed], *, hard: bool
 ) -> _Placed:
-    """Return a polyp in its cell that touches no other and no landmark; the one that does so least, failing that."""
-    taken = np.zeros((WORK, WORK), np.bool_)
+    """Return a polyp in its cell that touches no other and no landmark, or else the one with least overlap."""
+    blocked = np.zeros((WORK, WORK), np.bool_)
     for other in others:
-        taken |= other.room()
+        blocked |= other.room()
     landmark = work.things.get("landmark")
     if landmark is not None and float(landmark.mean()) < 0.5:
-        taken |= landmark
+        blocked |= landmark
     tried: list[tuple[float, _Placed]] = []
     while len(tried) < _TRIES and not any(overlap == 0 for overlap, _ in tried):
-        one = _draft(rng, plan, hard=hard)
-        tried.append((float((one.room() & taken).sum()), one))
+        draft = _draft(rng, plan, hard=hard)
+        tried.append((float((draft.room() & blocked).sum()), draft))
     return min(tried, key=lambda pair: pair[0])[1]
 
 
 def _draft(rng: np.random.Generator, plan: PolypPlan, *, hard: bool) -> _Placed:
     shape = _shape(rng, plan.type)
-    half = plan.millimetres / SIDE_MM  # of the picture's half sides: the radius of a circle of the polyp's area
+    half = plan.millimetres / SIDE_MM  # in the picture's half sides: the radius of a circle of the polyp's area
     scale = half * 0.5 * WORK / (shape.area / 3.14159) ** 0.5
     reach = shape.radius * scale * 2.0 / WORK
     x, y = (value + float(rng.uniform(-0.1, 0.1)) for value in middle(plan.cell, 0.12))
@@ -141,7 +141,7 @@ def _draft(rng: np.random.Generator, plan: PolypPlan, *, hard: bool) -> _Placed:
     patch = draw_patch(shape, look, centre=centre, scale=scale, light=(turn[0] * lean, turn[1] * lean))
     stalk = None
     if plan.type == "ip":
-        # Towards the picture's middle, where there is room, and any way from there.
+        # Towards the picture's centre, where there is room, or in any direction from there.
         far = (x * x + y * y) ** 0.5
         stalk = (-x / far, -y / far) if far > 0.24 else unit(float(rng.random()))
     return _Placed(plan=plan, patch=patch, centre=centre, radius=half * 0.5 * WORK, stalk=stalk)
@@ -157,15 +157,15 @@ def _facts(place: NDArray[np.bool_]) -> dict[str, float]:
     }
 
 
-def _lay(rng: np.random.Generator, work: PictureDraft, one: _Placed, *, hard: bool) -> None:
-    """Lay a polyp on the wall: contact shadow, its colour, its own light."""
-    patch, plan = one.patch, one.plan
+def _lay(rng: np.random.Generator, work: PictureDraft, polyp: _Placed, *, hard: bool) -> None:
+    """Draw a polyp on the wall: contact shadow, its colour, its own light."""
+    patch, plan = polyp.patch, polyp.plan
     outer, inner = windows(patch, (WORK, WORK))
     height = as_field(patch.height[inner])
     pixel = 2.2 * 2.0 / patch.height.shape[0]
     alpha = smoothstep(height, -0.8 * pixel, 0.9 * pixel)
     near = work.light[outer]
-    # A polyp is lit as the wall around it, within bounds: its colour is the answer to a question.
+    # A polyp is lit like the wall around it, within bounds, because its colour answers a question.
     level = min(1.12, max(0.92, float(np.median(near[alpha > 0.5]))))
     near *= 1.0 - (1.0 - patch.shade[inner]) * (1.0 - alpha)
     own = as_field(level * np.clip(patch.light[inner] / np.float32(0.9), 0.0, 1.25))
@@ -184,9 +184,9 @@ def _lay(rng: np.random.Generator, work: PictureDraft, one: _Placed, *, hard: bo
     work.wet[outer] *= 1.0 - (0.5 if hard else 1.0) * alpha
 
 
-def _stalk(rng: np.random.Generator, work: PictureDraft, one: _Placed, way: tuple[float, float]) -> NDArray[np.bool_]:
-    """Draw the stalk from a head along a unit vector to the wall, normal mucosa, and return where it is."""
-    centre, radius, (dx, dy) = one.centre, one.radius, way
+def _stalk(rng: np.random.Generator, work: PictureDraft, polyp: _Placed, way: tuple[float, float]) -> NDArray[np.bool_]:
+    """Draw the stalk from a head along a unit vector to the wall, as normal mucosa, and return its mask."""
+    centre, radius, (dx, dy) = polyp.centre, polyp.radius, way
     length = radius * float(rng.uniform(2.0, 2.4))
     thick = max(3.0, radius * float(rng.uniform(0.30, 0.38)))
     px = np.arange(WORK, dtype=np.float32)[None, :] + np.float32(0.5 - centre[0])
@@ -207,7 +207,7 @@ def _stalk(rng: np.random.Generator, work: PictureDraft, one: _Placed, way: tupl
 
 
 def _removed(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
-    """Draw where a polyp was cut off: a pale floor with a burnt rim in a ring of blue dye."""
+    """Draw the site of a removed polyp: a pale floor with a burnt rim in a ring of blue dye."""
     x, y = (value + float(rng.uniform(-0.05, 0.05)) for value in middle(scene.removed_cell, 0.2))
     turn, stretch = unit(float(rng.random())), float(rng.uniform(1.0, 1.3))
     weights = ripples(rng, 5, 0.05)
@@ -246,7 +246,7 @@ def _colitis(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene)
 
 
 def _hemorrhoids(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
-    """Draw a group of bluish cushions that touch: one finding."""
+    """Draw a group of touching bluish cushions, which count as one finding."""
     x, y = middle(scene.disease_cell, 0.15)
     start = float(rng.random())
     place = np.zeros((WORK, WORK), np.bool_)
@@ -266,7 +266,7 @@ def _hemorrhoids(rng: np.random.Generator, work: PictureDraft, scene: QuestionSc
 
 
 def _oesophagitis(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
-    """Draw erosions: red streaks that run up from the z-line, with white slough along the middle."""
+    """Draw erosions: red streaks upwards from the z-line, with white slough along the middle."""
     distance, c, s, line = work.polar
     start = float(rng.random())
     count = int(rng.integers(4, 6))
@@ -291,7 +291,7 @@ def _oesophagitis(rng: np.random.Generator, work: PictureDraft, scene: QuestionS
 
 
 def _barretts(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
-    """Draw red lining that has grown up from the z-line: far and all round, or in short tongues."""
+    """Draw red lining grown upwards from the z-line: far and all round, or in short tongues."""
     distance, c, s, line = work.polar
     long = scene.disease == "barretts"
     jags = [(0.0, 0.0), *((float(a), float(b)) for a, b in rng.normal(0.0, 0.09 if long else 0.1, (6, 2)))]
@@ -307,7 +307,7 @@ def _barretts(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene
 
 
 def lesion_of(work: PictureDraft) -> Field:
-    """Return how much of the picture findings and the site of a removed polyp cover, float32 h×w, 0 or 1."""
+    """Return the area of findings and of the site of a removed polyp, float32 h×w, 0 or 1."""
     names = [name for name in work.things if name.startswith("polyp ") or name in ("disease", "removed")]
     total = np.zeros((WORK, WORK), np.bool_)
     for name in names:

@@ -1,4 +1,4 @@
-"""One picture from its index and the suite's seed, with the true answers to the 18 questions."""
+"""Generator of question pictures from an index and the suite's seed, with the true answers to the 18 questions."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from medtest.phantoms.questions.plan import SCENES, QuestionScene, scene_of
 from medtest.phantoms.questions.walls import make_wall
 
 REVISION = 2
-"""Raised whenever the same numbers give other pixels or other answers."""
+"""Increased whenever the same random numbers give other pixels or other answers."""
 WHAT = "questions"
 SIZE = 512
-"""Pixels a side when none are asked for."""
+"""Default pixels a side."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QuestionPhantom:
-    """A drawn picture with its answers.
+    """Drawn picture with its answers.
 
     Attributes:
         image: uint8 size×size×3 RGB.
-        answers: True answers by question, in the contest's words; every one of the 18 has at least one.
-        mask: bool size×size, True on what must stay visible for the answers to stay true: findings and landmarks that
-            have a place of their own, instruments, text, box.
-        facts: What was drawn, as JSON values.
+        answers: True answers by question, in the contest's words; each of the 18 has at least one.
+        mask: bool size×size, True on everything that must stay visible for the answers to hold: local findings
+            and landmarks, instruments, text, box.
+        facts: Description as JSON values.
     """
 
     image: Image
@@ -56,15 +56,15 @@ class QuestionPhantom:
 
 
 def make(index: int, suite_seed: int, *, size: int = SIZE) -> QuestionPhantom:
-    """Draw one picture. It is a drawing for tests and never stands for clinical evidence.
+    """Draw one picture. It is a drawing for tests and no clinical evidence.
 
     Args:
-        index: Which one, from 0; each run of twenty holds every scene of :data:`~.plan.SCENES` once.
+        index: Index from 0; each run of twenty contains every scene of :data:`~.plan.SCENES` once.
         suite_seed: The suite's seed.
-        size: Pixels a side, 128 to 1024. The answers do not depend on it, but for places of instruments at a border.
+        size: Pixels a side, 128 to 1024. The answers do not depend on it, except positions of instruments at a border.
 
     Raises:
-        ValueError: An index or a size that is not allowed.
+        ValueError: The index or size is out of range.
     """
     check_request(index, size)
     with portable_opencv():
@@ -72,7 +72,7 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> QuestionPhantom:
 
 
 def plan(index: int, suite_seed: int) -> QuestionScene:
-    """Return what a picture shows."""
+    """Return the scene of a picture."""
     block, place = divmod(index, len(SCENES))
     order = stream(suite_seed, WHAT, block, "order").permutation(len(SCENES))
     return scene_of(stream(suite_seed, WHAT, index, "plan"), SCENES[int(order[place])], anew=block > 0)
@@ -123,13 +123,13 @@ def _render(suite_seed: int, index: int, size: int, scene: QuestionScene) -> Que
         "revision": REVISION,
         "region": scene.region,
         "polyps": [
-            {**drawn, "size": one.size, "colour": one.colour, "type": one.type}
-            for one, drawn in zip(scene.polyps, polyps, strict=True)
+            {**drawn, "size": polyp.size, "colour": polyp.colour, "type": polyp.type}
+            for polyp, drawn in zip(scene.polyps, polyps, strict=True)
         ],
         "disease": scene.disease,
         "removed": scene.removed,
         "hard": scene.hard,
-        "instruments": [one.kind for one in scene.instruments],
+        "instruments": [tool.kind for tool in scene.instruments],
         "text": [*lines],
         "box": scene.box,
     }
@@ -137,7 +137,7 @@ def _render(suite_seed: int, index: int, size: int, scene: QuestionScene) -> Que
 
 
 def _kept_free(work: PictureDraft, scene: QuestionScene, size: int) -> NDArray[np.bool_]:
-    """Return what must stay visible of findings, landmark and box; what fills the picture is left out."""
+    """Return the area of local findings, landmark and box that must stay visible."""
     local = np.zeros((WORK, WORK), np.bool_)
     for place in work.things.values():
         if float(place.mean()) < 0.5:
@@ -147,7 +147,7 @@ def _kept_free(work: PictureDraft, scene: QuestionScene, size: int) -> NDArray[n
 
 
 def _text_place(rng: np.random.Generator, scene: QuestionScene, keep: NDArray[np.bool_]) -> tuple[list[str], str]:
-    """Return the lines that the display prints and the corner where they cover least; no lines without text."""
+    """Return the lines of the display and the corner where they cover least; no lines without text."""
     lines = text_lines(rng)
     if not scene.text:
         return [], ""
@@ -156,7 +156,7 @@ def _text_place(rng: np.random.Generator, scene: QuestionScene, keep: NDArray[np
 
 
 def _lit(part: Callable[[str], np.random.Generator], work: PictureDraft, size: int) -> Field:
-    """Return linear RGB size×size×3: the wall with its light, texture, vessels and highlights."""
+    """Return linear RGB size×size×3: the lit wall with texture, vessels and highlights."""
     shape = (size, size)
     lesion = lesion_of(work)
     linear = resize(as_field(work.albedo * work.light[..., None]), shape, smooth=False)

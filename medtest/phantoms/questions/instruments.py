@@ -1,4 +1,4 @@
-"""Instruments that enter from the rim: five kinds, each with a shaft of its own, or a clip that lies on the wall."""
+"""Instruments that enter from the rim, of five kinds with different shafts, and clips on the wall."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medtest.phantoms.drawing import Canvas, Point, Points, curve, unit
 from medtest.phantoms.questions.plan import InstrumentPlan, middle
 
 TRIES = 60
-"""Ways in that are tried; the one that covers least of what must stay visible is taken."""
+"""Number of positions tried; the one that covers least of the areas to keep visible is taken."""
 
 
 Colour: TypeAlias = "tuple[float, float, float]"
@@ -23,7 +23,7 @@ Colour: TypeAlias = "tuple[float, float, float]"
 
 @dataclass(frozen=True, slots=True)
 class InstrumentAxis:
-    """An instrument's way: its tip, the unit vector from the tip to where it comes from, and its length."""
+    """Axis of an instrument: its tip, the unit vector from the tip to its origin, and its length."""
 
     x: float
     y: float
@@ -37,10 +37,10 @@ class InstrumentAxis:
 
 
 _HALF = {"biopsy forceps": 0.05, "polyp snare": 0.045, "injection needle": 0.045, "metal clip": 0.03, "tube": 0.085}
-"""Half the width of a shaft."""
+"""Half width of each kind of shaft."""
 
 _BLOCKED = 0.02
-"""Share of an instrument that may lie over what must stay visible."""
+"""Share of an instrument that may cover areas to keep visible."""
 
 
 def draw_instrument(
@@ -49,13 +49,13 @@ def draw_instrument(
     """Draw one instrument over linear RGB, in place.
 
     Args:
-        rng: Its stream.
+        rng: Its random stream.
         picture: float32 H×W×3, linear.
-        plan: What it is and where its tip lies.
-        blocked: bool h×w at any size, what must stay visible.
+        plan: Its kind and the cell of its tip.
+        blocked: bool h×w at any size, areas to keep visible.
 
     Returns:
-        Where it lies, bool H×W.
+        Its mask, bool H×W.
     """
     size = picture.shape[0]
     laid = _way(rng, plan, blocked)
@@ -71,7 +71,7 @@ def draw_instrument(
 
 
 def _way(rng: np.random.Generator, plan: InstrumentPlan, blocked: NDArray[np.bool_]) -> InstrumentAxis:
-    """Return the way in that covers least of what is blocked; the first that covers almost nothing."""
+    """Return the axis that covers least of the blocked areas; the first that covers almost nothing."""
     tried: list[tuple[float, InstrumentAxis]] = []
     while len(tried) < TRIES and not any(share <= _BLOCKED for share, _ in tried):
         x, y = (value + float(rng.uniform(-0.12, 0.12)) for value in middle(plan.cell, 0.12))
@@ -79,7 +79,7 @@ def _way(rng: np.random.Generator, plan: InstrumentPlan, blocked: NDArray[np.boo
         if plan.kind == "metal clip":
             laid = InstrumentAxis(x, y, turn[0], turn[1], 0.3)
         else:
-            # It comes from the rim that lies on its side of the picture, more or less.
+            # It enters roughly from the rim on its side of the picture.
             ox, oy = x + 0.55 * turn[0], y + 0.55 * turn[1]
             far = (ox * ox + oy * oy) ** 0.5 + 1e-6
             tx, ty = 1.5 * ox / far - x, 1.5 * oy / far - y
@@ -91,7 +91,7 @@ def _way(rng: np.random.Generator, plan: InstrumentPlan, blocked: NDArray[np.boo
 
 
 def _covered(laid: InstrumentAxis, half: float, blocked: NDArray[np.bool_]) -> float:
-    """Return the share of points along a way that lie on what is blocked."""
+    """Return the share of points along an axis in blocked areas."""
     height, width = blocked.shape
     hits = inside = 0
     for along in np.linspace(-0.02, laid.length, 40):
@@ -105,7 +105,7 @@ def _covered(laid: InstrumentAxis, half: float, blocked: NDArray[np.bool_]) -> f
 
 
 class _Layers:
-    """What is laid over a picture, one shape with one colour after another."""
+    """Layers over a picture: shapes of one colour each, in order."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -113,7 +113,7 @@ class _Layers:
         self.solid: Field = np.zeros((size, size), np.float32)
 
     def add(self, canvas: Canvas, colour: Colour, alpha: float = 1.0) -> None:
-        """Lay what a canvas holds in an 8-bit colour."""
+        """Add the content of a canvas in an 8-bit colour."""
         drawn = canvas.field()
         left, top, width, height = cv2.boundingRect((drawn > 0).astype(np.uint8))
         window = (slice(top, top + height), slice(left, left + width))
@@ -122,19 +122,19 @@ class _Layers:
         np.maximum(self.solid[window], shape, out=self.solid[window])
 
     def line(self, points: Points, width: float, colour: Colour) -> None:
-        """Lay a line in an 8-bit colour."""
+        """Add a line in an 8-bit colour."""
         canvas = Canvas(self.size)
         canvas.line(points, width)
         self.add(canvas, colour)
 
     def disc(self, at: Point, radius: float, colour: Colour) -> None:
-        """Lay a disc in an 8-bit colour."""
+        """Add a disc in an 8-bit colour."""
         canvas = Canvas(self.size)
         canvas.disc(*at, radius)
         self.add(canvas, colour)
 
     def over(self, picture: Field) -> None:
-        """Blend every layer over linear RGB, with a soft shadow under all, in place."""
+        """Blend every layer over linear RGB, with a soft shadow under all of them, in place."""
         shift = max(1, round(0.018 * self.size))
         shadow = np.roll(self.solid, (shift, shift), (0, 1))
         shadow[:shift] = shadow[:, :shift] = 0.0
@@ -148,7 +148,7 @@ class _Layers:
 def _shaft(
     layers: _Layers, laid: InstrumentAxis, start: float, half: float, dark: Colour, mean: Colour, shine: Colour
 ) -> None:
-    """Lay a round shaft: dark at its sides, a bright line off its middle."""
+    """Add a round shaft: dark at its sides, with a bright line beside its centre."""
     for share, offset, colour in ((1.0, 0.0, dark), (0.74, 0.05, mean), (0.2, 0.3, shine)):
         ends = [laid.at(start, -offset * half), laid.at(laid.length + 0.6, -offset * half)]
         layers.line(ends, 2.0 * half * share, colour)

@@ -1,8 +1,8 @@
-"""What a picture shows, before anything is drawn: place, findings, instruments, text, box.
+"""Plan of a picture: place, findings, instruments, text, box.
 
-Twenty scenes hold every answer that the phantoms can give. Pictures 0 to 19 are these scenes as they stand, in an order
-that the suite's seed draws; each further run of twenty keeps their places, findings and instruments and draws
-colours, sizes, types and positions anew.
+Twenty scenes cover every answer that the phantoms can give. Pictures 0 to 19 are these scenes unchanged, in an order
+drawn from the suite's seed; each further run of twenty keeps their places, findings and instruments and draws new
+colours, sizes, types and positions.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ ROWS, COLUMNS = ("upper", "center", "lower"), ("left", "center", "right")
 CELLS: tuple[str, ...] = tuple(
     "center" if row == column == "center" else f"{row}-{column}" for row in ROWS for column in COLUMNS
 )
-"""The 3 × 3 grid over the whole picture, row by row, as the contest names it."""
+"""The 3 × 3 grid over the whole picture, row by row, with the contest's names."""
 
 BOX_CELL = "lower-left"
-"""The cell that the display's box lies over: nothing that a question asks about is put there."""
+"""Cell under the display's box, which is kept free of everything that questions ask about."""
 
 REGIONS: dict[str, str] = {
     "colon": "colonoscopy",
@@ -32,10 +32,10 @@ REGIONS: dict[str, str] = {
     "pylorus": "gastroscopy",
     "oesophagus": "gastroscopy",
 }
-"""Where the scope is, and what the examination is called."""
+"""Examination of each region."""
 
 LANDMARKS: dict[str, str] = {"cecum": "cecum", "ileum": "ileum", "pylorus": "pylorus", "oesophagus": "z-line"}
-"""The landmark of a region; the others have none."""
+"""Landmark of each region that has one."""
 
 SIZES: dict[str, tuple[float, float]] = {
     "<5mm": (3.0, 4.4),
@@ -43,17 +43,20 @@ SIZES: dict[str, tuple[float, float]] = {
     "11-20mm": (12.0, 18.5),
     ">20mm": (22.0, 25.0),
 }
-"""Diameters in millimetres that a class is drawn with, clear of its bounds."""
+"""Diameters in millimetres drawn for each class, clear of its bounds."""
 
 SIDE_MM = 45.0
-"""Millimetres that a picture's side stands for: all pictures are taken from one distance."""
+"""Side of a picture in millimetres; all pictures have the same distance."""
 
 TYPES = ("ip", "is", "iia")
 """Paris types (Gastrointest Endosc 2003;58(6 Suppl):S3–43): pedunculated, sessile, slightly elevated."""
 
 COLOURS = ("red", "pink", "white", "yellow", "orange", "brown", "purple", "blue")
-"""Colours of polyps. The contest's grey, black, green and flesh are not drawn: instruments, the lumen, the box and the
-wall have them."""
+"""Colours of polyps.
+
+The contest's grey, black, green and flesh are not drawn, because instruments, the lumen, the box and the wall have
+them.
+"""
 
 INSTRUMENTS = ("biopsy forceps", "polyp snare", "injection needle", "metal clip", "tube")
 
@@ -64,19 +67,19 @@ DISEASES: dict[str, tuple[str, ...]] = {
     "barretts": ("red",),
     "short-segment barretts": ("red",),
 }
-"""Findings that are no polyps, with their colours."""
+"""Findings other than polyps, with their colours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolypPlan:
-    """A polyp that is to be drawn.
+    """Planned polyp.
 
     Attributes:
         size: One of :data:`SIZES`.
         colour: One of :data:`COLOURS`.
         type: One of :data:`TYPES`.
         cell: The cell of its centre.
-        millimetres: Its diameter: that of a circle of its area.
+        millimetres: Diameter of a circle of its area.
     """
 
     size: str
@@ -88,7 +91,7 @@ class PolypPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstrumentPlan:
-    """An instrument that is to be drawn: one of :data:`INSTRUMENTS`, its tip in ``cell``."""
+    """Planned instrument: one of :data:`INSTRUMENTS`, its tip in ``cell``."""
 
     kind: str
     cell: str
@@ -96,20 +99,20 @@ class InstrumentPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionScene:
-    """What a picture shows.
+    """Content of a picture.
 
     Attributes:
         region: One of :data:`REGIONS`.
         polyps: At most three.
         disease: One of :data:`DISEASES`, or "".
-        disease_cell: Where it is centred, if it has a place.
+        disease_cell: Cell of its centre, if it is local.
         removed: Whether the site of a removed polyp is in view (and no polyp is).
-        removed_cell: Where.
+        removed_cell: Cell of that site.
         instruments: At most two.
-        landmark_cell: Where the landmark lies.
+        landmark_cell: Cell of the landmark.
         landmark_colour: Its colour.
         text: Whether the display prints text.
-        box: Whether the display shows its green and black box.
+        box: Whether the display has its green and black box.
         hard: Whether the finding is hard to detect: faint against the wall.
     """
 
@@ -128,20 +131,20 @@ class QuestionScene:
 
     @property
     def findings(self) -> int:
-        """How many findings there are: each polyp, and a disease as one."""
+        """Number of findings: each polyp, and a disease as one."""
         return len(self.polyps) + bool(self.disease)
 
 
-def _scene(given: dict[str, Any]) -> QuestionScene:
-    polyps = tuple(PolypPlan(**one) for one in given.pop("polyps", ()))
-    instruments = tuple(InstrumentPlan(**one) for one in given.pop("instruments", ()))
-    return QuestionScene(**given, polyps=polyps, instruments=instruments)
+def _scene(fields: dict[str, Any]) -> QuestionScene:
+    polyps = tuple(PolypPlan(**polyp) for polyp in fields.pop("polyps", ()))
+    instruments = tuple(InstrumentPlan(**tool) for tool in fields.pop("instruments", ()))
+    return QuestionScene(**fields, polyps=polyps, instruments=instruments)
 
 
 SCENES: tuple[QuestionScene, ...] = tuple(
-    _scene(given) for given in yaml.safe_load(Path(__file__).with_name("scenes.yaml").read_text(encoding="utf-8"))
+    _scene(fields) for fields in yaml.safe_load(Path(__file__).with_name("scenes.yaml").read_text(encoding="utf-8"))
 )
-"""The scenes of the first twenty pictures."""
+"""Scenes of the first twenty pictures."""
 
 _LANDMARK_COLOURS: dict[str, tuple[str, ...]] = {
     "cecum": ("yellow", "pink"),
@@ -152,16 +155,16 @@ _LANDMARK_COLOURS: dict[str, tuple[str, ...]] = {
 
 
 def scene_of(rng: np.random.Generator, scene: QuestionScene, *, anew: bool) -> QuestionScene:
-    """Return a scene with every free choice made.
+    """Return a scene with all free choices made.
 
     Args:
         rng: The stream of the picture's plan.
         scene: One of :data:`SCENES`.
-        anew: Whether colours, sizes, types, positions, text and box are drawn and not the scene's.
+        anew: Whether colours, sizes, types, positions, text and box are drawn instead of the scene's.
     """
     if anew:
         scene = _drawn_anew(rng, scene)
-    polyps = tuple(replace(one, millimetres=float(rng.uniform(*SIZES[one.size]))) for one in scene.polyps)
+    polyps = tuple(replace(polyp, millimetres=float(rng.uniform(*SIZES[polyp.size]))) for polyp in scene.polyps)
     return replace(scene, polyps=polyps)
 
 
@@ -172,20 +175,26 @@ def _pick(rng: np.random.Generator, names: Sequence[str]) -> str:
 def _drawn_anew(rng: np.random.Generator, scene: QuestionScene) -> QuestionScene:
     text, box = bool(rng.random() < 0.45), bool(rng.random() < 0.3)
     landmark_cell, colour = scene.landmark_cell, scene.landmark_colour
-    if colour and not scene.disease:  # what has grown over a z-line is red, and the line is not
+    if colour and not scene.disease:  # lining grown over a z-line is red, so the line is not
         colour = _pick(rng, _LANDMARK_COLOURS[scene.region])
     if scene.region in ("cecum", "pylorus"):
         landmark_cell = _pick(rng, [cell for cell in CELLS if not (box and cell == BOX_CELL)])
     free = [cell for cell in CELLS if cell not in _taken(scene, landmark_cell, box=box)]
     polyps = []
-    # The largest first; the cells beside one of more than 10 mm are full, and of several one at most is so large.
+    # Largest first: the cells beside a polyp of more than 10 mm are full, and at most one of several is that large.
     most = tuple(SIZES) if len(scene.polyps) == 1 else ("<5mm", "5-10mm", "11-20mm")
     sizes = [_pick(rng, most), *(_pick(rng, ("<5mm", "5-10mm")) for _ in scene.polyps[1:])][: len(scene.polyps)]
     for size in sizes:
-        # A large one in the middle would leave no cell to the others.
-        fitting = [one for one in free if one != "center"] if len(scene.polyps) > 1 and size == "11-20mm" else free
+        # A large polyp in the centre would leave no cell for the others.
+        fitting = (
+            [candidate for candidate in free if candidate != "center"]
+            if len(scene.polyps) > 1 and size == "11-20mm"
+            else free
+        )
         cell = _pick(rng, fitting) if fitting else "center"
-        free = [one for one in free if one not in ({cell} if size in ("<5mm", "5-10mm") else beside(cell))]
+        free = [
+            candidate for candidate in free if candidate not in ({cell} if size in ("<5mm", "5-10mm") else beside(cell))
+        ]
         hard = scene.hard
         polyps.append(
             PolypPlan(
@@ -196,10 +205,10 @@ def _drawn_anew(rng: np.random.Generator, scene: QuestionScene) -> QuestionScene
             )
         )
     tools = []
-    for one in scene.instruments:
-        cell = _pick(rng, free) if free else one.cell
+    for tool in scene.instruments:
+        cell = _pick(rng, free) if free else tool.cell
         free = [other for other in free if other != cell]
-        tools.append(replace(one, cell=cell))
+        tools.append(replace(tool, cell=cell))
     return replace(
         scene,
         polyps=tuple(polyps),
@@ -214,17 +223,17 @@ def _drawn_anew(rng: np.random.Generator, scene: QuestionScene) -> QuestionScene
 
 
 def _taken(scene: QuestionScene, landmark_cell: str, *, box: bool) -> set[str]:
-    taken = {BOX_CELL} if box else set()
-    return taken | ({landmark_cell} if scene.landmark_colour else set())
+    blocked = {BOX_CELL} if box else set()
+    return blocked | ({landmark_cell} if scene.landmark_colour else set())
 
 
 def beside(cell: str) -> set[str]:
-    """Return a cell and those that touch it."""
+    """Return a cell and its neighbours."""
     row, column = divmod(CELLS.index(cell), 3)
     return {name for k, name in enumerate(CELLS) if abs(k // 3 - row) <= 1 and abs(k % 3 - column) <= 1}
 
 
 def middle(cell: str, inwards: float = 0.0) -> tuple[float, float]:
-    """Return a cell's middle in half sides of the picture from its centre, moved towards that by a share."""
+    """Return a cell's centre in half sides of the picture, moved towards the picture's centre by a share."""
     row, column = divmod(CELLS.index(cell), 3)
     return (column - 1) * 2.0 / 3.0 * (1.0 - inwards), (row - 1) * 2.0 / 3.0 * (1.0 - inwards)

@@ -19,10 +19,10 @@ WALLS: dict[str, tuple[tuple[int, int, int], ...]] = {
     "pylorus": ((208, 112, 78), (202, 104, 76)),
     "oesophagus": ((222, 168, 150), (216, 160, 146)),
 }
-"""8-bit colours of the walls of a region."""
+"""8-bit wall colours of each region."""
 
 _DEEP = (60.0, 18.0, 12.0)
-"""Colour in the depth of a lumen or an opening."""
+"""Colour deep in a lumen or an opening."""
 
 
 def make_wall(rng: np.random.Generator, scene: QuestionScene) -> PictureDraft:
@@ -47,7 +47,7 @@ def make_wall(rng: np.random.Generator, scene: QuestionScene) -> PictureDraft:
 
 
 def _tissue_light(rng: np.random.Generator, *, lumen: bool | None = None) -> Field:
-    """Return the light on the colon's folds, its median 1, nowhere over-exposed."""
+    """Return the light on the colon's folds, with median 1 and nowhere over-exposed."""
     where = PictureDraft(albedo=np.zeros((1, 1, 3), np.float32), light=np.zeros((1, 1), np.float32)).where
     grid = PixelGrid(x=where.x, y=where.y, step=2.0 / WORK)
     for _ in range(12):
@@ -71,7 +71,7 @@ def _colon(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -
 
 
 def _cecum(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
-    """Draw three folds that meet and, beside them, the crescent of the appendix' opening."""
+    """Draw three converging folds and, beside them, the crescent of the appendix' opening."""
     slow = noise(rng, (WORK, WORK), 4)
     work.light[...] = as_field((1.08 + 0.10 * slow) * _falloff(work, *middle(scene.landmark_cell), 0.25))
     x, y = middle(scene.landmark_cell, 0.28)
@@ -100,7 +100,7 @@ def _cecum(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -
 
 
 def _ileum(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
-    """Draw velvet of villi and a few lymph follicles; the ileum fills the picture and has no haustra."""
+    """Draw the velvet of villi and a few lymph follicles; the ileum fills the picture and has no haustra."""
     velvet, relief = villi(rng, (WORK, WORK), WORK / 320.0)
     slow = noise(rng, (WORK, WORK), 5)
     lx, ly = direction(rng)

@@ -1,4 +1,4 @@
-"""Drawn scenes: things of 40 classes and 10 colours on backgrounds, each where it is told to stand."""
+"""Drawn scenes: things of 40 classes and 10 colours on backgrounds, at given positions."""
 
 from medtest.phantoms.scenes.names import ASPECTS as ASPECTS
 from medtest.phantoms.scenes.names import CLASSES as CLASSES

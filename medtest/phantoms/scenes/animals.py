@@ -41,7 +41,7 @@ def bear(rng: np.random.Generator) -> list[Shape]:
 
 
 def bird(rng: np.random.Generator) -> list[Shape]:
-    """Draw a bird, standing, its wing lifted now and then."""
+    """Draw a standing bird, sometimes with a lifted wing."""
     lift = float(rng.choice([0.0, 0.0, 0.42]))
     wing = soft("dark", (0.3, 0.48), (0.5, 0.42), (0.62, 0.55), (0.42, 0.68), (0.2, 0.66))
     if lift:
@@ -58,7 +58,7 @@ def bird(rng: np.random.Generator) -> list[Shape]:
 
 
 def cat(rng: np.random.Generator) -> list[Shape]:
-    """Draw a cat that sits, its head towards us and its tail up."""
+    """Draw a sitting cat, facing the viewer, with its tail up."""
     tail = float(rng.uniform(0.05, 0.3))
     return [
         bar("dark", 0.075, (0.3, 0.92), (0.08, 0.84), (0.06, 0.58), (0.14, tail + 0.1), smooth=True),
@@ -167,14 +167,14 @@ def horse(rng: np.random.Generator) -> list[Shape]:
 
 
 def person(rng: np.random.Generator) -> list[Shape]:
-    """Draw a person whose clothes have the colour."""
-    left, right = (float(value) for value in rng.uniform(0.0, 0.12, 2))
+    """Draw a person with clothes of the colour."""
+    left_arm, right = (float(value) for value in rng.uniform(0.0, 0.12, 2))
     return [
         taper("dark", 0.2, 0.15, (0.39, 0.55), (0.34, 0.95)), taper("dark", 0.2, 0.15, (0.61, 0.55), (0.66, 0.95)),
         rounded("ink", 0.18, 0.94, 0.44, 1.0, 0.02), rounded("ink", 0.56, 0.94, 0.82, 1.0, 0.02),
-        taper("main", 0.16, 0.12, (0.28, 0.27), (0.06 + left, 0.5)), taper("main", 0.16, 0.12, (0.72, 0.27),
+        taper("main", 0.16, 0.12, (0.28, 0.27), (0.06 + left_arm, 0.5)), taper("main", 0.16, 0.12, (0.72, 0.27),
             (0.94 - right, 0.5)),
-        oval("skin", 0.07 + left, 0.525, 0.07, 0.03), oval("skin", 0.93 - right, 0.525, 0.07, 0.03),
+        oval("skin", 0.07 + left_arm, 0.525, 0.07, 0.03), oval("skin", 0.93 - right, 0.525, 0.07, 0.03),
         rounded("main", 0.24, 0.21, 0.76, 0.6, 0.1), rect("skin", 0.43, 0.16, 0.57, 0.23),
         oval("skin", 0.5, 0.105, 0.2, 0.09), arc("ink", 0.5, 0.095, 0.22, 0.095, 0.5, 1.0),
         oval("ink", 0.42, 0.115, 0.025, 0.01), oval("ink", 0.58, 0.115, 0.025, 0.01),

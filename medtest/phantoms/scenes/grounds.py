@@ -1,4 +1,4 @@
-"""What lies behind the things of a scene: sky and meadow, rooms, washes, patterns, and clutter that is nothing."""
+"""Backgrounds of scenes: sky and meadow, rooms, washes, patterns, and clutter of no class."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def background(size: int, rng: np.random.Generator, clutter: int) -> NDArray[np.
 
     Args:
         size: Pixels a side.
-        rng: Draws everything.
+        rng: Random generator.
         clutter: Number of soft blobs, pebbles and strokes that are no class.
 
     Returns:
@@ -37,11 +37,11 @@ def background(size: int, rng: np.random.Generator, clutter: int) -> NDArray[np.
     return whole
 
 
-def _wash(size: int, one: Levels, two: Levels, slope: float = 0.0) -> Field:
-    """Return a gradient from one colour at the top to another at the bottom, slanted."""
+def _wash(size: int, top: Levels, two: Levels, slope: float = 0.0) -> Field:
+    """Return a slanted gradient from one colour at the top to another at the bottom."""
     line = np.linspace(0.0, 1.0, size, dtype=np.float32)
     share = np.clip(line[:, None] + np.float32(slope) * (line[None] - np.float32(0.5)), 0.0, 1.0)[..., None]
-    first, second = np.array(one, np.float32), np.array(two, np.float32)
+    first, second = np.array(top, np.float32), np.array(two, np.float32)
     return as_field(first + share * (second - first))
 
 
@@ -76,9 +76,9 @@ def _plain(size: int, rng: np.random.Generator) -> Field:
 
 
 def _cloudy(size: int, rng: np.random.Generator) -> Field:
-    one, two = np.array(muted(rng, (0.45, 0.7)), np.float32), np.array(muted(rng, (0.65, 0.9)), np.float32)
+    first, two = np.array(muted(rng, (0.45, 0.7)), np.float32), np.array(muted(rng, (0.65, 0.9)), np.float32)
     share = np.clip(noise(rng, (size, size), int(rng.integers(3, 9))) * np.float32(0.35) + np.float32(0.5), 0.0, 1.0)
-    return as_field(one + share[..., None] * (two - one))
+    return as_field(first + share[..., None] * (two - first))
 
 
 def _tiles(size: int, rng: np.random.Generator) -> Field:
@@ -103,7 +103,7 @@ _KINDS: Final[tuple[Callable[[int, np.random.Generator], Field], ...]] = (
 
 
 def _litter(picture: NDArray[np.uint8], rng: np.random.Generator) -> None:
-    """Lay one thing that is no class on a picture: a soft blob, a pebble, a stroke or a pane."""
+    """Draw one clutter item of no class: a soft blob, a pebble, a stroke or a pane."""
     size = picture.shape[0]
     kind = int(rng.integers(4))
     x, y = (int(value) for value in rng.integers(0, size, 2))

@@ -1,4 +1,4 @@
-"""What drawn scenes hold: classes, colours, and where a thing stands."""
+"""Contents of drawn scenes: classes, colours and positions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ASPECTS: Final[Mapping[str, float]] = MappingProxyType(
         "table": 1.5, "train": 1.9, "tree": 0.8, "truck": 1.8, "umbrella": 1.05, "vase": 0.6,
     }
 )  # fmt: skip
-"""Width of a thing's box divided by its height, in pixels, as it is by nature; layouts may depart by a quarter."""
+"""Natural aspect ratio of each class, width over height in pixels; layouts may deviate by a quarter."""
 CLASSES: Final = tuple(ASPECTS)
 """40 names; all but ``ball`` are among Visual Genome's 150 classes."""
 COLOURS: Final = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "brown", "black", "white")
@@ -27,12 +27,12 @@ COLOURS: Final = ("red", "orange", "yellow", "green", "blue", "purple", "pink", 
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
-    """A thing in a scene.
+    """Thing in a scene.
 
     Attributes:
         name: One of :data:`CLASSES`.
         colour: One of :data:`COLOURS`.
-        box: Left, top, right and bottom edge, as fractions of the picture's width and height; what is drawn reaches
+        box: Left, top, right and bottom edge, as fractions of the picture's width and height; the drawing reaches
             all four to within a pixel.
     """
 

@@ -1,4 +1,4 @@
-"""Colours by name and their shades, and the laying of sprites on a picture."""
+"""Colour shades by name, and painting of sprites on a picture."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RANGES: Final[Mapping[str, tuple[float, float, float, float, float, float]]] = M
         "white": (0.0, 1.0, 0.0, 0.05, 0.93, 1.0),
     }
 )
-"""Lowest and highest hue, saturation and value of each colour, 0 to 1; a hue above 1 begins anew."""
+"""Lowest and highest hue, saturation and value of each colour, 0 to 1; a hue above 1 wraps around."""
 FIXED: Final[Mapping[Tone, Levels]] = MappingProxyType(
     {
         "tyre": (38.0, 38.0, 42.0), "ink": (44.0, 42.0, 48.0), "metal": (186.0, 190.0, 196.0),
@@ -39,15 +39,15 @@ FIXED: Final[Mapping[Tone, Levels]] = MappingProxyType(
         "screen": (74.0, 98.0, 122.0), "snow": (250.0, 250.0, 252.0),
     }
 )  # fmt: skip
-"""Tones that are the same whatever colour a thing has."""
+"""Tones that do not depend on a thing's colour."""
 _FINE: Final = 2
-"""A sprite is drawn so many times larger than it stands in the picture."""
+"""Factor by which sprites are drawn larger than in the picture."""
 _LIT, _SHADED = 1.08, 0.88
 """Brightness of a sprite's upper and lower edge."""
 
 
 def tones(colour: str, rng: np.random.Generator) -> dict[Tone, Levels]:
-    """Return what the tones of a thing are, given its colour's name: a random shade of it."""
+    """Return the tones of a thing in a random shade of the named colour."""
     low_h, high_h, low_s, high_s, low_v, high_v = RANGES[colour]
     hue, saturation, value = (
         float(rng.uniform(low, high)) for low, high in ((low_h, high_h), (low_s, high_s), (low_v, high_v))
@@ -72,12 +72,12 @@ def _levels(hue: float, saturation: float, value: float) -> Levels:
 def muted(
     rng: np.random.Generator, value: tuple[float, float], saturation: tuple[float, float] = (0.05, 0.3)
 ) -> Levels:
-    """Return a random colour of little saturation, in 0 to 255."""
+    """Return a random colour of low saturation, in 0 to 255."""
     return _levels(float(rng.uniform()), float(rng.uniform(*saturation)), float(rng.uniform(*value)))
 
 
-def _mixed(one: Levels, two: Levels, share: float) -> Levels:
-    red, green, blue = (min(255.0, a + (b - a) * share) for a, b in zip(one, two, strict=True))
+def _mixed(first: Levels, two: Levels, share: float) -> Levels:
+    red, green, blue = (min(255.0, a + (b - a) * share) for a, b in zip(first, two, strict=True))
     return red, green, blue
 
 
@@ -88,14 +88,14 @@ def lay(
     edges: Sequence[float],
     outline: float,
 ) -> None:
-    """Lay shapes of the unit square on a picture, in place.
+    """Paint shapes of the unit square on a picture, in place.
 
     Args:
         picture: uint8 H×W×3 RGB.
-        shapes: The first ones lie under the others.
-        levels: Of each tone.
-        edges: Left, top, right and bottom edge of the square in pixels; what lies beyond the picture is cut off.
-        outline: Width of the dark line around the whole, pixels; it lies within the square.
+        shapes: Shapes from bottom to top.
+        levels: Colour of each tone.
+        edges: Left, top, right and bottom edge of the square in pixels; parts outside the picture are cut off.
+        outline: Width of the dark outline in pixels, within the square.
     """
     height, width = picture.shape[:2]
     left, top = max(0, int(edges[0])), max(0, int(edges[1]))
@@ -104,7 +104,7 @@ def lay(
         return
     shape = ((bottom - top) * _FINE, (right - left) * _FINE)
     half = 0.5 * outline
-    # Sixteenths of a fine pixel; OpenCV's pixel centres lie at whole numbers.
+    # Sixteenths of a fine pixel; OpenCV's pixel centres are at whole numbers.
     grow = np.array([edges[2] - edges[0] - 2.0 * half, edges[3] - edges[1] - 2.0 * half]) * (16.0 * _FINE)
     start = np.array([edges[0] + half - left, edges[1] + half - top]) * (16.0 * _FINE) - 8.0
     lines = [[np.rint(line * grow + start).astype(np.int32).reshape(-1, 1, 2) for line in s.lines()] for s in shapes]
@@ -126,7 +126,7 @@ def _rounded(levels: Levels) -> Any:
 
 def _blend(under: NDArray[np.uint8], colour: NDArray[np.uint8], cover: NDArray[np.uint8]) -> None:
     size = (under.shape[1], under.shape[0])
-    # The mean of 2×2 bytes, rounded, in whole numbers: the same on every processor.
+    # The rounded integer mean of 2×2 bytes is the same on every processor.
     small = cv2.resize(colour, size, interpolation=cv2.INTER_AREA).astype(np.float32)
     alpha = cv2.resize(cover, size, interpolation=cv2.INTER_AREA).astype(np.float32)[..., None] * np.float32(1 / 255)
     light = np.linspace(_LIT, _SHADED, size[1], dtype=np.float32)[:, None, None]

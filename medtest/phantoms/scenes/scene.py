@@ -1,4 +1,4 @@
-"""A scene drawn from what stands where."""
+"""Drawing of scenes from placed things."""
 
 from __future__ import annotations
 
@@ -20,52 +20,52 @@ from medtest.phantoms.scenes.vehicles import SPRITES as VEHICLES
 
 _SPRITES: Final = {**ANIMALS, **VEHICLES, **THINGS}
 _TURN: Final = 0.014
-"""Largest turn of a sprite: 5°."""
+"""Largest rotation of a sprite: 5°."""
 CLUTTER: Final = 6
-"""Most things that are no class, where the caller says no number."""
+"""Largest random number of clutter items."""
 
 
 def draw_scene(
     placed: Sequence[Placed], *, size: int = 256, rng: np.random.Generator, clutter: int | None = None
 ) -> NDArray[np.uint8]:
-    """Draw a scene: a random background, and things on it, the later ones over the earlier ones.
+    """Draw a scene: a random background with things on it, later ones over earlier ones.
 
-    Pose, proportions, shade, background and clutter are drawn at random; where things stand and which colour they have
-    is not. The bytes are the same on every processor (:mod:`medtest.core.portable`).
+    Pose, proportions, shade, background and clutter are random; positions and colours of things are not. The bytes are
+    the same on every processor (:mod:`medtest.core.portable`).
 
     Args:
-        placed: What stands where.
+        placed: Things and their positions.
         size: Pixels a side, 16 or more.
-        rng: Draws what is random.
-        clutter: Number of blobs, pebbles and strokes that are no class; None for 0 to :data:`CLUTTER` at random.
+        rng: Random generator.
+        clutter: Number of blobs, pebbles and strokes of no class; None for 0 to :data:`CLUTTER` at random.
 
     Returns:
         uint8 size×size×3 RGB.
 
     Raises:
-        ValueError: A class, a colour or a box is none.
+        ValueError: A class, a colour or a box is invalid.
     """
-    for one in placed:
-        _check(one)
+    for item in placed:
+        _check(item)
     if size < 16:
         raise ValueError(f"a scene of {size} pixels: it has 16 or more a side")
     count = int(rng.integers(CLUTTER + 1)) if clutter is None else clutter
     with portable_opencv():
         picture = background(size, rng, count)
         outline = max(1.0, size / 170.0)
-        for one in placed:
+        for item in placed:
             turn, mirrored = float(rng.uniform(-_TURN, _TURN)), bool(rng.integers(2))
-            levels = tones(one.colour, rng)
-            shapes = fitted(_SPRITES[one.name](rng), turn, mirrored)
-            lay(picture, shapes, levels, [edge * size for edge in one.box], outline)
+            levels = tones(item.colour, rng)
+            shapes = fitted(_SPRITES[item.name](rng), turn, mirrored)
+            lay(picture, shapes, levels, [edge * size for edge in item.box], outline)
     return picture
 
 
-def _check(one: Placed) -> None:
-    if one.name not in CLASSES:
-        raise ValueError(f"{one.name!r} is no class of drawn scenes: {', '.join(CLASSES)}")
-    if one.colour not in COLOURS:
-        raise ValueError(f"{one.colour!r} is no colour of drawn scenes: {', '.join(COLOURS)}")
-    left, top, right, bottom = one.box
-    if not (all(math.isfinite(edge) for edge in one.box) and left < right and top < bottom):
-        raise ValueError(f"{one.box} is no box: left < right and top < bottom, as fractions of the picture")
+def _check(item: Placed) -> None:
+    if item.name not in CLASSES:
+        raise ValueError(f"{item.name!r} is no class of drawn scenes: {', '.join(CLASSES)}")
+    if item.colour not in COLOURS:
+        raise ValueError(f"{item.colour!r} is no colour of drawn scenes: {', '.join(COLOURS)}")
+    left, top, right, bottom = item.box
+    if not (all(math.isfinite(edge) for edge in item.box) and left < right and top < bottom):
+        raise ValueError(f"{item.box} is no box: left < right and top < bottom, as fractions of the picture")

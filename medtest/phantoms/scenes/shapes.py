@@ -1,4 +1,4 @@
-"""Shapes of which sprites are made: closed lines with a tone, in a plane whose unit square the thing fills."""
+"""Shapes of sprites: closed lines with a tone, in a plane whose unit square the thing fills."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ XY: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A filled shape.
+    """Filled shape.
 
     Attributes:
         points: float64 n×2, x to the right and y downwards.
-        tone: What it is filled with.
-        rings: Further closed lines; where an even number of lines lies around a point it stays empty.
+        tone: Fill tone.
+        rings: Further closed lines; points inside an even number of lines stay empty.
     """
 
     points: NDArray[np.float64]
@@ -42,7 +42,7 @@ class Shape:
 
 
 def _times(points: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Sums written out: BLAS adds in an order of its own on each processor.
+    # Sums are written out, because BLAS adds in a different order on each processor.
     x, y = points[:, 0], points[:, 1]
     return np.stack([x * matrix[0, 0] + y * matrix[1, 0], x * matrix[0, 1] + y * matrix[1, 1]], axis=1)
 
@@ -53,7 +53,7 @@ def poly(tone: Tone, *points: XY) -> Shape:
 
 
 def soft(tone: Tone, *points: XY) -> Shape:
-    """Return a closed smooth line through points."""
+    """Return a closed smooth shape through points."""
     return Shape(curve(points, 6, closed=True), tone)
 
 
@@ -63,7 +63,7 @@ def rect(tone: Tone, left: float, top: float, right: float, bottom: float) -> Sh
 
 
 def rounded(tone: Tone, left: float, top: float, right: float, bottom: float, radius: float) -> Shape:
-    """Return a rectangle with round corners."""
+    """Return a rectangle with rounded corners."""
     radius = min(radius, 0.5 * (right - left), 0.5 * (bottom - top))
     corners = (
         (right - radius, bottom - radius), (left + radius, bottom - radius),
@@ -78,7 +78,7 @@ def rounded(tone: Tone, left: float, top: float, right: float, bottom: float, ra
 
 
 def ring_points(x: float, y: float, a: float, b: float, start: float = 0.0, end: float = 1.0) -> NDArray[np.float64]:
-    """Return points of an ellipse's arc; turns count from the right, downwards."""
+    """Return points of an ellipse's arc; turns start at the right and go downwards."""
     count = max(4, math.ceil(32 * (end - start)))
     steps = [unit(start + (end - start) * step / count) for step in range(count + 1)]
     return np.array([(x + a * c, y + b * s) for c, s in steps], np.float64)
@@ -90,7 +90,7 @@ def oval(tone: Tone, x: float, y: float, a: float, b: float | None = None) -> Sh
 
 
 def arc(tone: Tone, x: float, y: float, a: float, b: float, start: float, end: float) -> Shape:
-    """Return an ellipse's piece between two turns, cut along the straight line between its ends."""
+    """Return a segment of an ellipse between two turns, closed by a straight line."""
     return Shape(ring_points(x, y, a, b, start, end), tone)
 
 
@@ -101,13 +101,13 @@ def hoop(tone: Tone, x: float, y: float, a: float, b: float, width: float, heigh
 
 
 def bar(tone: Tone, width: float, *points: XY, smooth: bool = False) -> Shape:
-    """Return a line of a width, with flat ends.
+    """Return a line of a given width, with flat ends.
 
     Args:
-        tone: What it is filled with.
+        tone: Fill tone.
         width: Its width.
-        points: Where it goes through, two or more.
-        smooth: Along a curve.
+        points: Points on the line, two or more.
+        smooth: Whether the line is a smooth curve.
     """
     at = curve(points, 6) if smooth else np.array(points, np.float64)
     along = np.gradient(at, axis=0)
@@ -136,7 +136,7 @@ def wheel(x: float, y: float, a: float, b: float) -> list[Shape]:
 
 
 def fitted(shapes: Sequence[Shape], turn: float, mirrored: bool) -> list[Shape]:
-    """Return shapes turned, mirrored if wanted, and stretched to fill the unit square."""
+    """Return shapes rotated, optionally mirrored, and stretched to fill the unit square."""
     c, s = unit(turn)
     matrix = np.array([[-c if mirrored else c, s], [s if mirrored else -s, c]], np.float64)
     turned = [shape.moved(matrix, np.zeros(2)) for shape in shapes]

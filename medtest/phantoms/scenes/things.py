@@ -24,7 +24,7 @@ def ball(rng: np.random.Generator) -> list[Shape]:
 
 
 def bed(rng: np.random.Generator) -> list[Shape]:
-    """Draw a bed from the side: boards, a pillow and a blanket of the colour."""
+    """Draw a bed from the side: boards, a pillow and a coloured blanket."""
     fold = float(rng.uniform(0.3, 0.4))
     return [
         rect("wood", 0.0, 0.0, 0.06, 1.0), rect("wood", 0.94, 0.3, 1.0, 1.0), rect("wood", 0.04, 0.74, 0.96, 0.86),
@@ -36,7 +36,7 @@ def bed(rng: np.random.Generator) -> list[Shape]:
 
 
 def bench(rng: np.random.Generator) -> list[Shape]:
-    """Draw a park bench: slats of the colour on iron legs."""
+    """Draw a park bench: coloured slats on iron legs."""
     gap = float(rng.uniform(0.14, 0.17))
     return [
         *(bar("ink", 0.04, (x, 0.02), (x, 1.0)) for x in (0.1, 0.9)),
@@ -47,7 +47,7 @@ def bench(rng: np.random.Generator) -> list[Shape]:
 
 
 def book(rng: np.random.Generator) -> list[Shape]:
-    """Draw an open book: a cover of the colour around two pages."""
+    """Draw an open book: a coloured cover around two pages."""
     lines = [
         bar("metal", 0.02, (left, 0.2 + 0.14 * k), (right, 0.26 + 0.14 * k))
         for k in range(4)
@@ -100,7 +100,7 @@ def chair(rng: np.random.Generator) -> list[Shape]:
 
 
 def clock(rng: np.random.Generator) -> list[Shape]:
-    """Draw an alarm clock: two bells, a rim of the colour, a face and hands."""
+    """Draw an alarm clock: two bells, a coloured rim, a face and hands."""
     hands = []
     for length, turn in zip((0.26, 0.17), rng.uniform(0.0, 1.0, 2), strict=True):
         c, s = unit(float(turn))
@@ -142,7 +142,7 @@ def flag(rng: np.random.Generator) -> list[Shape]:
 
 
 def flower(rng: np.random.Generator) -> list[Shape]:
-    """Draw a flower: petals of the colour on a stem with leaves."""
+    """Draw a flower: coloured petals on a stem with leaves."""
     count, turn = int(rng.integers(5, 8)), float(rng.uniform())
     around = [unit(turn + k / count) for k in range(count)]
     return [
@@ -167,7 +167,7 @@ def hat(rng: np.random.Generator) -> list[Shape]:
 
 
 def house(rng: np.random.Generator) -> list[Shape]:
-    """Draw a house: walls of the colour, a dark roof, a door and a window."""
+    """Draw a house: coloured walls, a dark roof, a door and a window."""
     door = float(rng.choice([0.2, 0.56]))
     other = 0.76 - door
     return [
@@ -181,7 +181,7 @@ def house(rng: np.random.Generator) -> list[Shape]:
 
 
 def lamp(rng: np.random.Generator) -> list[Shape]:
-    """Draw a table lamp: a shade of the colour on a foot."""
+    """Draw a table lamp: a coloured shade on a foot."""
     top = float(rng.uniform(0.22, 0.3))
     return [
         rect("metal", 0.45, 0.4, 0.55, 0.92), rounded("metal", 0.22, 0.9, 0.78, 1.0, 0.04),
@@ -193,7 +193,7 @@ def lamp(rng: np.random.Generator) -> list[Shape]:
 
 
 def laptop(rng: np.random.Generator) -> list[Shape]:
-    """Draw an open laptop: a lid of the colour around a screen, and keys."""
+    """Draw an open laptop: a coloured lid around a screen, and keys."""
     deep = float(rng.uniform(0.02, 0.08))
     keys = [
         rect("ink", 0.2 + 0.1 * k + shift, y, 0.275 + 0.1 * k + shift, y + 0.05)
@@ -222,7 +222,7 @@ def table(rng: np.random.Generator) -> list[Shape]:
 
 
 def tree(rng: np.random.Generator) -> list[Shape]:
-    """Draw a tree: a crown of the colour on a trunk."""
+    """Draw a tree: a coloured crown on a trunk."""
     humps = [
         oval(tone, 0.5 + dx + float(rng.uniform(-0.03, 0.03)), 0.36 + dy, 0.24, 0.19)
         for tone, dx, dy in (("dark", -0.24, 0.12), ("dark", 0.24, 0.12), ("main", -0.18, -0.08),

@@ -1,4 +1,4 @@
-"""Sprites of vehicles and things that move, seen from the side; fronts to the right."""
+"""Sprites of vehicles and other moving things, seen from the side, with fronts to the right."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bike(rng: np.random.Generator) -> list[Shape]:
 
 
 def boat(rng: np.random.Generator) -> list[Shape]:
-    """Draw a sailing boat: a hull of the colour, a mast and sails."""
+    """Draw a sailing boat: a coloured hull, a mast and sails."""
     fore = float(rng.uniform(0.3, 0.4))
     return [
         rect("wood", 0.47, 0.0, 0.51, 0.74),
@@ -138,7 +138,7 @@ def skateboard(rng: np.random.Generator) -> list[Shape]:
 
 
 def surfboard(rng: np.random.Generator) -> list[Shape]:
-    """Draw a surfboard on end."""
+    """Draw an upright surfboard."""
     return [
         soft("main", (0.5, 0.0), (0.8, 0.2), (0.96, 0.5), (0.84, 0.84), (0.5, 1.0), (0.16, 0.84), (0.04, 0.5),
             (0.2, 0.2)),

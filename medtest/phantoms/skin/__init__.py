@@ -1,6 +1,6 @@
-"""Procedural dermoscopy: benign lesions and melanomas by the ABCD rule, with the lesion's mask.
+"""Synthetic dermoscopy: benign lesions and melanomas by the ABCD rule, with the lesion's mask.
 
-Drawings for exercising a suite; they never stand for clinical evidence.
+Drawings for exercising a suite, without clinical evidence.
 """
 
 from medtest.phantoms.skin.generator import NAMES, REVISION, SIZE, judge, make

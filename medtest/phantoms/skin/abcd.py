@@ -1,4 +1,4 @@
-"""The ABCD rule of dermoscopy, and lesions drawn so that it decides.
+"""ABCD rule of dermoscopy, and signs drawn to satisfy it.
 
 F. Nachbar et al., "The ABCD rule of dermatoscopy", J Am Acad Dermatol 1994;30:551–559: the total dermatoscopy score is
 1.3 A + 0.1 B + 0.5 C + 0.5 D with asymmetry in 0, 1 or 2 axes, 0–8 of 8 segments with an abrupt border, 1–6 of six
@@ -19,11 +19,11 @@ BENIGN_BELOW, MELANOMA_ABOVE = 4.75, 5.45
 
 @dataclass(frozen=True, kw_only=True)
 class Signs:
-    """What the rule counts.
+    """Signs counted by the rule.
 
     Attributes:
         asymmetry: Axes without symmetry, 0 to 2.
-        border: Segments with an abrupt border, True or False for each of eight.
+        border: Whether each of eight segments has an abrupt border.
         colours: Some of :data:`COLOURS`, in its order, at least one.
         structures: Some of :data:`STRUCTURES`, in its order, at least one.
     """
@@ -53,12 +53,12 @@ STRUCTURE_COUNT: dict[str, tuple[float, ...]] = {
     "benign": (0.28, 0.44, 0.24, 0.04, 0.0), "melanoma": (0.0, 0.06, 0.28, 0.4, 0.26),
 }  # fmt: skip
 ABRUPT: dict[str, float] = {"benign": 0.2, "melanoma": 0.65}
-"""How often each value occurs before lesions on the wrong side of the rule are drawn anew."""
+"""Probability of each value, before lesions on the wrong side of the rule are redrawn."""
 COLOUR_WEIGHTS = (0.34, 0.3, 0.12, 0.1, 0.08, 0.06)
 
 
 def draw_signs(rng: np.random.Generator, label: str) -> Signs:
-    """Draw signs whose score belongs to a class."""
+    """Draw signs whose score fits a class."""
     while True:
         asymmetry = int(rng.choice(3, p=ASYMMETRY[label]))
         border = tuple(bool(v) for v in rng.random(8) < ABRUPT[label])
@@ -67,7 +67,7 @@ def draw_signs(rng: np.random.Generator, label: str) -> Signs:
         score = total_score(asymmetry, sum(border), colours, structures)
         if score < BENIGN_BELOW if label == "benign" else score > MELANOMA_ABOVE:
             break
-    # Brown comes first: a lesion of one or two colours is seldom anything else.
+    # Brown comes first, because a lesion of one or two colours is rarely anything else.
     which = rng.choice(6, size=colours, replace=False, p=COLOUR_WEIGHTS)
     shown = rng.choice(5, size=structures, replace=False)
     return Signs(

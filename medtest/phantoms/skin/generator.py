@@ -1,4 +1,4 @@
-"""One dermoscopic picture from its index and the suite's seed."""
+"""Generator of dermoscopic pictures from an index and the suite's seed."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from medtest.phantoms.skin.lesion import draw_outline, paint
 from medtest.phantoms.skin.surroundings import draw_over, draw_skin, vignette
 
 REVISION = 2
-"""Raised whenever the same numbers give other pixels."""
+"""Increased whenever the same random numbers give other pixels."""
 WHAT = "dermoscopy"
 NAMES = DERMOSCOPY.names
 SIZE = 256
-"""Pixels a side when none are asked for."""
+"""Default pixels a side."""
 
 
 def judge(facts: dict[str, Any]) -> str:
-    """Return the class that the ABCD rule gives to what was drawn (see :mod:`medtest.phantoms.skin.abcd`).
+    """Return the class of a drawing by the ABCD rule (see :mod:`medtest.phantoms.skin.abcd`).
 
     Raises:
-        ValueError: The rule calls the lesion suspicious, which no phantom is.
+        ValueError: The lesion is suspicious by the rule, which no phantom should be.
     """
     score = total_score(facts["asymmetry"], facts["border"], len(facts["colours"]), len(facts["structures"]))
     if score < BENIGN_BELOW:
@@ -38,10 +38,10 @@ def judge(facts: dict[str, Any]) -> str:
 
 
 def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
-    """Draw one picture. It is a drawing for tests and never stands for clinical evidence.
+    """Draw one picture. It is a drawing for tests and no clinical evidence.
 
     Args:
-        index: Which one, from 0; each pair holds a benign lesion and a melanoma.
+        index: Index from 0; each pair contains a benign lesion and a melanoma.
         suite_seed: The suite's seed.
         size: Pixels a side, 128 to 1024.
 
@@ -51,7 +51,7 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
         ``lesion_area`` (share of the picture), ``skin``, ``hairs``, ``ruler``, ``vignette``, ``blur``.
 
     Raises:
-        ValueError: An index or a size that is not allowed.
+        ValueError: The index or size is out of range.
     """
     check_request(index, size)
     label = balanced(suite_seed, WHAT, index, NAMES)

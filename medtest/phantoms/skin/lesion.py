@@ -1,4 +1,4 @@
-"""The lesion: outline, border, colours and structures, as its signs say."""
+"""Lesions drawn from their signs: outline, border, colours and structures."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ TONES: dict[str, tuple[float, float, float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class LesionOutline:
-    """Where the lesion is and how its edge runs.
+    """Position and edge of the lesion.
 
     Attributes:
-        x: Centre, in half sides of the picture.
-        y: Centre.
+        x: Column of its centre, in half sides of the picture.
+        y: Row of its centre.
         radius: Mean radius in the same units.
-        stretch: How many times narrower across its axis.
-        turn: Its axis.
-        weights: Harmonics of the edge: cosines alone keep the symmetry to the axis, even ones that across it too.
-        contrast: How dark it is against the skin, 0 to 1.
+        stretch: Factor by which it is narrower across its axis.
+        turn: Unit vector of its axis.
+        weights: Harmonics of the edge: cosines keep the symmetry to the axis, even ones also that across it.
+        contrast: Darkness against the skin, 0 to 1.
     """
 
     x: float
@@ -45,7 +45,7 @@ class LesionOutline:
 
 
 def draw_outline(rng: np.random.Generator, signs: Signs) -> LesionOutline:
-    """Draw an outline with the asymmetry that the signs ask for."""
+    """Draw an outline with the asymmetry of the signs."""
     amounts = rng.normal(0.0, 1.0, (6, 2))
     weights: list[Point] = []
     for k, (a, b) in enumerate(amounts):
@@ -67,7 +67,7 @@ def draw_outline(rng: np.random.Generator, signs: Signs) -> LesionOutline:
 
 
 def _border(c: Field, s: Field, abrupt: tuple[bool, ...]) -> Field:
-    """Return the width of the border's fall for each direction: narrow in abrupt segments."""
+    """Return the width of the border's transition in each direction: narrow in abrupt segments."""
     total = np.full(c.shape, 1e-3, np.float32)
     width = np.zeros(c.shape, np.float32)
     for k, sharp in enumerate(abrupt):
@@ -80,7 +80,7 @@ def _border(c: Field, s: Field, abrupt: tuple[bool, ...]) -> Field:
 
 
 def paint(rng: np.random.Generator, picture: Field, where: Plane, outline: LesionOutline, signs: Signs) -> Field:
-    """Draw the lesion into h×w×3 grey levels, in place; return how much of it there is at each pixel."""
+    """Draw the lesion into h×w×3 grey levels, in place; return its amount at each pixel."""
     shape = blob(
         where, outline.x, outline.y, outline.radius,
         stretch=outline.stretch, turn=outline.turn, weights=outline.weights,
@@ -104,11 +104,11 @@ def paint(rng: np.random.Generator, picture: Field, where: Plane, outline: Lesio
 
 
 def _colours(rng: np.random.Generator, shape: Field, c: Field, s: Field, signs: Signs) -> Field:
-    """Return the colour at each pixel: rings in a symmetric lesion, patches off the middle in others."""
+    """Return the colour at each pixel: rings in a symmetric lesion, off-centre patches in others."""
     names = list(signs.colours)
     order = [names[i] for i in rng.permutation(len(names))]
     if "light_brown" in order or "dark_brown" in order:
-        # Brown carries the lesion, other colours lie in it.
+        # Brown is the base colour; other colours are patches in it.
         first = "light_brown" if "light_brown" in order else "dark_brown"
         order.remove(first)
         order.insert(0, first)
@@ -123,7 +123,7 @@ def _colours(rng: np.random.Generator, shape: Field, c: Field, s: Field, signs: 
             half = float(rng.uniform(0.16, 0.3))
             level = as_field(half - np.abs(distance - np.float32(ring)) + 0.6 * wavy)
         else:
-            # On the axis where one axis stays symmetric, anywhere otherwise.
+            # On the axis if one axis is symmetric, anywhere otherwise.
             dx, dy = (1.0 if rng.random() < 0.5 else -1.0, 0.0) if signs.asymmetry == 1 else unit(float(rng.random()))
             away = float(rng.uniform(0.2, 0.75))
             along = distance * c - np.float32(away * dx)

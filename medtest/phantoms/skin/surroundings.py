@@ -1,4 +1,4 @@
-"""Skin around the lesion and what lies over it: hair, a ruler, gel bubbles, the dark rim of the dermatoscope."""
+"""Skin around the lesion and objects over it: hair, a ruler, gel bubbles, the dark rim of the dermatoscope."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _vessels(rng: np.random.Generator, picture: Field, where: Plane) -> None:
 
 
 def _freckles(rng: np.random.Generator, picture: Field, where: Plane) -> None:
-    """Draw small moles beside the lesion; their colour says nothing about it."""
+    """Draw small moles beside the lesion, with colours independent of it."""
     for _ in range(int(rng.integers(1, 7))):
         dx, dy = unit(float(rng.random()))
         away = float(rng.uniform(0.65, 1.1))
@@ -64,7 +64,7 @@ def _freckles(rng: np.random.Generator, picture: Field, where: Plane) -> None:
 
 
 def draw_over(rng: np.random.Generator, picture: Field, where: Plane) -> dict[str, Json]:
-    """Draw what lies on the skin, in place, and say what: ``hairs`` (count), ``ruler``, ``bubbles`` (count)."""
+    """Draw objects on the skin, in place, and describe them: ``hairs`` (count), ``ruler``, ``bubbles`` (count)."""
     hairs = int(rng.integers(2, 34)) if rng.random() < 0.4 else 0
     if hairs:
         _hair(rng, picture, where, hairs)
@@ -114,7 +114,7 @@ def _ruler(rng: np.random.Generator, picture: Field, where: Plane) -> None:
 
 
 def vignette(rng: np.random.Generator, where: Plane) -> tuple[Field, bool]:
-    """Return the light that the dermatoscope lets through, and whether its dark rim is in the picture."""
+    """Return the light passing the dermatoscope, and whether its dark rim is in the picture."""
     square = where.x * where.x + where.y * where.y
     light = as_field(1.0 - float(rng.uniform(0.0, 0.12)) * square)
     rim = bool(rng.random() < 0.22)

@@ -108,7 +108,7 @@ class Specularity(Relation):
     """Mirror-like reflections near shiny tissue (report 3.2.4, MR1-4, equation 1).
 
     Ellipses (x − x̄)²/(a + ε)² + (y − ȳ)²/(b + ε)² ≤ 1 are drawn near some of the seed's bright clusters, with blurred
-    edges and opacity scaled by the grey image, never on the frame. Spots may fall on the lesion, as real reflections
+    edges and opacity scaled by the grey mask, never on the frame. Spots may fall on the lesion, as real reflections
     do, but cover at most 30 % of it.
     """
 
@@ -282,7 +282,7 @@ def _shine(image: Image, seed: PreparedSeed, spots: list[Spot], *, softness: flo
         cv2.ellipse(layer, centre, axes, angle, 0.0, 360.0, 255, cv2.FILLED, cv2.LINE_8, _SUBPIXEL)
     blurred = cv2.GaussianBlur(layer, (0, 0), softness)
     place = (slice(top, bottom), slice(left, right))
-    # The grey image is 0 on the frame, but the frame is also masked explicitly because it must not change.
+    # The grey mask is 0 on the frame, but the frame is also masked explicitly because it must not change.
     opacity = blurred * (seed.grey[place] * np.float32(strength / 255.0))
     opacity[seed.frame[place]] = 0.0
     part = image[place]

@@ -32,7 +32,7 @@ from medtest.relations.objects.placing import (
 from medtest.relations.placement import grid_shares, keep_out, lesion_distance
 
 GREY_AT_MEAN = 0.8
-"""Value of the grey image at the field's mean brightness, at which objects keep theirs (medtest.preparation.grey)."""
+"""Value of the grey mask at the field's mean brightness, at which objects keep theirs (medtest.preparation.grey)."""
 
 
 class AreaLevel(Level):
@@ -88,7 +88,7 @@ class _LibrarySettings(PartSettings):
         partial_views: Whether cut-outs cut by an image's corner are used (report 4.5 leaves them out).
         margin: Least distance from the lesion, as fraction of the image's height.
         edge_blur: Standard deviation of the Gaussian blur of edges, as fraction of the image's height.
-        grey_floor: Share of its brightness that an object keeps in complete darkness; the grey image scales the rest.
+        grey_floor: Share of its brightness that an object keeps in complete darkness; the grey mask scales the rest.
         gain_low: Least brightness ratio of the target field to the object's original one.
         gain_high: Largest such ratio.
     """
@@ -343,7 +343,7 @@ class Feces(_Pieces):
 
     Pieces may be anywhere outside the lesion in any orientation; those whose original field resembles the target in
     brightness, contrast and colour are more likely (4.5). Their brightness follows the ratio of the two fields, bounded
-    by the grey image in dark areas.
+    by the grey mask in dark areas.
     """
 
     kind: ClassVar[str] = "feces"
