@@ -1,1 +1,1 @@
-"""Readers: what systems answered → the facts that oracles and tables go by."""
+"""Readers turn systems' answers into the facts that oracles check and tables count."""

@@ -1,12 +1,13 @@
-"""What a reader is: it turns what systems answered into facts, by which oracles judge and tables count.
+"""Base classes for readers, which turn systems' answers into facts that oracles check and tables count.
 
-A reader is a class found by its name as other parts are: ``conf/readers/typed_answers.yaml`` names one of ours, an
-entry point in the group ``medtest.readers`` one of another package. It knows no system and no oracle. What it reads is
-called content here: words, boxes, the SHA-256 of a picture, a value that can be hashed and kept as JSON. The same
-content is read once, whoever answered so and in whichever case.
+A reader is a class that is found by name, like other parts: ``conf/readers/typed_answers.yaml`` names a built-in one,
+an entry point in the group ``medtest.readers`` one from another package. A reader is independent of systems and
+oracles. Its input is called content here: words, boxes, the SHA-256 of a picture, or any other value that can be hashed
+and stored as JSON. The same content is read only once, no matter which system gave the answer or for which case.
 
-A suite's own reader (:attr:`medtest.core.oracles.base.Oracle.reads`, or ``oracles.reader``) reads as answers come, and
-its facts stand in the records. Another one reads what the records hold, after the run, for a view: no system is asked.
+A suite's own reader (:attr:`medtest.core.oracles.base.Oracle.reads`, or ``oracles.reader``) reads answers as they
+arrive, and its facts are stored in the records. Other readers read the records after the run, for a view, without
+calling a system.
 """
 
 from __future__ import annotations
@@ -66,26 +67,26 @@ class Reader(Part, ABC, Generic[Content, Facts]):
 
     @property
     def name(self) -> str:
-        """What tables, notices and MLflow call it."""
+        """Name in tables, notices and MLflow."""
         return self._name
 
     def check(self) -> list[Mistake]:
-        """Return the user's mistakes that can be seen before anything runs: a file that is not there, a key."""
+        """Return the user's mistakes that can be detected before a run starts, such as a missing file or key."""
         return []
 
     def weights(self) -> Sequence[Path]:
-        """Return the files that decide what it reads; they count by their content."""
+        """Return the files that determine the reader's facts; they are compared by content."""
         return ()
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return all that its facts depend on: class, revision, settings, SHA-256 of the weights.
+        """Return everything the facts depend on: class, revision, settings and SHA-256 of the weights.
 
-        Settings that a suite may not set, paths and addresses, are none of it.
+        Settings that a suite cannot set, such as paths and addresses, are left out.
         """
         settings: dict[str, Json] = {}
         if isinstance(self.settings, PartSettings):
             fields = type(self.settings).model_fields
-            trusted = {name for name, one in fields.items() if is_trusted(one)}
+            trusted = {name for name, field_info in fields.items() if is_trusted(field_info)}
             settings = {name: value for name, value in self.settings.counted().items() if name not in trusted}
         return {
             "reader": digest_name(type(self)),
@@ -95,35 +96,35 @@ class Reader(Part, ABC, Generic[Content, Facts]):
         }
 
     def about(self) -> dict[str, Json]:
-        """Return what tables say of it, JSON values: its ``name``, and of a reader that has one its ``card``."""
+        """Return what tables store about the reader, as JSON values: its ``name``, and its ``card`` if it has one."""
         return {"name": self.name}
 
     def notice(self) -> str:
-        """Return who reads, where, and what is sent to whom; "" where nothing leaves the machine."""
+        """Describe who reads, where, and what is sent to whom; "" if nothing leaves the machine."""
         return ""
 
     def quote(self) -> str:
-        """Return what reading costs at most; "" where it costs nothing."""
+        """Describe the maximum cost of reading; "" if it is free."""
         return ""
 
     def announce(self, count: int) -> str:
-        """Return the line before so many different contents are read for a view."""
+        """Return the line shown before ``count`` different contents are read for a view."""
         return f"{count:,} different answers are read by {self.name}. {self.notice()}".strip()
 
     def summary(self, readings: Readings, asked: int) -> str:
-        """Return the line after they were read."""
+        """Return the line shown after reading."""
         return f"{self.name} read {len(readings.columns):,} of {asked:,} different answers"
 
     def nothing(self) -> str:
-        """Return the line where records hold nothing for it."""
+        """Return the line shown if the records contain nothing for this reader."""
         return f"the records hold nothing that {self.name} reads."
 
     @abstractmethod
     def recorded(self, row: Mapping[str, Any]) -> Content | None:
-        """Return what a record holds for it to read: the content that :meth:`BatchReader.content` gave in the run.
+        """Return the content of a record for this reader: the one that :meth:`BatchReader.content` gave in the run.
 
         Args:
-            row: A record with the columns ``needs``, None where it holds nothing.
+            row: A record with the columns ``needs``, None if there is no content.
         """
 
     @abstractmethod
@@ -131,20 +132,20 @@ class Reader(Part, ABC, Generic[Content, Facts]):
         """Read contents for a view.
 
         Args:
-            contents: Different ones.
-            job: Where and how.
+            contents: Distinct contents.
+            job: Location and options.
         """
 
 
 class BatchReader(Reader[Content, Facts]):
-    """A reader that takes a batch at once: rules, or a network on a device. The usual base of a plug-in.
+    """A reader that takes a batch at once: rules, or a network on a device. The usual base class for a plug-in.
 
     Attributes:
-        at_once: Contents that one call of :meth:`read` takes at most.
-        keeps: Whether facts are kept by content in a file that all runs share, since reading is dear; facts are then
-            JSON values, or become such by :meth:`packed`.
-        own_processes: Whether it reads in processes of its own beside those of systems, since it may take long, hang
-            or crash, which is no fault of a system's.
+        at_once: Maximum number of contents per call of :meth:`read`.
+        keeps: Whether facts are stored by content in a file shared by all runs, because reading is expensive; facts are
+            then JSON values, or are converted to them by :meth:`packed`.
+        own_processes: Whether the reader runs in processes separate from those of systems, because it may take long,
+            hang or crash, which must not be blamed on a system.
     """
 
     at_once: ClassVar[int] = 1
@@ -152,24 +153,24 @@ class BatchReader(Reader[Content, Facts]):
     own_processes: ClassVar[bool] = False
 
     def keep_in(self, folders: Iterable[Path]) -> None:
-        """Say in which runs' folders lies what it may need beside its contents; called before it reads.
+        """Set the run folders that contain what the reader needs besides its contents; called before it reads.
 
         Args:
-            folders: One for each system.
+            folders: One per system.
         """
         return
 
     def packed(self, facts: Facts) -> Any:
-        """Return facts as JSON values, to be kept; by default they are such."""
+        """Return facts as JSON values for storage; by default they already are."""
         return facts
 
     def unpacked(self, value: Any) -> Facts:
-        """Return the facts that :meth:`packed` gave."""
+        """Return the facts from the result of :meth:`packed`."""
         facts: Facts = value
         return facts
 
     def open(self, *, device: str, threads: int) -> None:
-        """Load what is needed; called once in each process that reads.
+        """Load what the reader needs; called once in each reading process.
 
         Args:
             device: ``cpu`` or ``cuda:N``.
@@ -177,67 +178,70 @@ class BatchReader(Reader[Content, Facts]):
         """
 
     def close(self) -> None:
-        """Free what :meth:`open` took."""
+        """Release what :meth:`open` loaded."""
 
     @abstractmethod
     def content(self, answer: Output, seed: PreparedSeed) -> Content | None:
-        """Return what is to be read of an answer; None where there is nothing.
+        """Return the part of an answer to read; None if there is none.
 
         Args:
             answer: The checked answer.
-            seed: Whose it is.
+            seed: The seed of the answer.
         """
 
     @abstractmethod
     def read(self, contents: Sequence[Content]) -> Sequence[Facts]:
         """Return the facts of each content, in order.
 
-        An exception is an ERROR of the cases whose content it is; of a batch each is then read alone, once.
+        An exception counts as an ERROR of the cases with that content; after a failed batch, each content is retried
+        alone once.
         """
 
     @abstractmethod
     def texts(self, content: Content, facts: Facts) -> dict[str, str | None]:
-        """Return the facts as a record holds them: a text for each of ``columns``, None for what it cannot tell."""
+        """Return the facts as stored in a record: a text for each of ``columns``, None if the reader cannot tell."""
 
     def unknown(self, content: Content, facts: Facts) -> frozenset[str]:
-        """Return the columns of which it cannot tell anything."""
+        """Return the columns that the reader can say nothing about."""
         return frozenset(name for name, text in self.texts(content, facts).items() if text is None)
 
     def readings(self, contents: Sequence[Content], job: ReadingJob) -> Readings:
-        """Read contents for a view; what cannot be read is told of and leaves its records as they are.
+        """Read contents for a view; contents that cannot be read are reported, and their records stay unchanged.
 
         Raises:
             MedtestError: The reader cannot be loaded.
         """
-        kept = KeptReader(self, shared=job.shared, cache=job.cache)
-        kept.open(device=job.device, threads=job.threads)
+        kept_reader = KeptReader(self, shared=job.shared, cache=job.cache)
+        kept_reader.open(device=job.device, threads=job.threads)
         try:
-            facts = kept.facts(contents, job.progress)
+            facts = kept_reader.facts(contents, job.progress)
         finally:
-            kept.close()
-        bad = [one for one in facts if isinstance(one, Unreadable)]
+            kept_reader.close()
+        bad = [reading for reading in facts if isinstance(reading, Unreadable)]
         read = {c: f for c, f in zip(contents, facts, strict=True) if not isinstance(f, Unreadable)}
-        lacking = sum(bool(self.unknown(content, one)) for content, one in read.items())
-        said = [f"{self.name} cannot tell everything of {lacking:,} of {len(contents):,} answers"] if lacking else []
-        said += (
+        lacking = sum(bool(self.unknown(content, reading)) for content, reading in read.items())
+        problems = (
+            [f"{self.name} cannot tell everything of {lacking:,} of {len(contents):,} answers"] if lacking else []
+        )
+        problems += (
             [f"{self.name} could not read {len(bad):,} of {len(contents):,} answers: {bad[0].reason}"] if bad else []
         )
         return Readings(
             reader=self.name,
             recorded=self.recorded,
             about=self.about(),
-            columns={content_key(content): self.texts(content, one) for content, one in read.items()},
-            problem="; ".join(said),
+            columns={content_key(content): self.texts(content, reading) for content, reading in read.items()},
+            problem="; ".join(problems),
             code=ExitCode.TOO_MANY_ERRORS if bad and not read else ExitCode.OK,
         )
 
 
 class KeptReader(Generic[Content, Facts]):
-    """A reader that is opened, and what it read: no content is read twice.
+    """An opened reader with the facts it has read, so that no content is read twice.
 
     Args:
         reader: The reader.
-        shared: The folder that all runs share; None keeps facts in memory alone.
+        shared: The folder shared by all runs; None stores facts only in memory.
         cache: ``use``, ``refresh`` or ``off``.
     """
 
@@ -264,63 +268,63 @@ class KeptReader(Generic[Content, Facts]):
             raise MedtestError(f"The reader {self.reader.name!r} cannot be loaded: {reason}") from error
 
     def close(self) -> None:
-        """Free what was opened."""
+        """Release what was opened."""
         self.reader.close()
         self._kept.close()
 
     def facts(
         self, contents: Sequence[Content], progress: Callable[[str], None] = lambda line: None
     ) -> list[Facts | Unreadable]:
-        """Return the facts of contents, in order; those that are not known are read, ``at_once`` in a call.
+        """Return the facts of contents, in order; unknown ones are read, at most ``at_once`` per call.
 
         Args:
-            contents: What is to be read.
-            progress: Is told how many are read.
+            contents: The contents to read.
+            progress: Called with a line about how many are read.
         """
         with self._lock:
-            found: dict[Content, Facts | Unreadable] = {}
+            facts: dict[Content, Facts | Unreadable] = {}
             for content in dict.fromkeys(contents):
-                known = self._recall(content)
-                if known is not None:
-                    found[content] = known
-            unread = [content for content in dict.fromkeys(contents) if content not in found]
+                recalled = self._recall(content)
+                if recalled is not None:
+                    facts[content] = recalled
+            unread = [content for content in dict.fromkeys(contents) if content not in facts]
             for start in range(0, len(unread), self.reader.at_once):
                 batch = unread[start : start + self.reader.at_once]
-                found |= zip(batch, self._read(batch), strict=True)
+                facts |= zip(batch, self._read(batch), strict=True)
                 progress(f"{start + len(batch):,} of {len(unread):,} answers are read")
-            return [found[content] for content in contents]
+            return [facts[content] for content in contents]
 
     def columns(self, rows: Sequence[Mapping[str, Any]]) -> list[Texts]:
-        """Return what each of these records holds as this reader reads it; nothing where it finds no content."""
+        """Return the texts of each record according to this reader; empty if the record has no content for it."""
         recorded = [self.reader.recorded(row) for row in rows]
         facts = iter(self.facts([content for content in recorded if content is not None]))
-        made: list[Texts] = []
+        columns: list[Texts] = []
         for content in recorded:
-            one = None if content is None else next(facts)
-            unread = content is None or one is None or isinstance(one, Unreadable)
-            made.append({} if unread else self.reader.texts(content, one))  # type: ignore[arg-type]
-        return made
+            reading = None if content is None else next(facts)
+            unread = content is None or reading is None or isinstance(reading, Unreadable)
+            columns.append({} if unread else self.reader.texts(content, reading))  # type: ignore[arg-type]
+        return columns
 
     def _read(self, batch: Sequence[Content]) -> list[Facts | Unreadable]:
         try:
-            given = list(self.reader.read(batch))
-            if len(given) != len(batch):
-                raise MedtestError(f"gave facts of {len(given)} answers where {len(batch)} were to be read")
+            outcomes = list(self.reader.read(batch))
+            if len(outcomes) != len(batch):
+                raise MedtestError(f"gave facts of {len(outcomes)} answers where {len(batch)} were to be read")
         except Exception as error:  # noqa: BLE001 - a reader may be anybody's plug-in; what it breaks on is an ERROR
             if len(batch) == 1:
                 return [Unreadable(reason_of(error, _MOST_REASON))]
-            return [one for content in batch for one in self._read([content])]
-        for content, facts in zip(batch, given, strict=True):
+            return [reading for content in batch for reading in self._read([content])]
+        for content, facts in zip(batch, outcomes, strict=True):
             self._keep(content, facts)
-        return list(given)
+        return list(outcomes)
 
     def known(self, content: Content) -> Facts | None:
-        """Return the facts of a content that was read before; None where it was not."""
+        """Return the facts of a content that has already been read, else None."""
         with self._lock:
             return self._recall(content)
 
     def keep(self, content: Content, facts: Facts) -> None:
-        """Keep what another process read of a content."""
+        """Store facts of a content that another process has read."""
         with self._lock:
             self._keep(content, facts)
 

@@ -1,7 +1,7 @@
-"""A model over an API that reads what the parser of answers could not: the optional judge of ``unparsed``.
+"""A model over an API that reads answers that the parser could not read: the optional judge of ``unparsed``.
 
-It is a system like those under test, with the same presets, limits, cache and ledger; only words are sent to it. What
-it is asked and what of its replies is believed is :mod:`medtest.readers.meaning`'s.
+It uses the same presets, limits, cache and ledger as systems under test, and only words are sent to it. Its prompts,
+and the rules for which of its replies are accepted, are in :mod:`medtest.readers.meaning`.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ from medtest.systems.answering.misplaced_keys import unnamed
 from medtest.systems.answering.openai_compatible import CACHE, OpenAICompatible
 
 LEDGER = "judge.sqlite"
-"""The judge's ledger in a run's folder."""
+"""Name of the judge's ledger in a run's folder."""
 NAME = "judge"
 _WAIT_SECONDS = 10.0
 _TOLD_SECONDS = 0.5
 
 
 class Stopped(Exception):
-    """The user stopped it before the last answer."""
+    """The user stopped the judge before the last answer."""
 
 
 class Judge(Reader[Unread, Reading]):
-    """Reads answers in words that the parser cannot read.
+    """Reads textual answers that the parser cannot read.
 
     Args:
-        model: A model over an API, not opened.
-        limits: What one run's readings may cost; None for no limit.
+        model: A model over an API that is not opened yet.
+        limits: Cost limits for the readings of one run; None for no limit.
     """
 
     task: ClassVar[str] = "answer"
@@ -73,100 +73,106 @@ class Judge(Reader[Unread, Reading]):
         self.model, self.limits = model, limits or BudgetLimits()
 
     def check(self) -> list[Mistake]:
-        """Return what is missing: the address, the model's name, the key, the price of a budget in dollars."""
+        """Return mistakes for a missing address, model name or key, or a missing price for a budget in dollars."""
         own, endpoint = self.model.settings, self.model.endpoint()
-        found = unnamed(own, endpoint, NAME, f"{NAME}.", model=f"{NAME}.model_name", pictures=False)
+        mistakes = unnamed(own, endpoint, NAME, f"{NAME}.", model=f"{NAME}.model_name", pictures=False)
         if self.limits.max_usd is not None and self.model.price() is None:
             fix = f"use {NAME}.max_calls, or give the price in conf/model/"
-            found.append(Mistake(where=NAME, key=f"{NAME}.max_usd", found="no price of the model", fix=fix))
-        return found
+            mistakes.append(Mistake(where=NAME, key=f"{NAME}.max_usd", found="no price of the model", fix=fix))
+        return mistakes
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return all that its readings depend on: provider, model, parameters of generation."""
+        """Return everything the readings depend on: provider, model and generation parameters."""
         endpoint = self.model.endpoint()
         provider = hashlib.sha256(endpoint.provider.rstrip("/").encode()).hexdigest()
         parameters = asdict(self.model.parameters()) | {"extra": dict(self.model.settings.extra)}
         return {"revision": REVISION, "provider": provider, "parameters": parameters}
 
     def notice(self) -> str:
-        """Say who reads, and that words alone are sent."""
+        """Describe who reads, and state that only words are sent."""
         endpoint = self.model.endpoint()
         where = "on this machine" if endpoint.loopback else f"at {urlsplit(endpoint.base_url).netloc}"
         return f"{self.name} {where} reads answers in which medtest finds no value; their words are sent, no image."
 
     def quote(self) -> str:
-        """Say what one call costs at most: the longest words that a record keeps, and a reply of full length."""
+        """Describe the maximum cost of one call: the longest words that a record stores and a reply of full length."""
         text = "x" * MOST_WORDS
-        asked = [Unread(item="", kind=str(kind), question=text, words=text) for kind in Kind]
-        longest = max(asked, key=lambda one: len(one.prompt()))
+        longest_of_kinds = [Unread(item="", kind=str(kind), question=text, words=text) for kind in Kind]
+        longest = max(longest_of_kinds, key=lambda unread: len(unread.prompt()))
         planned = planned_cost([self._request("", longest)], self.model.parameters(), self.model.price())
         tokens = f"about {planned.prompt_tokens:,} tokens sent and {planned.completion_tokens:,} back"
         price = "no price is known" if planned.usd_most is None else f"${planned.usd_most:.4f}"
         return f"One call for each such answer, at most {tokens}: {price}."
 
     def announce(self, count: int) -> str:
-        """Return the line before it is asked."""
+        """Return the line shown before the judge is asked."""
         return f"{count:,} answers to be read by a judge. {self.notice()}"
 
     def nothing(self) -> str:
-        """Return the line where the parser read everything."""
+        """Return the line shown if the parser has read everything."""
         return f"medtest read every answer; {self.name} was not asked."
 
     def summary(self, readings: Readings, asked: int) -> str:
-        """Return the line after it was asked: what it read, what of that is not believed, what it cost."""
-        read = sum(one.state != State.UNPARSED for one in readings.found.values())
-        doubted = sum(bool(one.doubt) for one in readings.found.values())
+        """Return the line shown afterwards: how much was read, how much of it was rejected, and the cost."""
+        read = sum(reading.state != State.UNPARSED for reading in readings.found.values())
+        doubted = sum(bool(reading.doubt) for reading in readings.found.values())
         words = f"{self.name} read {read:,} of {asked:,} answers in which medtest finds no value"
         if doubted:
             words += "; 1 reading is not believed" if doubted == 1 else f"; {doubted:,} readings are not believed"
         return f"{words} ({_paid(readings)}); tables/answers_judged.csv has each."
 
     def recorded(self, row: Mapping[str, Any]) -> Unread | None:
-        """Return the words of a record, where the parser found no value in them."""
+        """Return the words of a record if the parser found no value in them."""
         return unread_of(row)
 
     def readings(self, contents: Sequence[Unread], job: ReadingJob) -> Readings:
-        """Return what the model reads from words; each is asked about once.
+        """Return the model's readings of words; each is asked about once.
 
-        The first Ctrl-C (or SIGTERM) lets calls under way end, for they are paid for; a second one gives them up.
+        After the first Ctrl-C (or SIGTERM), calls in progress are completed, because they are already paid for; a
+        second one abandons them.
 
         Args:
             contents: The words.
-            job: The ledger lies in the run's folder, answers by content in the one that all runs share.
+            job: The ledger is in the run's folder; the cache of answers is in the folder shared by all runs.
 
         Returns:
-            The readings. Where a budget, the server, the disk or the user ends it early they are those that are there,
-            and ``problem`` says why: a run's results do not depend on its judge. Where it read nothing of all words the
-            code is that of too many errors: what is judged by its readings, a gate too, stands on the others alone.
+            The readings. If a budget, the server, the disk or the user stops the judge early, they are partial and
+            ``problem`` gives the reason: the results of a run do not depend on its judge. If it read none of the
+            words, the code reports too many errors, because checks based on its readings, including gates, would see
+            only the remaining answers.
         """
-        found: dict[Unread, Reading] = {}
+        readings: dict[Unread, Reading] = {}
         outcomes: list[Outcome] = []
         problem, code = "", ExitCode.OK
         try:
-            for one, outcome in self._outcomes(contents, job):
+            for unread, outcome in self._outcomes(contents, job):
                 outcomes.append(outcome)
-                reading = _reading(one, outcome)
+                reading = _reading(unread, outcome)
                 if reading is not None:
-                    found[one] = reading
+                    readings[unread] = reading
         except Stopped:
-            if left := len(contents) - len(outcomes):
-                problem = f"{self.name} was stopped before {left} of {len(contents)} answers; the same command goes on."
+            if remaining := len(contents) - len(outcomes):
+                problem = (
+                    f"{self.name} was stopped before {remaining} of {len(contents)} answers; the same command goes on."
+                )
                 code = ExitCode.INTERRUPTED
         except (OutputProblem, FolderInUse, MedtestError) as stopped:
             problem, code = self._words(stopped), stopped.exit_code
-        silent = len(outcomes) - len(found)
+        silent = len(outcomes) - len(readings)
         if not problem and silent:
-            reason = next((one.reason for one in outcomes if one.state == CallState.ERROR), "no usable reply")
+            reason = next(
+                (outcome.reason for outcome in outcomes if outcome.state == CallState.ERROR), "no usable reply"
+            )
             problem = f"{self.name} gave no reading of {silent} of {len(contents)} answers: {reason}"
-            code = ExitCode.OK if found else ExitCode.TOO_MANY_ERRORS
-        called = [one for one in outcomes if one.source == "call"]
+            code = ExitCode.OK if readings else ExitCode.TOO_MANY_ERRORS
+        called = [outcome for outcome in outcomes if outcome.source == "call"]
         return Readings(
             reader=self.name,
             recorded=unread_of,
-            columns=columns_of(found),
-            found=found,
+            columns=columns_of(readings),
+            found=readings,
             marks=True,
-            calls=sum(one.attempts for one in called),
+            calls=sum(outcome.attempts for outcome in called),
             cost_usd=_cost(outcomes),
             paid_usd=_cost(called),
             account=doubtful_words(job.folder / LEDGER, self.name),
@@ -179,14 +185,16 @@ class Judge(Reader[Unread, Reading]):
 
     def _outcomes(self, unread: Sequence[Unread], job: ReadingJob) -> Iterator[tuple[Unread, Outcome]]:
         model = self.model
-        with Ledger(job.folder / LEDGER, wait=_WAIT_SECONDS) as ledger, Cache(job.shared / CACHE, job.cache) as kept:
+        with Ledger(job.folder / LEDGER, wait=_WAIT_SECONDS) as ledger, Cache(job.shared / CACHE, job.cache) as cache:
             budget = model.budget(ledger, self.limits, NAME)
             limiter = RateLimiter(max_in_flight=model.settings.max_in_flight)
-            campaign = model.campaign(model.caller(NAME, pictures=False), ledger, kept, budget, limiter)
-            asked = {_address(one): one for one in unread}
+            campaign = model.campaign(model.caller(NAME, pictures=False), ledger, cache, budget, limiter)
+            unread_by_address = {_address(entry): entry for entry in unread}
             with _told(campaign, job.progress), _stopped_gently(campaign, job.stopping) as stopped:
-                for outcome in campaign.iterate(self._request(address, one) for address, one in asked.items()):
-                    yield asked[outcome.address], outcome
+                for outcome in campaign.iterate(
+                    self._request(address, entry) for address, entry in unread_by_address.items()
+                ):
+                    yield unread_by_address[outcome.address], outcome
             if stopped:
                 raise Stopped
 
@@ -202,7 +210,7 @@ class Judge(Reader[Unread, Reading]):
 
 
 def _paid(readings: Readings) -> str:
-    """Return what was paid now; what was asked in an earlier session or run was paid then."""
+    """Describe what was paid now; calls from an earlier session or run were paid then."""
     if not readings.calls:
         return "nothing was paid now" + ("" if readings.problem else ": all were asked before")
     calls = "1 call" if readings.calls == 1 else f"{readings.calls:,} calls"
@@ -213,18 +221,18 @@ def _paid(readings: Readings) -> str:
 
 
 def _cost(outcomes: Sequence[Outcome]) -> float | None:
-    costs = [one.cost_usd for one in outcomes if one.cost_usd is not None]
+    costs = [outcome.cost_usd for outcome in outcomes if outcome.cost_usd is not None]
     return sum(costs) if costs else None
 
 
 @contextmanager
 def _told(campaign: Campaign, progress: Callable[[str], None]) -> Iterator[None]:
-    """Tell how the calls stand until the block ends."""
+    """Report the progress of the calls until the block ends."""
     over = threading.Event()
 
     def live() -> None:
         while not over.wait(_TOLD_SECONDS):
-            with suppress(RuntimeError):  # a counter was being added while they were copied
+            with suppress(RuntimeError):  # a counter was being added during the copy
                 progress(campaign.progress().line())
 
     thread = threading.Thread(target=live, name="judge-progress", daemon=True)
@@ -238,10 +246,10 @@ def _told(campaign: Campaign, progress: Callable[[str], None]) -> Iterator[None]
 
 @contextmanager
 def _stopped_gently(campaign: Campaign, stopping: Callable[[], None]) -> Iterator[list[int]]:
-    """Let the first Ctrl-C or SIGTERM begin no further call, and a second one end everything at once.
+    """After the first Ctrl-C or SIGTERM, start no further calls; after a second one, abort at once.
 
     Yields:
-        The signals so far.
+        The signals received so far.
     """
     signals: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -254,7 +262,7 @@ def _stopped_gently(campaign: Campaign, stopping: Callable[[], None]) -> Iterato
         if signals:
             raise KeyboardInterrupt
         signals.append(number)
-        # Not in this thread: the signal may have come while it holds a lock that a stop takes.
+        # Not in this thread: the signal may arrive while it holds a lock that the stop needs.
         threading.Thread(target=campaign.stop, daemon=True).start()
         stopping()
 
@@ -268,13 +276,13 @@ def _stopped_gently(campaign: Campaign, stopping: Callable[[], None]) -> Iterato
 
 
 def _address(unread: Unread) -> str:
-    """Return what a ledger keeps a reading under: the content's hash, which names no case and no patient."""
+    """Return a reading's key in the ledger: the hash of the content, without the case or the patient."""
     text = "\n".join((unread.item, unread.kind, unread.question, unread.words))
     return f"{NAME}/{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
 def _reading(unread: Unread, outcome: Outcome) -> Reading | None:
-    """Return what came of a call; None where there is no reply in the form that was asked for."""
+    """Return the reading from a call; None if the reply does not have the requested form."""
     parsed = outcome.parsed
     if not isinstance(parsed, Mapping) and outcome.state == CallState.ANSWERED:
         parsed, _ = parse_structured(outcome.text, JudgeReply)

@@ -1,9 +1,9 @@
-"""Answers without a value for the parser, put to a language model: what it is asked, and what of its reply is believed.
+"""Has a language model read answers in which the parser finds no value: prompts, and rules for accepting replies.
 
-The model reads, it does not answer: it is given the question and the words, never the image, and says in a fixed form
-what the words mean. Three things are asked of it. Its form goes through the parser as any answer does; it must quote
-the words it goes by, and a quotation that is no whole words of the answer is not believed; what it calls unclear stays
-unparsed. They show what it read and catch invention, not a wrong reading.
+The model reads but does not answer: it receives the question and the words, never the image, and states in a fixed form
+what the words mean. There are three safeguards. The stated form is parsed like any answer. The model must quote the
+words it relies on, and a quotation that does not consist of whole words of the answer is rejected. If it calls the
+words unclear, they stay unparsed. These checks detect invented readings, but not wrong ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from medtest.language.questions.wording import MOST_WORDS, plain_value
 from medtest.readers.base import content_key
 
 REVISION = 3
-"""Raise it whenever the same words would be put to a model, or its replies be believed, in another way."""
+"""Increased whenever prompts change or replies are accepted differently."""
 
 SYSTEM_PROMPT = (
     "You read what another model said about a medical image. You do not see the image and you do not answer the"
@@ -71,7 +71,7 @@ _DENIES = re.compile(
 )
 _LINE = re.compile(r"^[^\S\n]*=+[^\S\n]*$", re.MULTILINE)
 _SPACED = ("LATIN", "GREEK", "CYRILLIC")
-"""Scripts that set words apart, as their letters are named in Unicode; others join them, or hang particles on them."""
+"""Scripts that separate words, by the Unicode names of their letters; others join words or attach particles."""
 _QUOTES = "\"'`\u2018\u2019\u201c\u201d\u00ab\u00bb \t\n.\u2026"
 
 
@@ -87,13 +87,13 @@ class JudgeReply(BaseModel):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Unread:
-    """Words in which the parser found no value, or only a refusal, and what was asked.
+    """Words in which the parser found no value or only a refusal, with the question.
 
     Attributes:
         item: Short name of the question.
         kind: Type of its answer.
-        question: Its words.
-        words: The answer's words as the record keeps them.
+        question: Text of the question.
+        words: Words of the answer as stored in the record.
     """
 
     item: str
@@ -102,20 +102,20 @@ class Unread:
     words: str
 
     def prompt(self) -> str:
-        """Return what a model is asked."""
-        words = _LINE.sub("=", self.words)  # a line of equals signs in the words must not end them
+        """Return the prompt for a model."""
+        words = _LINE.sub("=", self.words)  # a line of equals signs in the words must not end the quoted block
         return _PROMPT.format(question=self.question, words=words, form=_FORMS[Kind(self.kind)])
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a model read from words.
+    """A model's reading of words.
 
     Attributes:
-        state: ``value``, ``not_relevant`` or ``refusal``; ``unparsed`` where it found nothing or is not believed.
-        said: The value's canonical text, "" without one.
-        quote: The part of the words that it went by.
-        doubt: Why it is not believed, or "".
+        state: ``value``, ``not_relevant`` or ``refusal``; ``unparsed`` if nothing was found or the reading is rejected.
+        said: The value's canonical text; "" if there is none.
+        quote: The part of the words that the model relied on.
+        doubt: Why the reading is rejected, or "".
     """
 
     state: State
@@ -125,20 +125,20 @@ class Reading:
 
 
 NEEDS = ("item", "kind", "question", "answer", "state", "reply", "stage")
-"""Columns of a record that say whether its words are read."""
+"""Columns of a record that determine whether its words are read."""
 _OFFERED = (State.UNPARSED.value, State.REFUSAL.value)
-"""States of answers that are read: a refusal may be a disclaimer that medtest does not know."""
+"""States of answers that are read: a refusal may be a disclaimer that medtest does not recognize."""
 _ANSWERED, _SCHEMA = "answered", "schema"
 
 
 def unread_of(row: Mapping[str, Any]) -> Unread | None:
-    """Return the words of a record in which the parser found no value, refusals among them, or may have been misled.
+    """Return the words of a record if the parser found no value or only a refusal, or may have been misled.
 
-    Replies that the server itself refused or cut off, malformed and empty ones are left out: nothing is to be read. So
-    is what was said by schema, unless it has no value.
+    Replies that the server itself refused or cut off, malformed replies and empty ones are skipped, because there is
+    nothing to read. Replies given by schema are skipped too, unless they have no value.
 
     Args:
-        row: A record with the columns :data:`NEEDS`; one without ``stage`` is of the version before.
+        row: A record with the columns :data:`NEEDS`; one without ``stage`` comes from the previous version.
     """
     state, words = row.get("state"), row.get("answer")
     if not isinstance(state, str) or row.get("reply") != _ANSWERED or not isinstance(words, str) or not words.strip():
@@ -152,20 +152,20 @@ def unread_of(row: Mapping[str, Any]) -> Unread | None:
 
 
 def columns_of(found: Mapping[Unread, Reading]) -> dict[str, dict[str, str | None]]:
-    """Return what records of words hold by a model's readings; what it left unparsed changes nothing."""
+    """Return the record columns of words by a model's readings; readings left unparsed change nothing."""
     return {
-        content_key(unread): {"state": one.state.value, "said": one.said, "evidence": one.quote}
-        for unread, one in found.items()
-        if one.state != State.UNPARSED
+        content_key(unread): {"state": reading.state.value, "said": reading.said, "evidence": reading.quote}
+        for unread, reading in found.items()
+        if reading.state != State.UNPARSED
     }
 
 
 @lru_cache(maxsize=8192)
 def contested(words: str, kind: str, item: str) -> bool:
-    """Say whether words deny something and name several values, so that rules may have taken the wrong one.
+    """Return True if words contain a negation and name several values, so that rules may have picked the wrong one.
 
     Args:
-        words: The answer's.
+        words: Words of the answer.
         kind: Type of the answer.
         item: Short name of the question.
     """
@@ -174,35 +174,35 @@ def contested(words: str, kind: str, item: str) -> bool:
         return False
     question = by_name(item)
     number = None if question is None else question.id
-    named = _DENIES.sub(" ", low)  # what is denied is a candidate too
+    named = _DENIES.sub(" ", low)  # a negated value is a candidate too
     read = [parse(named[begin:end], Kind(kind), number) for begin, end in clauses(named)]
-    return len({str(one.value) for one in read if one.value is not None}) > 1
+    return len({str(parsed.value) for parsed in read if parsed.value is not None}) > 1
 
 
 def reading_of(reply: Mapping[str, Any], unread: Unread) -> Reading:
-    """Return what of a model's reply is believed.
+    """Return the accepted part of a model's reply.
 
     Args:
         reply: The fields of a :class:`JudgeReply`.
-        unread: What it was asked about.
+        unread: The words the model was asked about.
     """
-    told = JudgeReply.model_validate(dict(reply))
-    if told.meaning == "unclear":
+    judge_reply = JudgeReply.model_validate(dict(reply))
+    if judge_reply.meaning == "unclear":
         return Reading(State.UNPARSED)
-    quote = told.quote[:MOST_WORDS].strip(_QUOTES)
+    quote = judge_reply.quote[:MOST_WORDS].strip(_QUOTES)
     if not _stands(_even(quote), _even(unread.words)):
         return Reading(State.UNPARSED, quote=quote, doubt="its quotation does not stand in the answer")
-    if told.meaning != "value":
-        return Reading(State(told.meaning), quote=quote)
+    if judge_reply.meaning != "value":
+        return Reading(State(judge_reply.meaning), quote=quote)
     question = by_name(unread.item)
-    read = parse(told.answer[:MOST_WORDS], Kind(unread.kind), None if question is None else question.id)
+    read = parse(judge_reply.answer[:MOST_WORDS], Kind(unread.kind), None if question is None else question.id)
     if read.value is None:
         return Reading(State.UNPARSED, quote=quote, doubt="its short form is no value of this question")
     return Reading(State.VALUE, said=str(read.value), quote=quote)
 
 
 def _stands(quote: str, words: str) -> bool:
-    """Say whether a quotation is whole words of an answer: a letter or two from inside of one stand in any answer."""
+    """Return True if a quotation consists of whole words of an answer; a few letters would be found in any answer."""
     if not quote or (any(map(str.isalnum, words)) and not any(map(str.isalnum, quote))):
         return False
     begin = words.find(quote)
@@ -215,13 +215,14 @@ def _stands(quote: str, words: str) -> bool:
 
 
 def _cuts(before: str, after: str) -> bool:
-    """Say whether two signs stand within one word or number, so that nothing ends between them."""
+    """Return True if two characters belong to the same word or number, so that nothing ends between them."""
     return all(
-        one.isalnum() and (one.isdigit() or unicodedata.name(one, "").startswith(_SPACED)) for one in (before, after)
+        char.isalnum() and (char.isdigit() or unicodedata.name(char, "").startswith(_SPACED))
+        for char in (before, after)
     )
 
 
 def _even(text: str) -> str:
-    """Return a text without differences of case, blanks and quotation marks."""
+    """Return a text without differences in case, whitespace and quotation marks."""
     text = unicodedata.normalize("NFC", text)
     return " ".join(re.sub(r"[\"'`\u2018\u2019\u201c\u201d\u00ab\u00bb*_]", "", text).casefold().split())

@@ -1,5 +1,5 @@
-"""Networks that turn pictures into features, and the features of pictures, kept by content.
+"""Networks that turn pictures into features, and a file that stores the features by content.
 
-Figures of pictures (:mod:`medtest.results.fidelity`) are made of these. A network that is not the one a figure is named
-after gives the figure another name: ``FD-embed`` is no FID.
+They are the basis of picture metrics (:mod:`medtest.results.fidelity`). A metric computed with another network than the
+one it is named after gets a different name: ``FD-embed`` instead of FID.
 """

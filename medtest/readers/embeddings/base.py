@@ -1,4 +1,4 @@
-"""What a network of pictures is: pixels in, a row of features out, and what figures of them may be called."""
+"""Base class for networks that turn pictures into rows of features, and the names of metrics based on them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Rows: TypeAlias = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What a network says of N pictures or texts.
+    """Output of a network for N pictures or texts.
 
     Attributes:
         features: float32 N×D.
-        scores: float32 N×C, scores of classes before the softmax; C is 0 where it has none.
+        scores: float32 N×C, class scores before the softmax; C is 0 if there are none.
     """
 
     features: Rows
@@ -31,7 +31,7 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureNames:
-    """What figures of a network's features are called; "" where it makes none.
+    """Names of the metrics based on a network's features; "" if a metric does not exist.
 
     Attributes:
         frechet: The Fréchet distance.
@@ -47,12 +47,12 @@ class FigureNames:
 
 
 class Embedder(ABC):
-    """A network of pictures.
+    """A network for pictures.
 
     Attributes:
-        name: What tables call it, and settings that choose it.
-        figures: What figures of it are called.
-        at_once: Pictures that one call of :meth:`embed` takes at most.
+        name: Name in tables and in the settings that select it.
+        figures: Names of the metrics based on it.
+        at_once: Maximum number of pictures per call of :meth:`embed`.
     """
 
     name: ClassVar[str]
@@ -61,44 +61,44 @@ class Embedder(ABC):
 
     @property
     def temperature(self) -> float | None:
-        """What its scores are best divided by, where that was fitted; None where nobody fitted it."""
+        """The fitted temperature to divide its scores by; None if none was fitted."""
         return None
 
     def check(self) -> list[Mistake]:
-        """Return the user's mistakes that can be seen before anything runs."""
+        """Return the user's mistakes that can be detected before a run starts."""
         return []
 
     @abstractmethod
     def fingerprint(self) -> Mapping[str, Any]:
-        """Return all that its features depend on, as JSON values: weights by their SHA-256, a revision; no path."""
+        """Return everything the features depend on, as JSON values: SHA-256 of the weights and revision, no path."""
 
     @abstractmethod
     def open(self, *, device: str, threads: int) -> None:
-        """Load it; called once in the process that embeds.
+        """Load the network; called once in the process that embeds.
 
         Args:
             device: ``cpu`` or ``cuda:N``.
             threads: Intra-op threads it may use.
 
         Raises:
-            MedtestError: Its files do not hold it.
+            MedtestError: The files do not contain the network.
         """
 
     @abstractmethod
     def embed(self, images: Sequence[Image]) -> Embedded:
-        """Return what it says of pictures.
+        """Return the features and scores of pictures.
 
         Args:
             images: uint8 H×W×3 RGB, of any sizes, at most ``at_once``.
         """
 
     def embed_texts(self, texts: Sequence[str]) -> Embedded:
-        """Return what it says of texts, comparable with pictures.
+        """Return features of texts that can be compared with those of pictures.
 
         Args:
             texts: At most ``at_once``.
 
         Raises:
-            NotImplementedError: It reads no texts.
+            NotImplementedError: The network does not support texts.
         """
         raise NotImplementedError

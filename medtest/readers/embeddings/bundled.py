@@ -1,9 +1,9 @@
-"""The network that comes with medtest: small and at hand, with names of its own for its figures.
+"""The network that ships with medtest: small and always available, with its own names for its metrics.
 
-It is the network of the reader of drawn scenes (:mod:`medtest.readers.pictures.bundled.network`): features are the
-means of the maps of its last stage, scores of a class how sure it is anywhere of a thing of that class. So it tells
-pictures of drawn things apart by what is in them. It has never seen a photograph, and what distances by it mean of
-photographs nobody knows.
+It is the network of the reader for drawn scenes (:mod:`medtest.readers.pictures.bundled.network`): features are the
+means of the maps of its last stage, and the score of a class is its highest confidence anywhere in the picture. So it
+distinguishes pictures of drawn objects by their content. It has never seen a photograph, so its distances between
+photographs have no known meaning.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from medtest.systems.files import cached_sha256
 
 WEIGHTS: Final = "bundled-scenes.safetensors"
 TEMPERATURE: Final = Path(__file__).with_name("temperature.json")
-"""What scripts/fit_temperature.py found, and the SHA-256 of the weights that it is of."""
+"""Result of scripts/fit_temperature.py, with the SHA-256 of the weights it belongs to."""
 
 
 class BundledEmbedding(Embedder):
-    """The network."""
+    """The bundled network."""
 
     name = "bundled"
     figures: ClassVar[FigureNames] = FigureNames(frechet="FD-embed", kernel="KD-embed", score="IS-embed")
@@ -46,7 +46,7 @@ class BundledEmbedding(Embedder):
 
     @property
     def temperature(self) -> float | None:
-        """The temperature of the least negative log-likelihood on drawn scenes of one thing; None of other weights."""
+        """The temperature that minimizes the negative log-likelihood on one-object scenes; None for other weights."""
         fitted = json.loads(TEMPERATURE.read_text(encoding="utf-8"))
         return float(fitted["temperature"]) if fitted["weights"] == cached_sha256(self._file) else None
 
@@ -58,7 +58,7 @@ class BundledEmbedding(Embedder):
         """Load its weights.
 
         Raises:
-            MedtestError: They are not those that ship.
+            MedtestError: The weights are not the bundled ones.
         """
         import torch
 
@@ -67,19 +67,19 @@ class BundledEmbedding(Embedder):
         torch.set_num_threads(max(1, threads))
         self._device, self._side = device, SIDE
         network, _ = load_scene_net(self._file)
-        network.stages[-1].register_forward_hook(lambda module, given, out: self._features.append(out.mean((2, 3))))
+        network.stages[-1].register_forward_hook(lambda module, inputs, out: self._features.append(out.mean((2, 3))))
         self._network = network.to(device)
 
     def embed(self, images: Sequence[Image]) -> Embedded:
-        """Return features and scores of each picture, resized to a square of the network's side."""
+        """Return features and scores of each picture after resizing it to a square of the network's input size."""
         import torch
 
         side = (self._side, self._side)
         small = [cv2.resize(image, side, interpolation=cv2.INTER_AREA) for image in images]
         pixels = torch.from_numpy(np.stack(small)).to(self._device)
         with torch.inference_mode():
-            given = pixels.permute(0, 3, 1, 2).float().div(255).contiguous(memory_format=torch.channels_last)
-            maps = self._network(given)
-            scores = torch.stack([one.heat.amax((2, 3)) for one in maps]).amax(0)
+            inputs = pixels.permute(0, 3, 1, 2).float().div(255).contiguous(memory_format=torch.channels_last)
+            maps = self._network(inputs)
+            scores = torch.stack([level.heat.amax((2, 3)) for level in maps]).amax(0)
         features = self._features.pop()
         return Embedded(features.float().cpu().numpy(), scores.float().cpu().numpy())

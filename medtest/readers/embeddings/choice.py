@@ -1,4 +1,4 @@
-"""Which networks figures are made with, from what a user chose."""
+"""Selects the network for metrics from the user's choice."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from medtest.readers.embeddings.inception import Inception
 
 
 def embedder_of(choice: Mapping[str, Any]) -> Embedder:
-    """Return a network, not opened yet.
+    """Return a network that is not opened yet.
 
     Args:
-        choice: ``net``: ``bundled``, ``inception`` or ``clip``; ``place``: the path of the latter two.
+        choice: ``net``: ``bundled``, ``inception`` or ``clip``; ``place``: the path for the latter two.
 
     Raises:
-        ValueError: There is no such network.
+        ValueError: The network is unknown.
     """
     net, place = str(choice.get("net")), str(choice.get("place", ""))
     if net == BundledEmbedding.name:

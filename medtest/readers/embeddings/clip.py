@@ -1,4 +1,4 @@
-"""CLIP, or another model of its kind, from a Hugging Face folder of the user's: what RP is named after."""
+"""CLIP or a similar model from the user's Hugging Face folder: the network that R-precision (RP) is based on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medtest.systems.files import cached_sha256, folder_mistakes, user_path
 
 
 class Clip(Embedder):
-    """A model with ``get_image_features`` and ``get_text_features`` in one space.
+    """A model with ``get_image_features`` and ``get_text_features`` in the same space.
 
     Args:
         folder: A folder with ``config.json``, the weights as safetensors, the tokenizer and the preprocessor.
@@ -31,32 +31,32 @@ class Clip(Embedder):
         self._device = "cpu"
 
     def check(self) -> list[Mistake]:
-        """Return what is wrong with the folder."""
+        """Return the mistakes in the folder."""
         wrong = folder_mistakes(self._folder, where="figures", key="clip")
         if wrong:
             return wrong
         folder = user_path(self._folder)
         if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
-            found = f"{self._folder} (no config.json beside *.safetensors)"
+            problem = f"{self._folder} (no config.json beside *.safetensors)"
             fix = "give a folder as Hugging Face's save_pretrained writes it"
-            return [Mistake(where="figures", key="clip", found=found, allowed="a folder of a CLIP model", fix=fix)]
+            return [Mistake(where="figures", key="clip", found=problem, allowed="a folder of a CLIP model", fix=fix)]
         return []
 
     def fingerprint(self) -> Mapping[str, Any]:
-        """Return the SHA-256 of every file that decides."""
+        """Return the SHA-256 of every file that affects the features."""
         folder = user_path(self._folder)
-        files = sorted(one for one in folder.iterdir() if one.suffix in (".json", ".safetensors", ".txt", ".model"))
+        files = sorted(path for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".txt", ".model"))
         return {
             "net": self.name,
             "revision": self.revision,
-            "weights": {one.name: cached_sha256(one) for one in files if one.is_file()},
+            "weights": {path.name: cached_sha256(path) for path in files if path.is_file()},
         }
 
     def open(self, *, device: str, threads: int) -> None:
-        """Load the model; nothing is fetched and no code of the folder runs.
+        """Load the model without downloading anything or running code from the folder.
 
         Raises:
-            MedtestError: The folder holds no such model.
+            MedtestError: The folder does not contain such a model.
         """
         import torch
         import transformers
@@ -76,23 +76,23 @@ class Clip(Embedder):
 
     def embed(self, images: Sequence[Image]) -> Embedded:
         """Return the features of pictures."""
-        given = self._processor(images=list(images), return_tensors="pt")
-        return self._features("get_image_features", given)
+        inputs = self._processor(images=list(images), return_tensors="pt")
+        return self._features("get_image_features", inputs)
 
     def embed_texts(self, texts: Sequence[str]) -> Embedded:
-        """Return the features of texts; what is longer than the model reads is cut, as it was in training."""
+        """Return the features of texts; texts longer than the model's limit are truncated, as in training."""
         text = getattr(self._model.config, "text_config", self._model.config)
         longest = getattr(text, "max_position_embeddings", None)
-        given = self._processor(
+        inputs = self._processor(
             text=list(texts), return_tensors="pt", padding=True, truncation=True, max_length=longest
         )
-        return self._features("get_text_features", given)
+        return self._features("get_text_features", inputs)
 
-    def _features(self, method: str, given: Any) -> Embedded:
+    def _features(self, method: str, inputs: Any) -> Embedded:
         import torch
 
         with torch.inference_mode():
-            found = getattr(self._model, method)(**{name: value.to(self._device) for name, value in given.items()})
-        found = getattr(found, "pooler_output", found)  # newer versions give an object
-        rows = found.float().cpu().numpy()
+            output = getattr(self._model, method)(**{name: value.to(self._device) for name, value in inputs.items()})
+        output = getattr(output, "pooler_output", output)  # newer versions give an object
+        rows = output.float().cpu().numpy()
         return Embedded(rows, np.zeros((len(rows), 0), np.float32))

@@ -1,6 +1,6 @@
 """The perceptual hash of a picture: the signs of its lowest frequencies.
 
-C. Zauner, Implementation and benchmarking of perceptual image hash functions, 2010, with 256 bits in place of 64.
+C. Zauner, Implementation and benchmarking of perceptual image hash functions, 2010, with 256 bits instead of 64.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 from medtest.core.cases import Image
 
 HASH: Final = "perceptual hash 256, revision 1"
-"""What hashes are kept under, as features are under a network's."""
+"""Key under which hashes are stored, in place of a network's key."""
 BITS: Final = 256
 _SIDE: Final = 64
 _LOW: Final = 16
 
 
 def perceptual_hash(image: Image) -> bytes:
-    """Return the signs of 256 low frequencies of a picture's brightness, about their median: 32 bytes.
+    """Return the signs of 256 low frequencies of a picture's brightness relative to their median: 32 bytes.
 
     Args:
         image: uint8 H×W×3 RGB.
@@ -28,5 +28,5 @@ def perceptual_hash(image: Image) -> bytes:
     grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
     small = cv2.resize(grey, (_SIDE, _SIDE), interpolation=cv2.INTER_AREA).astype(np.float32)
     low = cv2.dct(small)[:_LOW, :_LOW].copy()
-    low[0, 0] = 0.0  # how bright it is at all
+    low[0, 0] = 0.0  # overall brightness
     return np.packbits((low > np.median(low)).ravel()).tobytes()

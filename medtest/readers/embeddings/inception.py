@@ -1,9 +1,9 @@
-"""Inception-v3 of 2015-12-05, by a file of the user's: the network that FID, IS and KID are named after.
+"""Inception-v3 of 2015-12-05 from the user's file: the network that FID, IS and KID are based on.
 
-Files that fit are the conversions to torch that pytorch-fid and torch-fidelity publish (a ``state_dict``, .pth or
-.safetensors: the same tensors under the same names), and TorchScript as StyleGAN publishes it. Features are its 2,048
-of pool 3, scores its 1,008 without the bias of the last layer, as T. Salimans et al. have them. Pictures are resized to
-299×299 as TensorFlow 1 did it, and only so are figures comparable with published ones.
+Accepted files are the conversions to torch published by pytorch-fid and torch-fidelity (a ``state_dict``, .pth or
+.safetensors with the same tensors and names), and the TorchScript file published by StyleGAN. Features are the 2,048 of
+pool 3; scores are the 1,008 without the bias of the last layer, as in T. Salimans et al. Pictures are resized to
+299×299 as in TensorFlow 1; otherwise metrics would not be comparable with published ones.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TINY: Final = 1e-30
 
 
 class Inception(Embedder):
-    """The network.
+    """The Inception-v3 network.
 
     Args:
         weights: The path of its file.
@@ -49,18 +49,18 @@ class Inception(Embedder):
         self._device = "cpu"
 
     def check(self) -> list[Mistake]:
-        """Return what is wrong with the file's path."""
+        """Return the mistakes in the file's path."""
         return file_mistakes(self._path, where="figures", key="inception", suffixes=SUFFIXES)
 
     def fingerprint(self) -> Mapping[str, Any]:
-        """Return the SHA-256 of its file."""
+        """Return the SHA-256 of the file."""
         return {"net": self.name, "revision": self.revision, "weights": cached_sha256(user_path(self._path))}
 
     def open(self, *, device: str, threads: int) -> None:
         """Load the file.
 
         Raises:
-            MedtestError: It holds another network.
+            MedtestError: The file contains another network.
         """
         import torch
 
@@ -77,7 +77,7 @@ class Inception(Embedder):
         self._network = network.to(device).eval()
 
     def embed(self, images: Sequence[Image]) -> Embedded:
-        """Return 2,048 features and 1,008 scores of each picture."""
+        """Return 2,048 features and 1,008 scores for each picture."""
         import torch
 
         with torch.inference_mode():
@@ -91,18 +91,18 @@ class Inception(Embedder):
         import torch
 
         features, scores = [], []
-        for image in images:  # it resizes by itself, and takes pictures of one size at a time
+        for image in images:  # it resizes internally and takes pictures of a single size
             pixels = torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1)))[None].to(self._device)
             features.append(self._network(pixels, return_features=True))
             chances = self._network(pixels, no_output_bias=True)
-            scores.append(chances.clamp_min(_TINY).log())  # the softmax of these are the chances that it gives
+            scores.append(chances.clamp_min(_TINY).log())  # softmax of these gives the probabilities again
         return Embedded(_numpy(torch.cat(features)), _numpy(torch.cat(scores)))
 
 
 def resized(image: Image) -> Tensor:
-    """Return a picture at 299×299 as TensorFlow 1's bilinear resize gives it, float32 1×3×299×299 in [0, 255].
+    """Return a picture resized to 299×299 like TensorFlow 1's bilinear resize, float32 1×3×299×299 in [0, 255].
 
-    Its grid starts at the corner of the first pixel and not at its middle, and nothing is smoothed.
+    The sampling grid starts at the corner of the first pixel instead of its centre, and there is no antialiasing.
 
     Args:
         image: uint8 H×W×3 RGB.
@@ -126,7 +126,7 @@ def _numpy(rows: Tensor) -> Any:
 
 
 def _is_script(path: Path) -> bool:
-    """Say whether a file is TorchScript: an archive with code in it."""
+    """Return True if a file is TorchScript: an archive that contains code."""
     import zipfile
 
     check_archive(path)
@@ -140,18 +140,18 @@ def _script(path: Path) -> nn.Module:
     import torch
 
     try:
-        found: nn.Module = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
+        network: nn.Module = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
         blank = torch.zeros(1, 3, SIDE, SIDE, dtype=torch.uint8)
-        shapes = found(blank, return_features=True).shape, found(blank, no_output_bias=True).shape
+        shapes = network(blank, return_features=True).shape, network(blank, no_output_bias=True).shape
     except Exception as error:
         raise MedtestError(f"{path.name}: not Inception-v3 as TorchScript: {str(error)[:200]}") from error
     if shapes != ((1, FEATURES), (1, CLASSES)):
         raise MedtestError(f"{path.name}: gives {shapes[0][-1]} features and {shapes[1][-1]} classes, no Inception-v3")
-    return found
+    return network
 
 
 def _network() -> nn.Module:
-    """Return the network without weights: torchvision's, with TensorFlow's pooling."""
+    """Return the network without weights: torchvision's architecture with TensorFlow's pooling."""
     from torch.nn import functional
     from torchvision.models import inception
 
@@ -183,5 +183,5 @@ def _network() -> nn.Module:
         num_classes=CLASSES, aux_logits=False, transform_input=False, inception_blocks=blocks, init_weights=False
     )
     network.Mixed_7c.pool = most
-    made: nn.Module = network
-    return made
+    module: nn.Module = network
+    return module

@@ -1,4 +1,4 @@
-"""Features kept by picture and network, in one file that all runs share: no picture is embedded twice."""
+"""Stores features by picture and network in a file shared by all runs, so that no picture is embedded twice."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ CREATE TABLE IF NOT EXISTS features (
 """
 _TOGETHER: Final = 500
 _HELD: Final = 128 << 20
-"""Features that take no more bytes than this are held in memory once they were read."""
+"""Features up to this number of bytes are held in memory after they are read."""
 
 
 def net_key(fingerprint: Mapping[str, Any]) -> str:
-    """Return what stands for a network in the file: the SHA-256 of all that its features depend on."""
+    """Return the key of a network in the file: the SHA-256 of everything its features depend on."""
     return hashlib.sha256(json.dumps(fingerprint, sort_keys=True).encode()).hexdigest()
 
 
 class FeatureFile:
-    """The file.
+    """The file of features.
 
     Args:
-        path: Where it lies; made with its folder.
+        path: Path of the file; created with its folder.
 
     Raises:
-        OutputProblem: It cannot be used.
+        OutputProblem: The file is unusable.
     """
 
     def __init__(self, path: Path) -> None:
@@ -60,41 +60,47 @@ class FeatureFile:
         self.close()
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         self._db.close()
 
     def known(self, net: str, pictures: Sequence[str]) -> set[str]:
-        """Return those of some pictures whose features it holds."""
-        found: set[str] = set()
+        """Return which of the pictures have features in the file."""
+        names: set[str] = set()
         for start in range(0, len(pictures), _TOGETHER):
             some = pictures[start : start + _TOGETHER]
-            found.update(row[0] for row in self._rows("picture", net, some))
-        return found
+            names.update(row[0] for row in self._rows("picture", net, some))
+        return names
 
     def read(self, net: str, pictures: Sequence[str]) -> dict[str, tuple[Rows, Rows]]:
-        """Return features and scores, float32 D and C, of those pictures that it holds whole."""
-        found = {}
+        """Return features and scores, float32 D and C, of the pictures whose entries are intact."""
+        rows = {}
         for start in range(0, len(pictures), _TOGETHER):
             some = list(dict.fromkeys(pictures[start : start + _TOGETHER]))
             for name, features, scores, crc in self._rows("picture, features, scores, crc", net, some):
                 if crc == _crc(net, name, features, scores):
-                    found[name] = (np.frombuffer(features, np.float32), np.frombuffer(scores, np.float32))
-        return found
+                    rows[name] = (np.frombuffer(features, np.float32), np.frombuffer(scores, np.float32))
+        return rows
 
     def keep(self, net: str, rows: Mapping[str, tuple[Rows, Rows]]) -> None:
-        """Keep features and scores of pictures, all or none.
+        """Store features and scores of pictures, all or none.
 
         Raises:
             OutputProblem: The file cannot be written.
         """
-        given = [
-            (net, name, one := np.ascontiguousarray(features, np.float32).tobytes(), two, _crc(net, name, one, two))
+        entries = [
+            (
+                net,
+                name,
+                feature_bytes := np.ascontiguousarray(features, np.float32).tobytes(),
+                two,
+                _crc(net, name, feature_bytes, two),
+            )
             for name, (features, scores) in rows.items()
             for two in (np.ascontiguousarray(scores, np.float32).tobytes(),)
         ]
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("INSERT OR REPLACE INTO features VALUES (?, ?, ?, ?, ?)", given)
+            self._db.executemany("INSERT OR REPLACE INTO features VALUES (?, ?, ?, ?, ?)", entries)
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             raise self._problem(error) from None
@@ -116,16 +122,16 @@ def _crc(net: str, name: str, features: bytes, scores: bytes) -> int:
 
 
 class KeptFeatures:
-    """Features, or scores, of pictures in the order of their names: rows of a :class:`FeatureFile`.
+    """Features or scores of pictures in the order of their names: rows of a :class:`FeatureFile`.
 
     Args:
         file: The file.
-        net: The network (:func:`net_key`).
-        pictures: Names; one may come more than once.
-        scores: Scores of classes in place of features.
+        net: Key of the network (:func:`net_key`).
+        pictures: Names, possibly repeated.
+        scores: Use class scores instead of features.
 
     Raises:
-        KeyError: One is not in the file.
+        KeyError: A picture is not in the file.
     """
 
     def __init__(self, file: FeatureFile, net: str, pictures: Sequence[str], *, scores: bool = False) -> None:
@@ -138,16 +144,16 @@ class KeptFeatures:
 
     @property
     def count(self) -> int:
-        """How many pictures."""
+        """Number of pictures."""
         return len(self._pictures)
 
     def chunks(self) -> Iterator[Rows]:
-        """Yield rows in order, float32, at most 1,024 at once."""
+        """Yield rows in order, float32, at most 1,024 at a time."""
         for start in range(0, self.count, 1024):
             yield self.rows(np.arange(start, min(start + 1024, self.count)))
 
     def rows(self, numbers: np.ndarray[Any, np.dtype[np.int64]]) -> Rows:
-        """Return some rows, float32, in the order of their numbers."""
+        """Return the rows with the given numbers, float32, in that order."""
         if self._held is not None:
             held: Rows = self._held[numbers]
             return held
@@ -156,5 +162,5 @@ class KeptFeatures:
     def _read(self, pictures: Sequence[str]) -> Rows:
         if not pictures:
             return np.zeros((0, self.dimension), np.float32)
-        found = self._file.read(self._net, pictures)
-        return np.stack([found[name][self._side] for name in pictures])
+        rows = self._file.read(self._net, pictures)
+        return np.stack([rows[name][self._side] for name in pictures])

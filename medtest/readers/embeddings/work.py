@@ -1,7 +1,7 @@
-"""Embedding pictures in a process of its own: whoever makes tables loads no network and outlives one that dies.
+"""Embeds pictures in a separate process, so that the caller loads no network and survives a crash.
 
-What was embedded is kept as it goes, so that a call that was killed goes on where it stopped. Every picture is decoded
-once for all networks, and its perceptual hash is kept with them.
+Features are stored as they are computed, so that an interrupted call resumes where it stopped. Every picture is decoded
+once for all networks, and its perceptual hash is stored as well.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _SAID: Final = 200
 
 @dataclass(frozen=True, kw_only=True)
 class PictureJob:
-    """A picture that is to be embedded.
+    """A picture to embed.
 
     Attributes:
-        name: What its features are kept under: what its pixels, or its file's bytes, hash to.
-        path: Its file; None for one of a run's folder, which is found by its name.
+        name: Name under which its features are stored: the hash of its pixels or of its file's bytes.
+        path: Its file; None for a picture in the run's folder, which is found by name.
     """
 
     name: str
@@ -40,22 +40,22 @@ class PictureJob:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingJob:
-    """What is to be embedded.
+    """Describes which pictures and texts to embed.
 
     Attributes:
-        store: The file that features are kept in.
-        nets: What networks (:func:`medtest.readers.embeddings.choice.embedder_of`).
-        pictures: Pictures.
-        folder: Where those without a path lie by content; None where all have one.
-        texts: Texts, by the names that their features are kept under; networks that read none leave them.
-        device: ``cpu``, ``cuda:N``, or ``auto`` for a graphics card where there is one.
+        store: The file in which features are stored.
+        nets: The networks (:func:`medtest.readers.embeddings.choice.embedder_of`).
+        pictures: The pictures.
+        folder: Folder of the pictures without a path, named by content; None if all have a path.
+        texts: Texts by the names under which their features are stored; networks without text support skip them.
+        device: ``cpu``, ``cuda:N``, or ``auto`` for a graphics card if available.
         cores: Intra-op threads.
 
-    ``session`` and ``threads`` are what :class:`medtest.runner.pool.process_worker.ProcessWorker` asks of a job.
+    ``session`` and ``threads`` are required by :class:`medtest.runner.pool.process_worker.ProcessWorker`.
     """
 
     session: ClassVar[str] = "medtest.readers.embeddings.work:EmbeddingSession"
-    threads: ClassVar[int] = 1  # as most workers of runs have it, so that a process of theirs is forked
+    threads: ClassVar[int] = 1  # like most workers of runs, so that a process can be forked from theirs
 
     store: str
     nets: Sequence[Mapping[str, Any]]
@@ -68,12 +68,12 @@ class EmbeddingJob:
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """What came of a job.
+    """Result of a job.
 
     Attributes:
-        made: Pictures and texts that were embedded now.
-        failed: Pictures that could not be, with the reason.
-        problem: Why nothing was, in a sentence; "" where something was.
+        made: Number of pictures and texts embedded now.
+        failed: Pictures that could not be embedded, with the reason.
+        problem: Why nothing was embedded, in a sentence; "" if something was.
     """
 
     made: int = 0
@@ -82,12 +82,12 @@ class Embedding:
 
 
 def lacking(job: EmbeddingJob) -> EmbeddingJob:
-    """Return the job without what every network has embedded before.
+    """Return the job without what every network has already embedded.
 
     Raises:
-        OutputProblem: The file of features cannot be used.
+        OutputProblem: The file of features is unusable.
     """
-    names = list(dict.fromkeys(one.name for one in job.pictures))
+    names = list(dict.fromkeys(picture.name for picture in job.pictures))
     texts = list(job.texts)
     lacks: set[str] = set()
     with FeatureFile(Path(job.store)) as store:
@@ -101,7 +101,9 @@ def lacking(job: EmbeddingJob) -> EmbeddingJob:
     return EmbeddingJob(
         store=job.store,
         nets=job.nets,
-        pictures=[one for one in {one.name: one for one in job.pictures}.values() if one.name in lacks],
+        pictures=[
+            picture for picture in {picture.name: picture for picture in job.pictures}.values() if picture.name in lacks
+        ],
         folder=job.folder,
         texts={name: text for name, text in job.texts.items() if name in lacks},
         device=job.device,
@@ -114,11 +116,11 @@ def _reads_texts(network: Embedder) -> bool:
 
 
 class EmbeddingSession:
-    """Embeds in a worker process, as :mod:`medtest.runner.pool.child` runs it.
+    """Embeds in a worker process, as run by :mod:`medtest.runner.pool.child`.
 
     Args:
-        job: What is to be embedded.
-        send: Takes lines that say how far it is, and an :class:`Embedding` at the end.
+        job: What to embed.
+        send: Receives progress lines and finally an :class:`Embedding`.
     """
 
     def __init__(self, job: EmbeddingJob, send: Callable[[Any], None]) -> None:
@@ -126,7 +128,7 @@ class EmbeddingSession:
         self._networks: list[Embedder] = []
 
     def open(self) -> bool:
-        """Load the networks; where one cannot be loaded, say so and end."""
+        """Load the networks; if one cannot be loaded, report it and return False."""
         self._networks = [embedder_of(net) for net in self._job.nets]
         try:
             for network in self._networks:
@@ -137,25 +139,25 @@ class EmbeddingSession:
         return True
 
     def run(self, task: Any) -> None:
-        """Embed all of the job."""
+        """Embed everything in the job."""
         try:
             self._send(_embed(self._job, self._networks, self._send))
         except MedtestError as error:
             self._send(Embedding(problem=str(error)))
 
     def close(self) -> None:
-        """Nothing is to be freed: the process ends."""
+        """Do nothing: the process ends anyway."""
 
 
 def _embed(job: EmbeddingJob, networks: Sequence[Embedder], progress: Callable[[str], None]) -> Embedding:
     keys = [net_key(network.fingerprint()) for network in networks]
     failed: dict[str, str] = {}
-    made = pictures = 0
+    embedded_count = pictures = 0
     size = min((network.at_once for network in networks), default=16)
     with FeatureFile(Path(job.store)) as store:
         for network, key in zip(networks, keys, strict=True):
             if _reads_texts(network):
-                made += _texts(network, key, job.texts, store)
+                embedded_count += _texts(network, key, job.texts, store)
         for some in _runs(job.pictures, size):
             names, images = [], []
             for picture in some:
@@ -166,12 +168,12 @@ def _embed(job: EmbeddingJob, networks: Sequence[Embedder], progress: Callable[[
                     failed[picture.name] = str(error)[:_SAID]
             if images:
                 for network, key in zip(networks, keys, strict=True):
-                    found = network.embed(images)
-                    store.keep(key, dict(zip(names, zip(found.features, found.scores, strict=True), strict=True)))
+                    embedded = network.embed(images)
+                    store.keep(key, dict(zip(names, zip(embedded.features, embedded.scores, strict=True), strict=True)))
                 store.keep(HASH, {name: _hash(image) for name, image in zip(names, images, strict=True)})
             pictures += len(some)
             progress(f"{pictures:,} of {len(job.pictures):,} pictures are embedded")
-    return Embedding(made + pictures - len(failed), failed)
+    return Embedding(embedded_count + pictures - len(failed), failed)
 
 
 def _device(chosen: str) -> str:
@@ -184,14 +186,14 @@ def _device(chosen: str) -> str:
 
 def _texts(network: Embedder, key: str, texts: Mapping[str, str], store: FeatureFile) -> int:
     for some in _runs(list(texts.items()), network.at_once):
-        found = network.embed_texts([text for _, text in some])
-        rows = zip(found.features, found.scores, strict=True)
+        embedded = network.embed_texts([text for _, text in some])
+        rows = zip(embedded.features, embedded.scores, strict=True)
         store.keep(key, {name: row for (name, _), row in zip(some, rows, strict=True)})
     return len(texts)
 
 
 def _hash(image: Image) -> tuple[Rows, Rows]:
-    """Return the bits of a hash as a row of the file, and width by height beside them."""
+    """Return the bits of a hash as a row of the file, together with the aspect ratio (width / height)."""
     bits = np.frombuffer(perceptual_hash(image), np.uint8).astype(np.float32)
     return bits, np.array([image.shape[1] / image.shape[0]], np.float32)
 
@@ -209,10 +211,10 @@ def _runs(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 
 
 def by_content(paths: Iterable[Path]) -> list[PictureJob]:
-    """Return files as pictures, named by the SHA-256 of their bytes.
+    """Return files as pictures that are named by the SHA-256 of their bytes.
 
     Raises:
-        OSError: One cannot be read.
+        OSError: A file cannot be read.
     """
     from medtest.core.files import file_sha256
 

@@ -1,1 +1,1 @@
-"""Readers that look at pictures and say what they show."""
+"""Readers that look at pictures and describe what they show."""

@@ -1,8 +1,8 @@
 """A vision-language system as a reader: it is asked about what the pools of a case and its source name.
 
-Any system of ours that answers questions can be asked: over an API, in a folder, or simulated; calls, limits, cache and
-ledger are its own. Its answers are read by the parser of typed answers (:mod:`medtest.language.questions.answers`), and
-what it is asked is :mod:`medtest.readers.pictures.pool_questions`'s.
+Any built-in system that answers questions can be used: over an API, in a folder, or simulated. Calls, limits, cache and
+ledger are the system's own. Its answers are read by the parser of typed answers
+(:mod:`medtest.language.questions.answers`), and its questions come from :mod:`medtest.readers.pictures.pool_questions`.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _LEAST_SEED: Final = 2**31
 
 
 class AskReaderSettings(PictureSettings):
-    """Settings of a vision-language system as a reader.
+    """Settings of :class:`PictureAsker`.
 
     Attributes:
         system: Name of the system (``medtest list systems``): ``qwen_vl``, ``openai_compatible``, ``chat_images``…
-        settings: Its settings, as ``{base_url: …, model: …, send_images: true}``; its ``system_prompt`` is
-            :data:`SYSTEM_PROMPT` unless they say another.
-        send_prompts: Questions, which are made of prompts, may be sent to a host that is not this machine; pictures
-            may where ``settings`` say ``send_images``.
-        max_calls: Most calls of one reading process; null for no limit.
+        settings: Its settings, such as ``{base_url: …, model: …, send_images: true}``; ``system_prompt`` defaults to
+            :data:`SYSTEM_PROMPT`.
+        send_prompts: Whether questions, which are made from prompts, may be sent to another host; pictures may be
+            sent if ``settings`` contain ``send_images``.
+        max_calls: Maximum number of calls of one reading process; null for no limit.
         max_usd: The same in US dollars.
     """
 
@@ -62,7 +62,7 @@ class AskReaderSettings(PictureSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class _Question:
-    """One question about one picture of a batch."""
+    """A question about a picture of a batch."""
 
     picture: int
     key: object
@@ -70,10 +70,10 @@ class _Question:
 
 
 class PictureAsker(PictureReader):
-    """Asks whether each thing is there; of what is there how many, which colour, and which relations hold.
+    """Asks whether each object is present, and for those that are, about number, colour and relations.
 
-    Where boxes are it does not say. A server that fails on a question is an ERROR of the cases that wait for it, and is
-    asked again when they are run again; an answer that says nothing clearly is none.
+    It does not report boxes. If the server fails on a question, the cases that wait for the answer are ERRORs, and the
+    question is asked again when they are rerun; an unclear answer counts as no answer.
     """
 
     Settings = AskReaderSettings
@@ -90,51 +90,51 @@ class PictureAsker(PictureReader):
 
     def _named(self) -> AskingSystem | list[Mistake]:
         own = self.settings
-        given = {"system_prompt": SYSTEM_PROMPT, **own.settings}
-        found = named_system(own.system, given, where=self.name, task="answer")
-        if isinstance(found, list | AskingSystem):
-            return found
-        what = f"{own.system}, which draws no questions"
-        return [Mistake(where=self.name, key="system", found=what, allowed="a system that is asked")]
+        settings = {"system_prompt": SYSTEM_PROMPT, **own.settings}
+        system = named_system(own.system, settings, where=self.name, task="answer")
+        if isinstance(system, list | AskingSystem):
+            return system
+        description = f"{own.system}, which draws no questions"
+        return [Mistake(where=self.name, key="system", found=description, allowed="a system that is asked")]
 
     def _made(self) -> AskingSystem:
-        """Return the system, not opened.
+        """Return the system without opening it.
 
         Raises:
-            UserMistakes: It is none, or its settings are wrong.
+            UserMistakes: There is no such system, or its settings are wrong.
         """
-        found = self._named()
-        if isinstance(found, list):
-            raise UserMistakes(found)
-        return found
+        system = self._named()
+        if isinstance(system, list):
+            raise UserMistakes(system)
+        return system
 
     def check(self) -> list[Mistake]:
-        """Return what is wrong with the system that is named, or its settings."""
-        found = self._named()
-        if isinstance(found, list):
-            return found
-        away = isinstance(found, ApiSystem) and not found.endpoint().loopback
+        """Return the mistakes in the name of the system or its settings."""
+        system = self._named()
+        if isinstance(system, list):
+            return system
+        away = isinstance(system, ApiSystem) and not system.endpoint().loopback
         refused = []
         if away and not self.settings.send_prompts:
             fix = "say send_prompts=true if what the prompts name may be sent there: it may be clinical"
             refused = [Mistake(where=self.name, key="send_prompts", found="false", fix=fix, needed="send_prompts=true")]
-        return [*found.check(), *refused, *super().check()]
+        return [*system.check(), *refused, *super().check()]
 
     def without_card(self) -> dict[str, Json]:
-        """Return what its scenes depend on: the system with all that shapes its answers."""
+        """Return everything its scenes depend on: the system with all settings that affect its answers."""
         return {**super().without_card(), "system": print_of(self._made())}
 
     def notice(self) -> str:
-        """Return who is asked and where pictures go, and what is known of how well it sees."""
-        return " ".join(one for one in (self._made().notice(), super().notice()) if one)
+        """Describe who is asked, where pictures are sent, and what is known about the reader's accuracy."""
+        return " ".join(text for text in (self._made().notice(), super().notice()) if text)
 
     def keep_in(self, folders: Iterable[Path]) -> None:
-        """Say in which runs' folders pictures lie; ledger and answers of the system lie in the first."""
+        """Set the run folders that contain pictures; the system's ledger and answers are stored in the first."""
         self._folders = list(folders)
         super().keep_in(self._folders)
 
     def open(self, *, device: str, threads: int) -> None:
-        """Open the system, with a folder of its own for each process that reads.
+        """Open the system with a separate folder for each reading process.
 
         Raises:
             MedtestError: It cannot be opened.
@@ -149,10 +149,10 @@ class PictureAsker(PictureReader):
         self._system = system
 
     def _free_folder(self, within: Path) -> Path:
-        """Return a folder that no other process of this reader holds, and hold it.
+        """Return a folder that no other process of this reader holds, and lock it.
 
         Raises:
-            FolderInUse: All are held.
+            FolderInUse: All folders are in use.
         """
         for number in range(_FOLDERS):
             folder = within / f"reader-{self.name}-{number}"
@@ -165,7 +165,7 @@ class PictureAsker(PictureReader):
         raise FolderInUse(f"{self.name}: all of its {_FOLDERS} folders are in use")
 
     def close(self) -> None:
-        """Let go of the system."""
+        """Release the system."""
         if self._system is not None:
             self._system.close()
             self._system = None
@@ -177,48 +177,52 @@ class PictureAsker(PictureReader):
             self._own = None
 
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
-        """Return what the system says of each picture: first what is there, then more of that.
+        """Return the system's description of each picture: first which objects are present, then more about those.
 
         Raises:
-            MedtestError: The reader is not opened, or a question was not answered: the server failed, or a budget is
-                reached.
+            MedtestError: The reader is not open, or a question was not answered because the server failed or a budget
+                is reached.
         """
-        asked = [questions_of(content.asked()) for content in contents]
-        first = [_Question(picture=at, key=key, ask=ask) for at, one in enumerate(asked) for key, ask in presence(one)]
+        question_sets = [questions_of(content.asked()) for content in contents]
+        first = [
+            _Question(picture=at, key=key, ask=ask)
+            for at, questions in enumerate(question_sets)
+            for key, ask in presence(questions)
+        ]
         answers = self._answers(images, contents, first)
         more = []
-        for at, one in enumerate(asked):
-            there = frozenset(name for name in one.classes if said_yes(answers[at, name]))
-            more += [_Question(picture=at, key=key, ask=ask) for key, ask in following(one, there)]
+        for at, questions in enumerate(question_sets):
+            present = frozenset(name for name in questions.classes if said_yes(answers[at, name]))
+            more += [_Question(picture=at, key=key, ask=ask) for key, ask in following(questions, present)]
         answers |= self._answers(images, contents, more)
         return [
-            scene_of(one, {key: answer for (picture, key), answer in answers.items() if picture == at})
-            for at, one in enumerate(asked)
+            scene_of(questions, {key: answer for (picture, key), answer in answers.items() if picture == at})
+            for at, questions in enumerate(question_sets)
         ]
 
     def _answers(
         self, images: Sequence[Image], contents: Sequence[PictureContent], questions: Sequence[_Question]
     ) -> dict[tuple[int, object], Answer]:
-        """Return the answer to each question, by picture and key."""
+        """Return the answer to each question by picture and key."""
         if self._system is None:
             raise MedtestError(f"{self.name} was asked before it was opened")
         calls = {}
-        for one in questions:
-            call = self._call(images[one.picture], contents[one.picture], one.ask)
-            calls[call.number] = (call, one)
-        found: dict[tuple[int, object], Answer] = {}
-        for asked in self._system.ask(iter([call for call, _ in calls.values()])) if calls else ():
-            _, one = calls[asked.number]
-            (output,) = asked.outputs
+        for question in questions:
+            call = self._call(images[question.picture], contents[question.picture], question.ask)
+            calls[call.number] = (call, question)
+        answers: dict[tuple[int, object], Answer] = {}
+        for answered in self._system.ask(iter([call for call, _ in calls.values()])) if calls else ():
+            _, question = calls[answered.number]
+            (output,) = answered.outputs
             if not isinstance(output, AnswerOutput):
-                raise MedtestError(f"{self.name} gave no answer to {one.ask.text!r}: {output}")
-            found[one.picture, one.key] = read_answer(one.ask, output)
-        if len(found) < len(questions):
-            raise MedtestError(f"{self.name} answered {len(found)} of {len(questions)} questions")
-        return found
+                raise MedtestError(f"{self.name} gave no answer to {question.ask.text!r}: {output}")
+            answers[question.picture, question.key] = read_answer(question.ask, output)
+        if len(answers) < len(questions):
+            raise MedtestError(f"{self.name} answered {len(answers)} of {len(questions)} questions")
+        return answers
 
     def _call(self, image: Image, content: PictureContent, ask: Ask) -> Asking:
-        """Return the call of a question. Its label and its seed follow from the picture and the words alone."""
+        """Return the call for a question. Its label and seed depend only on the picture and the words."""
         print_ = hashlib.sha256(f"{content.picture}\n{ask.text}".encode()).hexdigest()
         shown = np.ascontiguousarray(image)
         address = Address(dataset="pictures", seed_id=content.picture[:32], item=ask.item)

@@ -1,8 +1,8 @@
-"""What a reader of pictures is: pixels in, a :class:`medtest.core.scenes.Scene` out.
+"""Base class for readers of pictures: pixels in, a :class:`medtest.core.scenes.Scene` out.
 
-What a text-to-image system drew lies in its run's folder by the SHA-256 of its pixels; records name it, and a reader
-finds it there, during the run and long after. What it saw is kept by picture and reader. What its card
-(:mod:`medtest.readers.pictures.card`) shows that it cannot tell is taken from what it tells.
+A picture drawn by a text-to-image system is stored in its run's folder under the SHA-256 of its pixels. Records name
+it, and a reader finds it there, during the run and later. Scenes are stored by picture and reader. What the reader's
+card (:mod:`medtest.readers.pictures.card`) shows it cannot recognize is removed from what it claims to tell.
 """
 
 from __future__ import annotations
@@ -34,42 +34,42 @@ NO_CARD = "none"
 
 
 class PictureGone(MedtestError):
-    """No folder that a reader knows holds the picture any more."""
+    """No folder known to the reader contains the picture any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class PictureContent:
-    """What is read: a picture, and for a reader that asks about it, what is asked.
+    """The content to read: a picture, and the questions for a reader that asks about it.
 
     Attributes:
         picture: SHA-256 of the pixels.
-        pools: JSON texts of the pools about which it is asked; empty for a reader that looks for all it knows.
+        pools: JSON texts of the pools to ask about; empty for a reader that looks for everything it knows.
     """
 
     picture: str
     pools: tuple[str, ...] = ()
 
     def asked(self) -> list[Pool]:
-        """Return the pools."""
+        """Return the pools to ask about."""
         return [Pool.of_json(json.loads(text)) for text in self.pools]
 
 
 class PictureSettings(PartSettings):
-    """Settings that all readers of pictures have.
+    """Settings of all readers of pictures.
 
     Attributes:
-        card: File of its card, as ``medtest readers card`` writes it; "" for the one that lies beside the reader's own
-            file, where there is one, ``none`` for none.
+        card: File of the card, as written by ``medtest readers card``; "" for the one next to the reader's own file, if
+            any; ``none`` for no card.
     """
 
     card: str = Field(default="", json_schema_extra=TRUSTED)
 
 
 class PictureReader(BatchReader[PictureContent, Scene]):
-    """A reader that looks at pictures; a class of its own says in :meth:`look` what it sees.
+    """A reader that looks at pictures; subclasses implement :meth:`look`.
 
     Attributes:
-        asks_words: Whether what it sees depends on the pools of source and follow-up, which it is then told.
+        asks_words: Whether the result depends on the pools of source and follow-up, which are then passed on.
     """
 
     task: ClassVar[str] = "depiction"
@@ -85,7 +85,7 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         self._files: list[PictureFiles] = []
 
     def keep_in(self, folders: Iterable[Path]) -> None:
-        """Say in which runs' folders pictures lie."""
+        """Set the run folders that contain pictures."""
         self._files = [PictureFiles(folder / PICTURES) for folder in folders]
 
     @abstractmethod
@@ -93,19 +93,19 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         """Return what pictures show.
 
         Args:
-            images: uint8 H×W×3 RGB, of any sizes, at most ``at_once``.
-            contents: Which pictures they are, and what is asked about them.
+            images: uint8 H×W×3 RGB of any sizes, at most ``at_once``.
+            contents: The pictures' names and the questions about them.
         """
 
-    # ------------------------------------------------------------------------------------------------------- its card
+    # ------------------------------------------------------------------------------------------------------------- card
 
     def card_beside(self) -> Path | None:
-        """Return where its card lies where no other is named: beside its own file. None for a reader without one."""
+        """Return the default path of the card, next to the reader's own file; None for a reader without a file."""
         return None
 
     @property
     def card_file(self) -> Path | None:
-        """The card that is named, else the one beside it; None where there is none."""
+        """The card file from the settings, else the one next to the reader's file; None if there is none."""
         named = str(getattr(self.settings, "card", ""))
         if named == NO_CARD:
             return None
@@ -116,34 +116,34 @@ class PictureReader(BatchReader[PictureContent, Scene]):
 
     @cached_property
     def card(self) -> Card | None:
-        """Its card; None where there is none, or where the one beside it was made with other weights or settings.
+        """The card; None if there is none, or if the default one was made with other weights or settings.
 
         Raises:
-            BadCard: The file is no card.
+            BadCard: The file is not a card.
         """
         path = self.card_file
-        found = None if path is None else Card.read(path)
-        return None if found is None or not self._is_of_this(found) else found
+        card = None if path is None else Card.read(path)
+        return None if card is None or not self._is_of_this(card) else card
 
     def _is_of_this(self, card: Card) -> bool:
         return not card.reader or card.reader == self.print_without_card
 
     def without_card(self) -> dict[str, Json]:
-        """Return all that its scenes depend on but the card: class, revision, settings, weights."""
+        """Return everything the scenes depend on except the card: class, revision, settings and weights."""
         return super().fingerprint()
 
     @property
     def print_without_card(self) -> str:
-        """SHA-256 of that; a card names it."""
+        """SHA-256 of :meth:`without_card`; the card refers to it."""
         return hashlib.sha256(dumped(self.without_card()).encode()).hexdigest()
 
     def check(self) -> list[Mistake]:
-        """Return what is wrong with the card that is named: it is missing, none, or another reader's."""
+        """Return the mistakes in the configured card: it is missing, invalid, or belongs to another reader."""
         named, path = str(getattr(self.settings, "card", "")), self.card_file
         if path is None:
             return []
-        if found := file_mistakes(str(path), where=self.name, key="card"):
-            return found
+        if mistakes := file_mistakes(str(path), where=self.name, key="card"):
+            return mistakes
         fix = f"medtest readers card reader={self.name} …, or card={NO_CARD}"
         try:
             card = Card.read(path)
@@ -151,11 +151,11 @@ class PictureReader(BatchReader[PictureContent, Scene]):
             return [Mistake(where=self.name, key="card", found=str(error), allowed="a reader's card", fix=fix)]
         if not named or self._is_of_this(card):
             return []
-        what = f"{path.name} (made with another reader, other weights or other settings)"
-        return [Mistake(where=self.name, key="card", found=what, allowed="this reader's card", fix=fix)]
+        description = f"{path.name} (made with another reader, other weights or other settings)"
+        return [Mistake(where=self.name, key="card", found=description, allowed="this reader's card", fix=fix)]
 
     def notice(self) -> str:
-        """Return that nothing is known of how well it sees, where it has no card."""
+        """Return a note that the accuracy is unknown if the reader has no card."""
         if self.card is not None:
             return ""
         stale = " (the one beside it was made with other weights or settings)" if self.card_file is not None else ""
@@ -164,17 +164,17 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         )
 
     def about(self) -> dict[str, Json]:
-        """Return its name and its card."""
+        """Return the name and the card."""
         return {**super().about(), **({} if self.card is None else {"card": self.card.as_json()})}
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return all that its scenes depend on, its card with it."""
+        """Return everything the scenes depend on, including the card."""
         return {**self.without_card(), "card": "" if self.card is None else self.card.sha256}
 
-    # ------------------------------------------------------------------------------------------------- what it looks at
+    # --------------------------------------------------------------------------------------------------------- contents
 
     def content(self, answer: Output, seed: PreparedSeed) -> PictureContent | None:
-        """Return the picture of an answer; None where none was drawn."""
+        """Return the picture of an answer; None if nothing was drawn."""
         if not isinstance(answer, PictureOutput) or not answer.picture:
             return None
         pools = [answer.prompt.pool] if seed.prompt is None else [answer.prompt.pool, seed.prompt.pool]
@@ -194,17 +194,19 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         """Look at pictures.
 
         Raises:
-            PictureGone: One lies in no folder, or holds other pixels than its name says.
+            PictureGone: A picture is in no folder, or its pixels do not match its name.
         """
-        seen = self.look([self.pixels(content.picture) for content in contents], contents)
+        scenes = self.look([self.pixels(content.picture) for content in contents], contents)
         card = self.card
-        return list(seen) if card is None else [replace(one, tells=card.restricted(one.tells)) for one in seen]
+        return (
+            list(scenes) if card is None else [replace(scene, tells=card.restricted(scene.tells)) for scene in scenes]
+        )
 
     def pixels(self, sha256: str) -> Image:
-        """Return a picture by its name, uint8 H×W×3 RGB.
+        """Return a picture by name, uint8 H×W×3 RGB.
 
         Raises:
-            PictureGone: It lies in no folder, or holds other pixels than its name says.
+            PictureGone: The picture is in no folder, or its pixels do not match its name.
         """
         problem = "it lies in no run's folder (deleted by `privacy: {images: none}`?)"
         for files in self._files:
@@ -217,20 +219,22 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         raise PictureGone(f"the picture {sha256[:12]}… cannot be looked at: {problem}")
 
     def readings(self, contents: Sequence[PictureContent], job: ReadingJob) -> Readings:
-        """Look at what the records of a run name, for a view; what cannot be looked at has no scene, not another's."""
+        """Look at the pictures of a run's records for a view; unavailable pictures get no scene."""
         self.keep_in([job.folder])
-        found = super().readings(contents, job)
-        unseen: dict[str, Mapping[str, str | None]] = {content_key(one): {SCENE: None, TELLS: None} for one in contents}
-        return replace(found, columns={**unseen, **found.columns})
+        readings = super().readings(contents, job)
+        unseen: dict[str, Mapping[str, str | None]] = {
+            content_key(content): {SCENE: None, TELLS: None} for content in contents
+        }
+        return replace(readings, columns={**unseen, **readings.columns})
 
     def texts(self, content: PictureContent, facts: Scene) -> dict[str, str | None]:
-        """Return the scene and what the reader can tell, as JSON texts."""
+        """Return the scene and what the reader can recognize, as JSON texts."""
         return {SCENE: dumped(facts.as_json()), TELLS: dumped(facts.tells.as_json())}
 
     def packed(self, facts: Scene) -> Any:
-        """Return a scene as JSON values, to be kept."""
+        """Return a scene as JSON values for storage."""
         return {**facts.as_json(), "tells": facts.tells.as_json()}
 
     def unpacked(self, value: Any) -> Scene:
-        """Return a scene that was kept."""
+        """Return a stored scene."""
         return Scene.of_json(value, Tells.of_json(value["tells"]))

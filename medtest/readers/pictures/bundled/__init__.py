@@ -1,1 +1,1 @@
-"""The bundled reader of drawn scenes."""
+"""The bundled reader for drawn scenes."""

@@ -1,9 +1,8 @@
-"""The network of the reader of drawn scenes, its weights on disk, and what its maps say.
+"""The network of the reader for drawn scenes, its weights on disk, and its output maps.
 
-Fully convolutional and without anchors, after CenterNet (X. Zhou et al., "Objects as Points", 2019): a map for each
-class peaks at the centres of its things. As in FCOS (Z. Tian et al., 2019), cells say how far the box's four edges lie
-from them, and small and large things have maps of their own, so that what lies in something else has other cells than
-what it lies in.
+Fully convolutional and without anchors, after CenterNet (X. Zhou et al., "Objects as Points", 2019): the map of each
+class peaks at the centres of its objects. As in FCOS (Z. Tian et al., 2019), cells predict the distances to the box's
+four edges, and small and large objects have separate maps, so that an object inside another one uses other cells.
 """
 
 from __future__ import annotations
@@ -22,28 +21,31 @@ from medtest.core.files.tensors import facts_of, read_tensors, write_tensors
 
 FORMAT: Final = "medtest-scenes-1"
 SIDE: Final = 256
-"""Side in pixels of the pictures that it takes."""
+"""Side length in pixels of its input pictures."""
 STRIDES: Final = (8, 16)
-"""Pixels between the cells of the maps of small things, and of large ones."""
+"""Pixels between the cells of the maps for small and for large objects."""
 SMALL_TO, LARGE_FROM = 84.0, 44.0
-"""Root of the area in pixels up to which a thing is in the maps of small things, and from which in those of large ones.
-What lies between is in both: with one bound alone things near it have half a score in each."""
+"""Maximum size of objects in the maps for small objects, and minimum size in the maps for large ones.
+
+Sizes are square roots of areas in pixels. Objects in between are in both maps: with a single limit, objects near it would get
+half a score in each.
+"""
 _MOST_STRIDES: Final = 6.0
-"""Logarithm of the largest distance of an edge, in strides: keeps exponentials finite."""
+"""Logarithm of the largest distance of an edge in strides; keeps exponentials finite."""
 _MOST_NAMES: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True)
 class SceneNetInfo:
-    """What a file of weights says of itself.
+    """Description stored in a file of weights.
 
     Attributes:
         classes: Names of the classes, in the order of the maps.
         colours: Names of the colours, in their order.
-        widths: Channels of the five stages of the encoder, each half as large as the one before.
-        neck: Channels of the maps from which is told what there is.
-        threshold: Score from which on a thing counts, as validation found it.
-        note: Free text of the trainer.
+        widths: Channels of the five encoder stages, each at half the resolution of the previous one.
+        neck: Channels of the maps used for prediction.
+        threshold: Minimum score of an object, determined by validation.
+        note: Free text from the training.
     """
 
     classes: tuple[str, ...]
@@ -56,11 +58,11 @@ class SceneNetInfo:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SceneMaps:
-    """What the network gives for one of :data:`STRIDES`.
+    """Output of the network for one of :data:`STRIDES`.
 
     Attributes:
-        heat: Logits B×classes×h×w of a thing's centre.
-        edges: B×4×h×w: how far left, top, right and bottom edge lie from the cell's centre, in pixels, 0 or more.
+        heat: Logits B×classes×h×w of an object's centre.
+        edges: B×4×h×w: distances in pixels of the left, top, right and bottom edge from the cell's centre, 0 or more.
         colours: Logits B×colours×h×w.
     """
 
@@ -70,7 +72,7 @@ class SceneMaps:
 
 
 def _norm(inner: int, outer: int, *, stride: int = 1, kernel: int = 3) -> nn.Sequential:
-    """Return a convolution with its norm."""
+    """Return a convolution followed by normalization."""
     convolution = nn.Conv2d(inner, outer, kernel, stride=stride, padding=kernel // 2, bias=False)
     return nn.Sequential(convolution, nn.BatchNorm2d(outer))
 
@@ -85,7 +87,7 @@ class _Residual(nn.Module):
 
 
 class _Stage(nn.Module):
-    """Halves the sides, then refines."""
+    """Halves the resolution, then refines."""
 
     def __init__(self, inner: int, outer: int, blocks: int) -> None:
         super().__init__()
@@ -98,7 +100,7 @@ class _Stage(nn.Module):
 
 
 class _Head(nn.Module):
-    """Tells at every cell what has its centre there, where its edges are and which colour it has."""
+    """Predicts for every cell the class centred there, the box edges and the colour."""
 
     def __init__(self, width: int, classes: int, colours: int, stride: int) -> None:
         super().__init__()
@@ -114,10 +116,10 @@ class _Head(nn.Module):
 
 
 class SceneNet(nn.Module):
-    """The network.
+    """The network for drawn scenes.
 
     Args:
-        info: What it is built from.
+        info: Its description.
     """
 
     BLOCKS: Final = (0, 1, 2, 2, 1)
@@ -126,7 +128,7 @@ class SceneNet(nn.Module):
         super().__init__()
         inner = (3, *info.widths[:-1])
         stages = zip(inner, info.widths, self.BLOCKS, strict=True)
-        self.stages = nn.ModuleList(_Stage(one, two, blocks) for one, two, blocks in stages)
+        self.stages = nn.ModuleList(_Stage(inner_width, two, blocks) for inner_width, two, blocks in stages)
         neck = info.neck
         self.across = nn.ModuleList(_norm(width, neck, kernel=1) for width in info.widths[2:])
         self.smooth = nn.ModuleList(_norm(neck, neck) for _ in STRIDES)
@@ -134,7 +136,7 @@ class SceneNet(nn.Module):
         self.heads = nn.ModuleList(self._heads)
 
     def begin(self, prior: float) -> None:
-        """Set the last layers so that training begins calmly: rare peaks, edges a few strides away.
+        """Initialize the last layers for a stable start of training: rare peaks, edges a few strides away.
 
         Args:
             prior: Logit of a peak.
@@ -147,7 +149,7 @@ class SceneNet(nn.Module):
             nn.init.constant_(head.last.bias[peaks : peaks + 4], 1.0)
 
     def forward(self, pixels: Tensor) -> list[SceneMaps]:
-        """Return the maps of each stride.
+        """Return the maps for each stride.
 
         Args:
             pixels: float B×3×H×W RGB in [0, 1]; H and W are multiples of 32.
@@ -182,10 +184,10 @@ def save_scene_net(path: Path, state: Mapping[str, Tensor], info: SceneNetInfo) 
 
 
 def read_scene_info(path: Path) -> SceneNetInfo:
-    """Return what a file of weights says of itself.
+    """Return the description in a file of weights.
 
     Raises:
-        MedtestError: It is no such file.
+        MedtestError: The file is not such a file.
     """
     try:
         facts = facts_of(path)
@@ -207,26 +209,26 @@ def read_scene_info(path: Path) -> SceneNetInfo:
         raise MedtestError(f"{path.name}: the description of the network cannot be read: {reason}") from error
 
 
-def _names(given: Any) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(isinstance(name, str) and 0 < len(name) <= 100 for name in given):
+def _names(names: Any) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) and 0 < len(name) <= 100 for name in names):
         raise ValueError("its classes or colours are no list of names")
-    if not given or len(given) > _MOST_NAMES or len(set(given)) < len(given):
+    if not names or len(names) > _MOST_NAMES or len(set(names)) < len(names):
         raise ValueError("its classes or colours are none, too many, or not distinct")
-    return tuple(given)
+    return tuple(names)
 
 
-def _width(given: Any) -> int:
-    width = int(given)
+def _width(value: Any) -> int:
+    width = int(value)
     if not 4 <= width <= 1024:
         raise ValueError(f"a width of {width}")
     return width
 
 
 def load_scene_net(path: Path) -> tuple[SceneNet, SceneNetInfo]:
-    """Return the network of a file in float32 and evaluation mode, and what the file says of it.
+    """Return the network of a file in float32 and evaluation mode, and the file's description.
 
     Raises:
-        MedtestError: The file is not one of ours, or its weights do not fit what it says.
+        MedtestError: The file does not belong to medtest, or its weights do not match its description.
     """
     info = read_scene_info(path)
     state = read_tensors(path)

@@ -1,4 +1,4 @@
-"""What the maps of the network of drawn scenes say: things with boxes, scores and colours."""
+"""Extracts objects with boxes, scores and colours from the output maps of the network for drawn scenes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from torch.nn import functional
 from medtest.readers.pictures.bundled.network import STRIDES, SceneMaps
 
 MOST: Final = 60
-"""Things told of one picture at most, those of the highest scores."""
+"""Maximum number of objects per picture; those with the highest scores are returned."""
 SAME: Final = 0.5
-"""Of two boxes of a class with a larger intersection over union the less sure one is none."""
+"""If two boxes of a class have a larger intersection over union, the one with the lower score is dropped."""
 SAME_PLACE: Final = 0.75
-"""So it is with two boxes of whatever classes above this one."""
+"""The same for two boxes of any classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundThing:
-    """A thing that was found.
+    """A detected object.
 
     Attributes:
         label: Index of its class.
@@ -38,13 +38,13 @@ class FoundThing:
 
 
 def things(maps: Sequence[SceneMaps], threshold: float) -> list[list[FoundThing]]:
-    """Return what there is in each picture of a batch, the surest first.
+    """Return the objects in each picture of a batch, highest scores first.
 
     Args:
-        maps: Of each stride.
+        maps: Maps of each stride.
         threshold: Lowest score.
     """
-    found: list[list[FoundThing]] = [[] for _ in range(len(maps[0].heat))]
+    found_things: list[list[FoundThing]] = [[] for _ in range(len(maps[0].heat))]
     for stride, level in zip(STRIDES, maps, strict=True):
         scores = torch.sigmoid(level.heat)
         tops = functional.max_pool2d(scores, 3, stride=1, padding=1)
@@ -54,12 +54,12 @@ def things(maps: Sequence[SceneMaps], threshold: float) -> list[list[FoundThing]
         boxes = torch.stack([x - edges[:, 0], y - edges[:, 1], x + edges[:, 2], y + edges[:, 3]], dim=1)
         colours = level.colours[picture, :, row, column].argmax(dim=1)
         rows = zip(
-            *(_listed(one) for one in (picture, label, colours, scores[picture, label, row, column], boxes)),
+            *(_listed(values) for values in (picture, label, colours, scores[picture, label, row, column], boxes)),
             strict=True,
         )
         for index, name, colour, score, box in rows:
-            found[index].append(FoundThing(label=name, colour=colour, score=score, box=tuple(box)))
-    return [_alone(sorted(one, key=lambda thing: -thing.score)) for one in found]
+            found_things[index].append(FoundThing(label=name, colour=colour, score=score, box=tuple(box)))
+    return [_alone(sorted(picture_things, key=lambda thing: -thing.score)) for picture_things in found_things]
 
 
 def _listed(values: Tensor) -> list[Any]:
@@ -68,19 +68,19 @@ def _listed(values: Tensor) -> list[Any]:
 
 
 def _alone(ordered: Sequence[FoundThing]) -> list[FoundThing]:
-    kept: list[FoundThing] = []
-    for one in ordered:
-        if not any(_repeats(one, other) for other in kept):
-            kept.append(one)
-    return kept[:MOST]
+    selected: list[FoundThing] = []
+    for thing in ordered:
+        if not any(_repeats(thing, other) for other in selected):
+            selected.append(thing)
+    return selected[:MOST]
 
 
-def _repeats(one: FoundThing, other: FoundThing) -> bool:
-    return overlap(one.box, other.box) > (SAME if one.label == other.label else SAME_PLACE)
+def _repeats(thing: FoundThing, other: FoundThing) -> bool:
+    return overlap(thing.box, other.box) > (SAME if thing.label == other.label else SAME_PLACE)
 
 
 def overlap(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the intersection of two boxes over their union."""
+    """Return the intersection of two boxes divided by their union."""
     width, height = min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])
     shared = max(width, 0.0) * max(height, 0.0)
     areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))

@@ -1,7 +1,7 @@
-"""The reader that ships: it sees the things of drawn scenes (:mod:`medtest.phantoms.scenes`), and nothing else.
+"""The bundled reader: it recognizes the objects of drawn scenes (:mod:`medtest.phantoms.scenes`) and nothing else.
 
-Its network was trained on scenes that medtest draws (``medtest train model=scenes``). What it says of photographs, or
-of pictures that another system painted, means nothing.
+Its network was trained on scenes drawn by medtest (``medtest train model=scenes``). Its output for photographs, or for
+pictures painted by another system, has no meaning.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ SHIPPED: Final = "bundled-scenes.safetensors"
 
 
 class BundledSettings(PictureSettings):
-    """Settings of the bundled reader.
+    """Settings of :class:`Bundled`.
 
     Attributes:
-        path: Weights of a training of one's own (``medtest train model=scenes``); "" for those that ship.
-        score: Least score of what is seen; 0 for the one that validation found, which the weights name.
+        path: Weights from the user's own training (``medtest train model=scenes``); "" for the bundled ones.
+        score: Minimum score of an object; 0 for the one determined by validation, which is stored in the weights.
     """
 
     path: str = Field(default="", json_schema_extra=TRUSTED)
@@ -45,7 +45,7 @@ class BundledSettings(PictureSettings):
 
 
 class Bundled(PictureReader):
-    """Sees the things of drawn scenes: classes, colours, boxes, and what boxes tell of how they lie."""
+    """Recognizes the objects of drawn scenes: classes, colours, boxes, and relations that follow from boxes."""
 
     Settings = BundledSettings
     settings: BundledSettings
@@ -58,27 +58,27 @@ class Bundled(PictureReader):
 
     @property
     def _file(self) -> Path:
-        given = self.settings.path
-        return user_path(given) if given else package_folder() / "weights" / SHIPPED
+        path = self.settings.path
+        return user_path(path) if path else package_folder() / "weights" / SHIPPED
 
     def weights(self) -> Sequence[Path]:
         """Return the file of its network."""
         return [self._file] if self._file.is_file() else []
 
     def card_beside(self) -> Path | None:
-        """Return the file of the weights' name that ends with ``.card.json``."""
+        """Return the path of the weights with the suffix ``.card.json``."""
         return self._file.with_suffix(SUFFIX)
 
     def check(self) -> list[Mistake]:
-        """Return what is wrong with the weights that are named."""
-        found = file_mistakes(str(self._file), where=self.name, key="path", suffixes=(".safetensors",))
-        return found or super().check()
+        """Return the mistakes in the configured weights."""
+        mistakes = file_mistakes(str(self._file), where=self.name, key="path", suffixes=(".safetensors",))
+        return mistakes or super().check()
 
     def open(self, *, device: str, threads: int) -> None:
         """Load the network.
 
         Raises:
-            MedtestError: The file is none of ours, or its weights do not fit what it says.
+            MedtestError: The file does not belong to medtest, or its weights do not match its description.
         """
         import torch
 
@@ -89,14 +89,14 @@ class Bundled(PictureReader):
         self._network, self._device = network.to(device), device
 
     def close(self) -> None:
-        """Let go of the network."""
+        """Release the network."""
         self._network = None
 
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
-        """Return what is seen in pictures, with what their boxes tell of how things lie.
+        """Return the objects in pictures, with relations that follow from their boxes.
 
         Raises:
-            MedtestError: The reader is not opened.
+            MedtestError: The reader is not open.
         """
         import torch
 
@@ -108,24 +108,24 @@ class Bundled(PictureReader):
         if not images:
             return []
         shown = [letterboxed(_not_larger(image, SIDE), (SIDE, SIDE)) for image in images]
-        pixels = torch.from_numpy(np.stack([one for one, _ in shown])).to(self._device)
+        pixels = torch.from_numpy(np.stack([picture for picture, _ in shown])).to(self._device)
         with torch.inference_mode():
-            given = pixels.permute(0, 3, 1, 2).float().div(255).contiguous(memory_format=torch.channels_last)
-            found = things(self._network(given), self.settings.score or self._info.threshold)
-        return [self._scene(one, fit) for one, (_, fit) in zip(found, shown, strict=True)]
+            inputs = pixels.permute(0, 3, 1, 2).float().div(255).contiguous(memory_format=torch.channels_last)
+            found_things = things(self._network(inputs), self.settings.score or self._info.threshold)
+        return [self._scene(picture_things, fit) for picture_things, (_, fit) in zip(found_things, shown, strict=True)]
 
-    def _scene(self, found: Sequence[FoundThing], fit: BoxFit) -> Scene:
+    def _scene(self, found_things: Sequence[FoundThing], fit: BoxFit) -> Scene:
         info = self._info
         assert info is not None  # noqa: S101 - told by look
-        boxes = fractions(np.array([one.box for one in found], np.float64).reshape(-1, 4), fit).tolist()
+        boxes = fractions(np.array([thing.box for thing in found_things], np.float64).reshape(-1, 4), fit).tolist()
         entities = tuple(
             SeenEntity(
-                name=info.classes[one.label],
+                name=info.classes[thing.label],
                 box=(box[0], box[1], box[2], box[3]),
-                score=one.score,
-                attributes=(info.colours[one.colour],),
+                score=thing.score,
+                attributes=(info.colours[thing.colour],),
             )
-            for one, box in zip(found, boxes, strict=True)
+            for thing, box in zip(found_things, boxes, strict=True)
         )
         tells = Tells(
             classes=frozenset(info.classes), predicates=frozenset(PREDICATES), attributes=frozenset(info.colours)
@@ -134,7 +134,7 @@ class Bundled(PictureReader):
 
 
 def _not_larger(image: Image, side: int) -> Image:
-    """Return a picture whose sides are at most ``side``; what is made smaller is averaged, not sampled."""
+    """Return a picture whose sides are at most ``side``; it is scaled down by averaging, not by sampling."""
     height, width = image.shape[:2]
     if max(height, width) <= side:
         return image
