@@ -1,4 +1,4 @@
-"""What readers give back: facts of contents, for records and for views; part of :mod:`medtest.readers.base`."""
+"""Results of readers: facts by content, for records and for views; part of :mod:`medtest.readers.base`."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ Texts = Mapping[str, str | None]
 """Text columns of a record."""
 
 READ_BY, JUDGE = "read_by", "judge"
-"""Column of records under a view that says what a second reader read, and what stands there; no record holds it."""
+"""Column added to records in a view: what a second reader read, and its value for the judge; not stored in records."""
 FILE = "readings.sqlite"
-"""Facts by content, in the folder that all runs share."""
+"""File of facts by content, in the folder shared by all runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingJob:
-    """Where and how records are read anew.
+    """Describes where and how records are read again.
 
     Attributes:
         folder: The folder of a system's run, locked by the run.
-        shared: The folder that all runs share.
-        cache: ``use``, ``refresh`` or ``off``: whether what was read before is taken.
+        shared: The folder shared by all runs.
+        cache: ``use``, ``refresh`` or ``off``: whether earlier results are used.
         device: ``cpu`` or ``cuda:N``.
         threads: Intra-op threads.
-        stopping: Called when the user stops it.
-        progress: Is told how far it is, perhaps from a thread of its own.
+        stopping: Called when the user stops the reading.
+        progress: Receives progress lines, possibly from another thread.
     """
 
     folder: Path
@@ -44,21 +44,21 @@ class ReadingJob:
 
 @dataclass(frozen=True, kw_only=True)
 class Readings:
-    """What a reader made of what the records of a system hold.
+    """Result of a reader for the records of a system.
 
     Attributes:
-        reader: Its name.
-        recorded: Returns the content of a record that it reads, or None.
-        columns: What a record of each content then holds, by :func:`content_key`.
-        found: Facts by content, where tables show them one by one; what was not read is missing.
-        marks: Whether what it read is marked in the column :data:`READ_BY`.
-        calls: Calls that were sent for it in this session.
-        cost_usd: What the readings cost when they were made, None without a price.
-        paid_usd: What of that this session paid; the rest was paid before.
-        account: What is to be said of calls that may be billed without an answer, or "".
-        about: What tables say of the reader (:meth:`medtest.readers.base.Reader.about`).
+        reader: Name of the reader.
+        recorded: Returns the content of a record for the reader, or None.
+        columns: Resulting record columns for each content, by :func:`content_key`.
+        found: Facts by content, if tables show them one by one; unread contents are missing.
+        marks: Whether records it has read are marked in the column :data:`READ_BY`.
+        calls: Number of calls sent in this session.
+        cost_usd: Cost of the readings when they were made, None without a price.
+        paid_usd: The part of it paid in this session; the rest was paid before.
+        account: Note on calls that may be billed without an answer, or "".
+        about: Description of the reader for tables (:meth:`medtest.readers.base.Reader.about`).
         problem: Why something was not read, or "".
-        code: What that means for the exit code.
+        code: The resulting exit code.
     """
 
     reader: str
@@ -75,19 +75,19 @@ class Readings:
     code: ExitCode = ExitCode.OK
 
     def of(self, row: Mapping[str, Any]) -> Texts:
-        """Return the columns that a record gets; none where its content was not read."""
+        """Return the new columns of a record; empty if its content was not read."""
         content = self.recorded(row)
         return {} if content is None else self.columns.get(content_key(content), {})
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands for the facts of a content that the reader broke on."""
+    """Replaces the facts of a content on which the reader failed."""
 
     reason: str
 
 
 def content_key(content: Hashable) -> str:
-    """Return what stands for a content in files: its canonical JSON."""
+    """Return the key of a content in files: its canonical JSON."""
     plain = asdict(content) if is_dataclass(content) and not isinstance(content, type) else content
     return json.dumps(plain, sort_keys=True, ensure_ascii=False)

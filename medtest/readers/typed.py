@@ -1,4 +1,4 @@
-"""An answer's words as a record keeps them, and who read what from them."""
+"""The words of an answer as stored in a record, and which reader read what from them."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from medtest.readers.base import BatchReader
 
 ANSWERED = "answered"
 REFUSALS = frozenset({"refusal", "content_filter"})
-"""States of a reply that are a refusal whatever its words."""
+"""States of a reply that count as a refusal regardless of its words."""
 CUT = "…"
 MOST_EVIDENCE = 160
-"""Characters of the words that a value was read from, as records keep them."""
+"""Maximum number of characters of the evidence for a value in records."""
 
 
 def clean(text: str, most: int) -> str:
-    """Return a text that any file takes, at most ``most`` characters long: no lone surrogates, no control characters.
+    """Return a text that is safe for any file, at most ``most`` characters: no lone surrogates or control characters.
 
     Args:
-        text: From outside, of any length.
-        most: Characters that are kept.
+        text: Untrusted text of any length.
+        most: Maximum number of characters.
     """
-    kept = text[: most + 1].encode("utf-8", "replace").decode("utf-8")
-    kept = "".join(one if one.isprintable() or one == "\n" else " " for one in kept).strip()
-    return kept if len(text) <= most else f"{kept[: most - 1].rstrip()}{CUT}"
+    cleaned = text[: most + 1].encode("utf-8", "replace").decode("utf-8")
+    cleaned = "".join(char if char.isprintable() or char == "\n" else " " for char in cleaned).strip()
+    return cleaned if len(text) <= most else f"{cleaned[: most - 1].rstrip()}{CUT}"
 
 
 def stage_of(answer: AnswerOutput) -> str:
-    """Return what a record says of who read an answer.
+    """Return how an answer was read, for its record.
 
     Returns:
-        ``schema`` where it came in the shape that was asked for, ``rules`` where its words were parsed, "" where there
-        was nothing to read: the server refused, broke off, or sent something else. A judge's reading is of a view.
+        ``schema`` if it has the requested structure, ``rules`` if its words were parsed, "" if there was nothing to
+        read because the server refused, broke off, or sent something else. A judge's readings belong to views.
     """
     return ("schema" if answer.shaped else "rules") if answer.state == ANSWERED else ""
 
@@ -57,12 +57,12 @@ def _parsed_all(texts: tuple[str, ...], kind: str, item: int | None) -> Answer:
 
 
 def read_answer(ask: Ask, answer: AnswerOutput) -> Answer:
-    """Return what a system's answer says."""
+    """Return the parsed answer of a system."""
     return reading(answer.text, answer.state, ask.kind, ask.id)
 
 
 def reading(words: str, reply: str, kind: str, item: int | None) -> Answer:
-    """Return what an answer says, whatever its words where the server itself refused or broke off."""
+    """Return the parsed answer; if the server itself refused or broke off, the words are ignored."""
     if reply in REFUSALS:
         return Answer(kind=Kind(kind), state=State.REFUSAL)
     if reply != ANSWERED:
@@ -71,19 +71,19 @@ def reading(words: str, reply: str, kind: str, item: int | None) -> Answer:
 
 
 def truth_of(ask: Ask) -> Answer | None:
-    """Return what the true answers to a question say; None where nobody knows one."""
+    """Return the parsed true answers to a question; None if there are none."""
     return _parsed_all(ask.truth, ask.kind, ask.id) if ask.truth else None
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerText:
-    """What is read of an answer.
+    """The content of an answer to read.
 
     Attributes:
-        text: Its words.
+        text: The words.
         reply: State of the server's reply.
         kind: Type of the answer.
-        item: Number of the question, None for one of the user's own.
+        item: Number of the question, None for the user's own questions.
     """
 
     text: str
@@ -107,19 +107,19 @@ class TypedAnswers(BatchReader[AnswerText, Answer]):
         return next((AnswerText(answer.text, answer.state, ask.kind, ask.id) for ask in asks), None)
 
     def recorded(self, row: Mapping[str, Any]) -> AnswerText | None:
-        """Return a record's words; None where they were cut to what a record keeps."""
+        """Return a record's words; None if they were truncated for the record."""
         kind, words = row["kind"], row["answer"]
         if not kind or row["state"] is None or words is None or (len(words) >= MOST_WORDS and words.endswith(CUT)):
             return None
-        known = by_name(str(row["item"]))
-        return AnswerText(words, str(row["reply"]), str(kind), None if known is None else known.id)
+        question = by_name(str(row["item"]))
+        return AnswerText(words, str(row["reply"]), str(kind), None if question is None else question.id)
 
     def read(self, contents: Sequence[AnswerText]) -> list[Answer]:
-        """Return what each says."""
-        return [reading(one.text, one.reply, one.kind, one.item) for one in contents]
+        """Return the parsed answer for each content."""
+        return [reading(content.text, content.reply, content.kind, content.item) for content in contents]
 
     def texts(self, content: AnswerText, facts: Answer) -> dict[str, str | None]:
-        """Return state, canonical value, and the words that it was read from."""
+        """Return state, canonical value, and the words the value was read from."""
         start, end = facts.span
         return {
             "state": facts.state.value,
@@ -128,5 +128,5 @@ class TypedAnswers(BatchReader[AnswerText, Answer]):
         }
 
     def unknown(self, content: AnswerText, facts: Answer) -> frozenset[str]:
-        """Return what no value could be read of."""
+        """Return the columns for which no value could be read."""
         return frozenset({"said"} if facts.state == State.UNPARSED else ())

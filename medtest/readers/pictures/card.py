@@ -1,11 +1,12 @@
-"""A reader's card: how often it sees what is there, and says what is not, counted on labelled pictures.
+"""A reader's card: how often it recognizes what is there and reports what is not, counted on labelled pictures.
 
-Sensitivity is the share of pictures with a thing in which the reader sees it, specificity the share of those without it
-in which it does not. A name where the two add up to less than 1.5 is no better told than by guessing a quarter of the
-time (Youden's J below one half): the reader *cannot tell* it, and it leaves what the reader tells
-(:class:`medtest.core.scenes.Tells`), for presence and for absence. So does a name of which the card has no pictures
-with it, or none without it: nothing shows that it can be told. Of a kind that the card does not measure at all (a card
-of photographs with boxes has no attributes) nothing is taken away.
+Sensitivity is the share of pictures with an object in which the reader sees it; specificity is the share of pictures
+without it in which the reader does not see it. If the two add up to less than 1.5 for a name (Youden's J below one
+half), the result is no better than guessing a quarter of the time: the reader *cannot tell* that name, and it is
+removed from what the reader tells (:class:`medtest.core.scenes.Tells`), for presence and absence. The same applies to a
+name for which the card has no pictures with it, or none without it, because there is no evidence that the reader can
+tell it. If the card does not measure a kind at all (a card of photographs with boxes has no attributes), nothing is
+removed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from medtest.core.scenes import NamedTriple, Scene, Tells, dumped
 Kind: TypeAlias = Literal["class", "predicate", "attribute"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 LEAST_SUM: Final = 1.5
-"""Sensitivity and specificity of what a reader can tell add up to this at least."""
+"""Minimum sum of sensitivity and specificity of a name that a reader can tell."""
 SUFFIX: Final = ".card.json"
 _FORMAT: Final = 1
 _MOST_BYTES: Final = 8 << 20
@@ -33,21 +34,21 @@ _MOST_ROWS: Final = 20_000
 
 
 class BadCard(MedtestError):
-    """A file is no card of a reader."""
+    """The file is not a reader's card."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardRow:
-    """What a card says of one name.
+    """A card's counts for one name.
 
     Attributes:
         kind: ``class``, ``predicate`` or ``attribute``.
-        name: The name, as pools have it.
-        present: Pictures with it (of a predicate: pairs of classes of a picture of which it holds; of an attribute:
-            classes of a picture that have it).
-        seen: Those of them in which the reader sees it.
+        name: The name as used in pools.
+        present: Pictures with it (for a predicate: pairs of classes of a picture that have the relation; for an
+            attribute: classes of a picture that have it).
+        seen: Number of these in which the reader sees it.
         absent: Pictures (pairs, classes) without it.
-        spurious: Those of them in which the reader sees it nevertheless.
+        spurious: Number of these in which the reader sees it nevertheless.
     """
 
     kind: Kind
@@ -68,32 +69,32 @@ class CardRow:
 
     @property
     def sensitivity(self) -> float | None:
-        """Share seen of what is there, 0 to 1; None without any."""
+        """Share of present ones that were seen, 0 to 1; None if there are none."""
         return self.seen / self.present if self.present else None
 
     @property
     def specificity(self) -> float | None:
-        """Share not seen of what is not there, 0 to 1; None without any."""
+        """Share of absent ones that were not seen, 0 to 1; None if there are none."""
         return 1.0 - self.spurious / self.absent if self.absent else None
 
     @property
     def told(self) -> bool:
-        """Whether the reader can tell it: both are measured and add up to :data:`LEAST_SUM`."""
+        """Whether the reader can tell it: both values are measured and add up to at least :data:`LEAST_SUM`."""
         if not self.present or not self.absent:
             return False
-        # in whole numbers: 0.9 + 0.6 must not fail by rounding
+        # in whole numbers, so that 0.9 + 0.6 does not fail because of rounding
         return 2 * (self.seen * self.absent - self.spurious * self.present) >= self.present * self.absent
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """Sensitivity and specificity of a reader, name by name.
+    """Sensitivity and specificity of a reader by name.
 
     Attributes:
-        rows: In the order of kinds and names; each once.
-        pictures: Labelled pictures that were looked at.
-        data: Which, in words ("60 pictures of photos/annotations.json", "1,000 drawn scenes, seed 7").
-        reader: Hash of the reader's fingerprint without its card; "" where nobody says.
+        rows: Ordered by kind and name, without duplicates.
+        pictures: Number of labelled pictures.
+        data: Description of the pictures ("60 pictures of photos/annotations.json", "1,000 drawn scenes, seed 7").
+        reader: Hash of the reader's fingerprint without its card; "" if unknown.
     """
 
     rows: tuple[CardRow, ...]
@@ -103,7 +104,7 @@ class Card:
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of its content, in hexadecimal."""
+        """SHA-256 of the content, in hexadecimal."""
         return hashlib.sha256(dumped(self.as_json()).encode()).hexdigest()
 
     @cached_property
@@ -111,35 +112,40 @@ class Card:
         return {(row.kind, row.name): row for row in self.rows}
 
     def row(self, kind: Kind, name: str) -> CardRow | None:
-        """Return what it says of a name; None where it says nothing."""
+        """Return the row of a name, or None."""
         return self._by_name.get((kind, name))
 
     def of_kind(self, kind: Kind) -> tuple[CardRow, ...]:
-        """Return its rows of a kind; empty where it does not measure that kind."""
+        """Return the rows of a kind; empty if that kind is not measured."""
         return tuple(row for row in self.rows if row.kind == kind)
 
     def restricted(self, tells: Tells) -> Tells:
-        """Return what a reader tells less what the card shows that it cannot.
+        """Return what a reader tells, without what the card shows it cannot tell.
 
         Args:
-            tells: What it could tell without a card.
+            tells: What it tells without a card.
         """
         sets: dict[Kind, frozenset[str] | None] = {
             "class": tells.classes,
             "predicate": tells.predicates,
             "attribute": tells.attributes,
         }
-        kept = {}
+        restricted_sets = {}
         for kind, before in sets.items():
             rows = self.of_kind(kind)
-            told = frozenset(row.name for row in rows if row.told)
-            kept[kind] = before if not rows else told if before is None else before & told
+            reliable_names = frozenset(row.name for row in rows if row.told)
+            restricted_sets[kind] = (
+                before if not rows else reliable_names if before is None else before & reliable_names
+            )
         return Tells(
-            classes=kept["class"], predicates=kept["predicate"], attributes=kept["attribute"], counts=tells.counts
+            classes=restricted_sets["class"],
+            predicates=restricted_sets["predicate"],
+            attributes=restricted_sets["attribute"],
+            counts=tells.counts,
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the card as JSON values."""
         return {
             "card": _FORMAT,
             "reader": self.reader,
@@ -151,10 +157,10 @@ class Card:
 
     @classmethod
     def of_json(cls, value: Any) -> Card:
-        """Return what :meth:`as_json` gave.
+        """Return the card from the result of :meth:`as_json`.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: The value is not a card.
         """
         try:
             if value["card"] != _FORMAT or len(value["rows"]) > _MOST_ROWS:
@@ -165,13 +171,13 @@ class Card:
             ]
             if len({(row.kind, row.name) for row in rows}) < len(rows):
                 raise ValueError("a name twice")
-            said = {"data": str(value["data"]), "reader": str(value["reader"])}
-            return cls(rows=tuple(rows), pictures=int(value["pictures"]), **said)
+            labels = {"data": str(value["data"]), "reader": str(value["reader"])}
+            return cls(rows=tuple(rows), pictures=int(value["pictures"]), **labels)
         except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"no card of a reader ({error})") from None
 
     def write(self, path: Path) -> None:
-        """Write it as a file of JSON, one row a line.
+        """Write the card as a JSON file with one row per line.
 
         Raises:
             MedtestError: The file cannot be written.
@@ -186,10 +192,10 @@ class Card:
 
     @classmethod
     def read(cls, path: Path) -> Card:
-        """Return the card of a file.
+        """Return the card in a file.
 
         Raises:
-            BadCard: There is none, or it is something else.
+            BadCard: The file is missing or does not contain a card.
         """
         try:
             with path.open("rb") as file:
@@ -207,9 +213,9 @@ class CardCounts:
     """Counts for a card, picture by picture.
 
     Args:
-        classes: Classes that the labels speak of: present or absent in every picture.
-        predicates: Predicates that the labels speak of; empty where they say no relations.
-        attributes: The same of attributes.
+        classes: Classes covered by the labels: present or absent in every picture.
+        predicates: Predicates covered by the labels; empty if there are no relations.
+        attributes: Attributes covered by the labels.
     """
 
     classes: frozenset[str]
@@ -230,28 +236,29 @@ class CardCounts:
     ) -> None:
         """Count a picture.
 
-        Predicates are counted over ordered pairs of different classes that are both there, from end to end: a relation
-        is missed where one of its ends is. Attributes are counted over classes that are there.
+        Predicates are counted over ordered pairs of different classes that are both present, end to end: a relation is
+        missed if one of its ends is missed. Attributes are counted over classes that are present.
 
         Args:
-            truth: What it shows.
+            truth: What the picture shows.
             seen: What the reader sees.
-            tells: What the reader tells of such pictures; names beyond it have no rows.
-            doubtful: Classes of which the labels say neither, as things too small to count; they are left out.
-            asked: Relations about which the reader was asked; None for a reader that looks for all.
-            asked_attributes: Classes and attributes of them about which it was asked; None likewise.
+            tells: What the reader tells about such pictures; other names get no rows.
+            doubtful: Classes for which the labels claim neither presence nor absence, such as objects too small to
+                count; they are left out.
+            asked: Relations the reader was asked about; None for a reader that looks for all.
+            asked_attributes: Pairs of class and attribute it was asked about; None likewise.
         """
         self.pictures += 1
-        there, found, left_out = truth.names(), seen.names(), set(doubtful)
+        present, seen_names, left_out = truth.names(), seen.names(), set(doubtful)
         for name in self.classes - left_out:
             if tells.names(name):
-                self._add("class", name, (), name in there, name in found)
-        named = sorted(there.keys() - left_out)
+                self._add("class", name, (), name in present, name in seen_names)
+        named = sorted(present.keys() - left_out)
         self._relations(named, set(truth.named()), set(seen.named()), tells, asked)
         has, sees = _described(truth), _described(seen)
         for attribute in self.attributes:
             if tells.describes(attribute):
-                for pair in ((one, attribute) for one in named if tells.names(one)):
+                for pair in ((name, attribute) for name in named if tells.names(name)):
                     if asked_attributes is None or pair in asked_attributes:
                         self._add("attribute", attribute, pair[:1], pair in has, pair in sees)
 
@@ -259,45 +266,45 @@ class CardCounts:
         self,
         named: Sequence[str],
         true: set[NamedTriple],
-        seen: set[NamedTriple],
+        seen_triples: set[NamedTriple],
         tells: Tells,
-        asked: Collection[NamedTriple] | None,
+        asked_triples: Collection[NamedTriple] | None,
     ) -> None:
-        for one in named:
+        for subject in named:
             for two in named:
-                for predicate in self.predicates if one != two else ():
-                    triple = (one, predicate, two)
-                    if tells.relates(triple) and (asked is None or triple in asked):
-                        self._add("predicate", predicate, (one, two), triple in true, triple in seen)
+                for predicate in self.predicates if subject != two else ():
+                    triple = (subject, predicate, two)
+                    if tells.relates(triple) and (asked_triples is None or triple in asked_triples):
+                        self._add("predicate", predicate, (subject, two), triple in true, triple in seen_triples)
 
-    def _add(self, kind: Kind, name: str, ends: tuple[str, ...], there: bool, seen: bool) -> None:
-        self._counts[kind, name, ends, 0 if there else 2] += 1
-        self._counts[kind, name, ends, 1 if there else 3] += seen
+    def _add(self, kind: Kind, name: str, ends: tuple[str, ...], is_present: bool, is_seen: bool) -> None:
+        self._counts[kind, name, ends, 0 if is_present else 2] += 1
+        self._counts[kind, name, ends, 1 if is_present else 3] += is_seen
 
     def _rows(self, kind: Kind, ends: frozenset[str]) -> Iterator[CardRow]:
-        """Yield the rows of a kind, counted over these classes."""
+        """Yield the rows of a kind, counted over the given classes."""
         total: Counter[tuple[str, int]] = Counter()
         for (other, name, its, place), count in self._counts.items():
             if other == kind and ends.issuperset(its):
                 total[name, place] += count
         for name in sorted({name for name, _ in total}):
-            present, seen, absent, spurious = (total[name, place] for place in range(4))
-            yield CardRow(kind=kind, name=name, present=present, seen=seen, absent=absent, spurious=spurious)
+            present, seen_count, absent, spurious = (total[name, place] for place in range(4))
+            yield CardRow(kind=kind, name=name, present=present, seen=seen_count, absent=absent, spurious=spurious)
 
     def card(self, *, data: str = "", reader: str = "") -> Card:
-        """Return the card of what was counted.
+        """Return the card of the counts.
 
-        Predicates and attributes are those of classes that the reader can tell: of others nothing is judged anyway.
+        Predicates and attributes are counted for classes that the reader can tell, because others are never checked.
 
         Args:
-            data: The pictures, in words.
+            data: Description of the pictures.
             reader: Hash of the reader's fingerprint.
         """
         classes = list(self._rows("class", frozenset()))
-        told = frozenset(row.name for row in classes if row.told)
-        rest = [row for kind in KINDS[1:] for row in self._rows(kind, told)]
+        reliable_classes = frozenset(row.name for row in classes if row.told)
+        rest = [row for kind in KINDS[1:] for row in self._rows(kind, reliable_classes)]
         return Card(rows=(*classes, *rest), pictures=self.pictures, data=data, reader=reader)
 
 
 def _described(scene: Scene) -> set[tuple[str, str]]:
-    return {(one.name, attribute) for one in scene.entities for attribute in one.attributes}
+    return {(entity.name, attribute) for entity in scene.entities for attribute in entity.attributes}

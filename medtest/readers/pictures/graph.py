@@ -1,4 +1,4 @@
-"""An ONNX graph that a reader runs: what its image input is like, and pictures given to it as it wants them."""
+"""Runs an ONNX graph for a reader: describes the image input, and prepares pictures for it."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _INTEGERS: Final = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tenso
 
 
 class OnnxReaderSettings(PictureSettings):
-    """Settings of an ONNX graph that finds things in pictures.
+    """Settings of an ONNX graph that detects objects in pictures.
 
     Attributes:
         path: The graph's file.
-        names: A text file with the class on each line, in the network's order; "" for COCO's 80.
-        size: Height and width that the graph takes; null for what it says itself.
-        resize: How a picture is brought to that size: ``letterbox`` (proportions kept, the rest grey 114, as YOLO
-            networks are trained) or ``stretch``.
+        names: A text file with one class per line, in the network's order; "" for COCO's 80.
+        size: Height and width of the graph's input; null to use those stored in the graph.
+        resize: How a picture is resized: ``letterbox`` (proportions kept, the rest grey 114, as in the training of YOLO
+            networks) or ``stretch``.
         order: Order of the channels, ``rgb`` or ``bgr``.
-        scale: What levels 0 to 255 are divided by: 1 or 255.
-        mean: What is then subtracted from each channel, in the network's order.
-        std: What that is divided by.
-        score: Least score of what is seen.
-        most: Most things that are seen in a picture, the surest first.
+        scale: Divisor for levels 0 to 255: 1 or 255.
+        mean: Values then subtracted from each channel, in the network's order.
+        std: Divisors applied after that.
+        score: Minimum score of an object.
+        most: Maximum number of objects per picture; those with the highest scores are kept.
     """
 
     path: str = Field(default="", json_schema_extra=TRUSTED)
@@ -79,12 +79,12 @@ class OnnxReaderSettings(PictureSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class GraphAnswer:
-    """What a graph gave for one picture.
+    """Output of a graph for one picture.
 
     Attributes:
-        outputs: Its outputs by name, without the axis of pictures.
-        fit: How the picture was brought to the graph's size.
-        size: That size, height and width.
+        outputs: Outputs by name, without the batch axis.
+        fit: How the picture was resized.
+        size: Height and width of the graph's input.
     """
 
     outputs: dict[str, NDArray[Any]]
@@ -95,11 +95,11 @@ class GraphAnswer:
 class GraphReader(PictureReader):
     """A reader whose network is an ONNX graph with one image input of four axes, channels first.
 
-    A graph may have a second input of the pictures' own sizes (integers, N×2, width before height, as RT-DETR's exports
-    take): its boxes are then in pixels of the picture. A fixed batch size is respected.
+    A graph may have a second input for the original picture sizes (integers, N×2, width before height, as in exports of
+    RT-DETR): its boxes are then in pixels of the picture. A fixed batch size is respected.
 
     Attributes:
-        one_by_one: Whether the graph is given one picture at a time, and its outputs need no axis of pictures.
+        one_by_one: Whether the graph receives one picture at a time, so that outputs need no batch axis.
     """
 
     Settings = OnnxReaderSettings
@@ -115,41 +115,45 @@ class GraphReader(PictureReader):
         self._batch: int | None = None
 
     def weights(self) -> Sequence[Path]:
-        """Return the graph's file and that of its names."""
+        """Return the files of the graph and of its class names."""
         named = (self.settings.path, self.settings.names)
-        return [user_path(one) for one in named if one and user_path(one).is_file()]
+        return [user_path(path) for path in named if path and user_path(path).is_file()]
 
     def card_beside(self) -> Path | None:
-        """Return the file of the graph's name that ends with ``.card.json``."""
+        """Return the path of the graph with the suffix ``.card.json``."""
         return user_path(self.settings.path).with_suffix(SUFFIX) if self.settings.path else None
 
     def check(self) -> list[Mistake]:
-        """Return what is wrong with the files, or that onnxruntime is missing."""
+        """Return the mistakes in the files, or that onnxruntime is missing."""
         own, where = self.settings, self.name
-        found = file_mistakes(own.path, where=where, key="path", suffixes=(".onnx",))
+        mistakes = file_mistakes(own.path, where=where, key="path", suffixes=(".onnx",))
         if own.names:
-            found += file_mistakes(own.names, where=where, key="names")
+            mistakes += file_mistakes(own.names, where=where, key="names")
         if find_spec("onnxruntime") is None:
-            found.append(Mistake(where=where, found="onnxruntime is not installed", fix=_MISSING))
-        return found or super().check()
+            mistakes.append(Mistake(where=where, found="onnxruntime is not installed", fix=_MISSING))
+        return mistakes or super().check()
 
     def class_names(self) -> tuple[str, ...]:
-        """Return the network's classes in its order."""
+        """Return the network's classes in order."""
         return read_names(user_path(self.settings.names) if self.settings.names else COCO_80)
 
     def open(self, *, device: str, threads: int) -> None:
         """Load the graph.
 
         Raises:
-            MedtestError: It cannot be run, or takes something else than pictures.
+            MedtestError: It cannot be run, or its input is not a picture.
         """
         path = user_path(self.settings.path)
         self._session = open_session(path, device=device, threads=threads, missing=_MISSING)
         inputs = self._session.get_inputs()
-        images = [one for one in inputs if len(one.shape) == 4]
-        others = [one for one in inputs if len(one.shape) != 4]
-        shapes = ", ".join(f"{one.name} {one.shape} {one.type}" for one in inputs)
-        sizes = [one for one in others if len(one.shape) == 2 and one.type in _INTEGERS and one.shape[1] in (2, None)]
+        images = [graph_input for graph_input in inputs if len(graph_input.shape) == 4]
+        others = [graph_input for graph_input in inputs if len(graph_input.shape) != 4]
+        shapes = ", ".join(f"{graph_input.name} {graph_input.shape} {graph_input.type}" for graph_input in inputs)
+        sizes = [
+            graph_input
+            for graph_input in others
+            if len(graph_input.shape) == 2 and graph_input.type in _INTEGERS and graph_input.shape[1] in (2, None)
+        ]
         if len(images) != 1 or len(others) > 1 or others != sizes:
             raise MedtestError(f"{path.name}: one image input is expected (and one of sizes); the graph takes {shapes}")
         only = images[0]
@@ -161,51 +165,55 @@ class GraphReader(PictureReader):
         self._size = self._size_of(only.shape[2:], path.name)
 
     def _size_of(self, sides: Sequence[Any], name: str) -> tuple[int, int]:
-        given = self.settings.size
+        size = self.settings.size
         fixed = all(isinstance(side, int) and side > 0 for side in sides)
-        if fixed and given is not None and [*sides] != [*given]:
-            raise MedtestError(f"{name}: takes pictures of {sides[0]}×{sides[1]}, not size={given}")
-        if not fixed and given is None:
+        if fixed and size is not None and [*sides] != [*size]:
+            raise MedtestError(f"{name}: takes pictures of {sides[0]}×{sides[1]}, not size={size}")
+        if not fixed and size is None:
             raise MedtestError(f"{name}: does not say which size it takes; say size=[416,416]")
-        chosen = given if given is not None else sides
+        chosen = size if size is not None else sides
         return int(chosen[0]), int(chosen[1])
 
     def close(self) -> None:
-        """Let go of the session."""
+        """Release the session."""
         self._session = None
 
     def answers(self, images: Sequence[Image]) -> list[GraphAnswer]:
-        """Return what the graph gives for each picture.
+        """Return the output of the graph for each picture.
 
         Args:
             images: uint8 H×W×3 RGB.
 
         Raises:
-            MedtestError: The reader is not opened, or an output has no axis of pictures.
+            MedtestError: The reader is not open, or an output has no batch axis.
         """
         if self._session is None:
             raise MedtestError(f"{self.name} was asked before it was opened")
         names = self.output_names
         fit = letterboxed if self.settings.resize == "letterbox" else stretched
-        made: list[GraphAnswer] = []
+        answers: list[GraphAnswer] = []
         most = 1 if self.one_by_one else self._batch or max(len(images), 1)
         for start in range(0, len(images), most):
-            group = [fit(one, self._size) for one in images[start : start + most]]
+            group = [fit(image, self._size) for image in images[start : start + most]]
             padded = [*group, *([group[-1]] * ((self._batch or len(group)) - len(group)))]
             feeds = {self._input: self._encoded([shown for shown, _ in padded])}
             if self._sizes is not None:
-                feeds[self._sizes[0]] = np.array([[one.width, one.height] for _, one in padded], self._sizes[1])
-            given = [np.asarray(one) for one in self._session.run(None, feeds)]
+                feeds[self._sizes[0]] = np.array(
+                    [[box_fit.width, box_fit.height] for _, box_fit in padded], self._sizes[1]
+                )
+            arrays = [np.asarray(array) for array in self._session.run(None, feeds)]
             if self.one_by_one:
-                made.append(GraphAnswer(outputs=dict(zip(names, given, strict=True)), fit=group[0][1], size=self._size))
+                answers.append(
+                    GraphAnswer(outputs=dict(zip(names, arrays, strict=True)), fit=group[0][1], size=self._size)
+                )
                 continue
-            if any(one.ndim < 1 or len(one) != len(padded) for one in given):
-                shapes = ", ".join(f"{name} {one.shape}" for name, one in zip(names, given, strict=True))
+            if any(array.ndim < 1 or len(array) != len(padded) for array in arrays):
+                shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(names, arrays, strict=True))
                 raise MedtestError(f"{self.name}: outputs whose first axis is that of pictures are expected: {shapes}")
-            for index, (_, one) in enumerate(group):
-                outputs = {name: array[index] for name, array in zip(names, given, strict=True)}
-                made.append(GraphAnswer(outputs=outputs, fit=one, size=self._size))
-        return made
+            for index, (_, box_fit) in enumerate(group):
+                outputs = {name: array[index] for name, array in zip(names, arrays, strict=True)}
+                answers.append(GraphAnswer(outputs=outputs, fit=box_fit, size=self._size))
+        return answers
 
     def _encoded(self, shown: Sequence[Image]) -> NDArray[Any]:
         own = self.settings
@@ -219,20 +227,20 @@ class GraphReader(PictureReader):
 
     @property
     def output_names(self) -> list[str]:
-        """Names of the graph's outputs, once it is opened."""
+        """Names of the graph's outputs, available after opening."""
         return [str(one.name) for one in self._session.get_outputs()]
 
     @property
     def told_sizes(self) -> bool:
-        """Whether the graph is told the pictures' own sizes."""
+        """Whether the graph receives the original picture sizes."""
         return self._sizes is not None
 
     def in_fractions(self, boxes: NDArray[Any], answer: GraphAnswer) -> NDArray[np.float64]:
         """Return boxes as fractions of the picture.
 
         Args:
-            boxes: K×4 in pixels of the picture where the graph is told its size, of the graph's own input otherwise.
-            answer: Whose they are.
+            boxes: K×4 in pixels of the picture if the graph receives its size, else of the graph's input.
+            answer: The output that contains them.
         """
         fit = answer.fit
         own = BoxFit(fit.height, fit.width, 1.0, 1.0) if self.told_sizes else fit
@@ -240,10 +248,10 @@ class GraphReader(PictureReader):
 
 
 def entities_of(found: Detections, names: Sequence[str]) -> tuple[SeenEntity, ...]:
-    """Return detections as entities, by the names that pools have.
+    """Return detections as entities, with class names as in pools.
 
     Args:
-        found: Boxes in fractions.
+        found: The detections, with boxes as fractions.
         names: The network's classes.
     """
     placed = zip(found.boxes.tolist(), found.scores.tolist(), found.labels.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Pictures of which somebody says what they show, and the card that a reader gets of them."""
+"""Labelled pictures, and the card of a reader based on them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from medtest.readers.pictures.detectors.coco import pool_class
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
 
 LEAST_PIXELS: Final = 32 * 32
-"""Area of a box above which a thing counts as there: COCO's line between small things and others."""
+"""Area of a box above which an object counts as present: COCO's limit for small objects."""
 _LEAST_ASKED: Final = 4
 _MOST_BYTES: Final = 512 << 20
 _MOST_SIDE: Final = 100_000
@@ -30,13 +30,13 @@ _MOST_SIDE: Final = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledPicture:
-    """A picture and what it shows.
+    """A picture with its labels.
 
     Attributes:
-        name: What messages call it.
+        name: Name for messages.
         pixels: Returns uint8 H×W×3 RGB; called once.
-        truth: What it shows.
-        doubtful: Classes of which its labels say neither presence nor absence.
+        truth: What the picture shows.
+        doubtful: Classes for which the labels claim neither presence nor absence.
     """
 
     name: str
@@ -47,14 +47,14 @@ class LabelledPicture:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledPictures:
-    """Pictures that are labelled alike.
+    """Pictures with the same kind of labels.
 
     Attributes:
         pictures: The pictures.
-        classes: Classes that the labels speak of, as pools name them.
-        predicates: Predicates that they speak of; empty where they say no relations.
-        attributes: The same of attributes.
-        data: What they are, in words, for people who read the card.
+        classes: Classes covered by the labels, named as in pools.
+        predicates: Predicates covered by the labels; empty if there are no relations.
+        attributes: Attributes covered by the labels.
+        data: Description for people who read the card.
     """
 
     pictures: Sequence[LabelledPicture]
@@ -64,36 +64,37 @@ class LabelledPictures:
     data: str = ""
 
 
-# --------------------------------------------------------------------------------------------------------- COCO's files
+# -------------------------------------------------------------------------------------------------------- COCO's files
 
 
 def coco_pictures(place: Path, *, limit: int | None = None) -> LabelledPictures:
-    """Return pictures that are labelled with boxes as COCO's are.
+    """Return pictures with box labels in the style of COCO.
 
-    Two layouts are read: COCO's own (``images``, ``annotations``, ``categories``), and a list of ``{"file", "width",
-    "height", "objects": [{"class", "box_xywh"}]}``. Things no larger than :data:`LEAST_PIXELS` make a class doubtful.
-    Relations are those that boxes tell (:mod:`medtest.readers.pictures.spatial`); where entries of the list have
-    ``"triples": [[0, "riding", 1]]``, by the places of their objects, they are these and no others. Its objects may
-    have ``"attributes": ["red"]``.
+    Two layouts are supported: COCO's own (``images``, ``annotations``, ``categories``), and a list of ``{"file",
+    "width", "height", "objects": [{"class", "box_xywh"}]}``. Objects no larger than :data:`LEAST_PIXELS` make a class
+    doubtful. Relations follow from boxes (:mod:`medtest.readers.pictures.spatial`); if entries of the list have
+    ``"triples": [[0, "riding", 1]]``, by index of the objects, only these are used. Objects in the list may have
+    ``"attributes": ["red"]``.
 
     Args:
-        place: The JSON file, or a folder with one: ``annotations.json``, ``instances*.json``, also in ``annotations/``.
-        limit: Most pictures, the first ones; None for all.
+        place: The JSON file, or a folder that contains one: ``annotations.json`` or ``instances*.json``, also in
+            ``annotations/``.
+        limit: Maximum number of pictures, taken from the start; None for all.
 
     Raises:
-        MedtestError: There is no such file, it is something else, or a picture is missing.
+        MedtestError: The file is missing or unsuitable, or a picture is missing.
     """
     path = _labels_file(place)
     entries, classes = _entries(path)
-    pictures = [_labelled(one, path, place) for one in entries[:limit]]
+    pictures = [_labelled(entry, path, place) for entry in entries[:limit]]
     every = frozenset(pool_class(name) for name in classes)
     count = "1 picture" if len(pictures) == 1 else f"{len(pictures):,} pictures"
-    said = [name for one in entries for _, name, _ in one.triples or ()]
+    relation_names = [name for entry in entries for _, name, _ in entry.triples or ()]
     return LabelledPictures(
         pictures=pictures,
         classes=every,
-        predicates=frozenset(PREDICATES if all(one.triples is None for one in entries) else said),
-        attributes=frozenset(name for one in entries for its in one.attributes.values() for name in its),
+        predicates=frozenset(PREDICATES if all(entry.triples is None for entry in entries) else relation_names),
+        attributes=frozenset(name for entry in entries for its in entry.attributes.values() for name in its),
         data=f"{count} of {path.name}",
     )
 
@@ -103,15 +104,15 @@ def _labels_file(place: Path) -> Path:
         return place
     inside = [place / "annotations.json", *sorted(place.glob("instances*.json"))]
     inside += sorted((place / "annotations").glob("instances*.json"))
-    found = [path for path in inside if path.is_file()]
-    if not found:
+    files = [path for path in inside if path.is_file()]
+    if not files:
         raise MedtestError(f"{place.name}: holds no annotations.json and no instances*.json")
-    return found[0]
+    return files[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Entry:
-    """A picture's labels as the file has them: boxes are left, top, width, height in pixels; a crowd has None."""
+    """A picture's labels in the file: boxes are left, top, width, height in pixels; a crowd has None."""
 
     file: str
     width: float
@@ -127,12 +128,12 @@ def _entries(path: Path) -> tuple[list[_Entry], frozenset[str]]:
             raise ValueError("the file is larger than labels are")
         value = json.loads(path.read_bytes())
         entries = _own(value) if isinstance(value, list) else _coco(value)
-        classes = [name for one in entries for name, _ in one.things]
+        classes = [name for entry in entries for name, _ in entry.things]
         if isinstance(value, dict):
-            classes = [str(one["name"]) for one in value["categories"]]
-        for one in entries:
-            if not (0 < one.width <= _MOST_SIDE and 0 < one.height <= _MOST_SIDE):
-                raise ValueError(f"{one.file[:80]} has no size")
+            classes = [str(category["name"]) for category in value["categories"]]
+        for entry in entries:
+            if not (0 < entry.width <= _MOST_SIDE and 0 < entry.height <= _MOST_SIDE):
+                raise ValueError(f"{entry.file[:80]} has no size")
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise MedtestError(
             f"{path.name}: no labels as COCO's, nor a list of file, width, height, objects ({error})"
@@ -145,42 +146,47 @@ def _entries(path: Path) -> tuple[list[_Entry], frozenset[str]]:
 def _own(value: Sequence[Mapping[str, Any]]) -> list[_Entry]:
     return [
         _Entry(
-            file=str(one["file"]),
-            width=float(one["width"]),
-            height=float(one["height"]),
-            things=[(str(thing["class"]), _numbers(thing["box_xywh"])) for thing in one["objects"]],
+            file=str(entry["file"]),
+            width=float(entry["width"]),
+            height=float(entry["height"]),
+            things=[
+                (str(labelled_object["class"]), _numbers(labelled_object["box_xywh"]))
+                for labelled_object in entry["objects"]
+            ],
             attributes={
-                place: alphabetical(map(str, thing["attributes"]))
-                for place, thing in enumerate(one["objects"])
-                if "attributes" in thing
+                place: alphabetical(map(str, labelled_object["attributes"]))
+                for place, labelled_object in enumerate(entry["objects"])
+                if "attributes" in labelled_object
             },
-            triples=_triples(one["triples"], len(one["objects"])) if "triples" in one else None,
+            triples=_triples(entry["triples"], len(entry["objects"])) if "triples" in entry else None,
         )
-        for one in value
+        for entry in value
     ]
 
 
 def _coco(value: Mapping[str, Any]) -> list[_Entry]:
-    names = {one["id"]: str(one["name"]) for one in value["categories"]}
+    names = {category["id"]: str(category["name"]) for category in value["categories"]}
     entries = {
-        one["id"]: _Entry(file=str(one["file_name"]), width=float(one["width"]), height=float(one["height"]), things=[])
-        for one in value["images"]
+        picture["id"]: _Entry(
+            file=str(picture["file_name"]), width=float(picture["width"]), height=float(picture["height"]), things=[]
+        )
+        for picture in value["images"]
     }
-    for one in value["annotations"]:
-        box = None if one.get("iscrowd") else _numbers(one["bbox"])
-        entries[one["image_id"]].things.append((names[one["category_id"]], box))
+    for annotation in value["annotations"]:
+        box = None if annotation.get("iscrowd") else _numbers(annotation["bbox"])
+        entries[annotation["image_id"]].things.append((names[annotation["category_id"]], box))
     return list(entries.values())
 
 
-def _triples(told: Sequence[Any], things: int) -> list[tuple[int, str, int]]:
-    found = [(int(a), str(predicate), int(b)) for a, predicate, b in told]
-    if any(not (0 <= a < things and 0 <= b < things) for a, _, b in found):
+def _triples(raw_triples: Sequence[Any], object_count: int) -> list[tuple[int, str, int]]:
+    triples = [(int(a), str(predicate), int(b)) for a, predicate, b in raw_triples]
+    if any(not (0 <= a < object_count and 0 <= b < object_count) for a, _, b in triples):
         raise ValueError("a triple names an object that is not there")
-    return [(a, vg150().predicate_of(predicate) or predicate, b) for a, predicate, b in found]
+    return [(a, vg150().predicate_of(predicate) or predicate, b) for a, predicate, b in triples]
 
 
 def _numbers(box: Sequence[Any]) -> tuple[float, float, float, float]:
-    left, top, width, height = (float(one) for one in box)
+    left, top, width, height = (float(number) for number in box)
     if not np.isfinite([left, top, width, height]).all() or width < 0 or height < 0:
         raise ValueError(f"{list(box)!r} is no box")
     return left, top, width, height
@@ -206,11 +212,11 @@ def _labelled(entry: _Entry, labels: Path, place: Path) -> LabelledPicture:
     triples = triples_of(entities, entry.width / entry.height)
     if entry.triples is not None:
         at = {place: index for index, place in enumerate(large)}
-        told = [(at[a], name, at[b]) for a, name, b in entry.triples if a in at and b in at]
-        triples = tuple(Triple(subject=a, predicate=name, object=b) for a, name, b in told)
+        kept_triples = [(at[a], name, at[b]) for a, name, b in entry.triples if a in at and b in at]
+        triples = tuple(Triple(subject=a, predicate=name, object=b) for a, name, b in kept_triples)
     truth = Scene(entities=entities, triples=triples)
-    there = {one.name for one in entities}
-    small = {pool_class(name) for name, _ in entry.things} - there
+    present = {entity.name for entity in entities}
+    small = {pool_class(name) for name, _ in entry.things} - present
     return LabelledPicture(name=entry.file, pixels=partial(_read, path), truth=truth, doubtful=tuple(sorted(small)))
 
 
@@ -230,7 +236,7 @@ def _read(path: Path) -> Image:
         raise MedtestError(f"{path.name}: {error}") from None
 
 
-# ------------------------------------------------------------------------------------------------------------ the card
+# ---------------------------------------------------------------------------------------------------------------- card
 
 
 def make_card(
@@ -240,43 +246,45 @@ def make_card(
     seed: int = 0,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Card:
-    """Return a reader's card on labelled pictures.
+    """Return a reader's card from labelled pictures.
 
-    A reader that is told words is asked about what is there and about as much that is not, in two pools, as a case and
-    its source would; what it was not asked is in no row.
+    A reader that receives words is asked about what is present and about as many absent things, in two pools, like
+    those of a case and its source; what it was not asked about has no rows.
 
     Args:
-        reader: Opened. What it sees is not restricted by a card that it may have.
+        reader: An open reader. Its own card, if any, is not applied.
         labelled: The pictures.
-        seed: Draws what a reader is asked that is not there.
-        progress: Told how many pictures were looked at.
+        seed: Seed for drawing the absent things to ask about.
+        progress: Called with the number of pictures done.
 
     Raises:
-        MedtestError: A picture cannot be read, or the reader breaks on one.
+        MedtestError: A picture cannot be read, or the reader fails on one.
     """
     counts = CardCounts(classes=labelled.classes, predicates=labelled.predicates, attributes=labelled.attributes)
     for start in range(0, len(labelled.pictures), reader.at_once):
         batch = labelled.pictures[start : start + reader.at_once]
-        images = [one.pixels() for one in batch]
-        asked = [_asked(one, labelled, seed, start + at) if reader.asks_words else () for at, one in enumerate(batch)]
+        images = [picture.pixels() for picture in batch]
+        pool_pairs = [
+            _asked(picture, labelled, seed, start + at) if reader.asks_words else () for at, picture in enumerate(batch)
+        ]
         contents = [
             PictureContent(image_sha256(image), tuple(dumped(pool.as_json()) for pool in pools))
-            for image, pools in zip(images, asked, strict=True)
+            for image, pools in zip(images, pool_pairs, strict=True)
         ]
-        for one, pools, seen in zip(batch, asked, _seen(reader, images, contents, batch), strict=True):
-            counts.add(one.truth, seen, seen.tells, doubtful=one.doubtful, **_asked_of(pools))
+        for picture, pools, scene in zip(batch, pool_pairs, _seen(reader, images, contents, batch), strict=True):
+            counts.add(picture.truth, scene, scene.tells, doubtful=picture.doubtful, **_asked_of(pools))
         progress(start + len(batch))
     return counts.card(data=labelled.data, reader=reader.print_without_card)
 
 
 def _asked_of(pools: Sequence[Pool]) -> dict[str, Any]:
-    """Return which relations and attributes were asked about; nothing of a reader that is not asked."""
+    """Return the relations and attributes that were asked about; empty for a reader that is not asked."""
     if not pools:
         return {}
-    things = [one for pool in pools for one in pool.entities]
+    entities = [entity for pool in pools for entity in pool.entities]
     return {
         "asked": {triple for pool in pools for triple in pool.named()},
-        "asked_attributes": {(one.name, attribute) for one in things for attribute in one.attributes},
+        "asked_attributes": {(entity.name, attribute) for entity in entities for attribute in entity.attributes},
     }
 
 
@@ -289,65 +297,67 @@ def _seen(
     try:
         return reader.look(images, contents)
     except BadOutput as error:
-        names = ", ".join(one.name for one in batch[:3]) + (", …" if len(batch) > 3 else "")
+        names = ", ".join(picture.name for picture in batch[:3]) + (", …" if len(batch) > 3 else "")
         raise MedtestError(f"{reader.name} {error} ({names})") from error
 
 
 def _asked(picture: LabelledPicture, labelled: LabelledPictures, seed: int, index: int) -> tuple[Pool, Pool]:
-    """Return what is there, and what is not, as pools."""
+    """Return the present and the absent objects as pools."""
     rng = np.random.default_rng([seed, index])
-    there = sorted(set(picture.truth.names()) - set(picture.doubtful))
-    absent = sorted(labelled.classes - set(there) - set(picture.doubtful))
-    drawn = sorted(rng.permutation(len(absent))[: max(len(there), _LEAST_ASKED)].tolist())
-    said = {name: sorted(_attributes(picture.truth, name)) for name in there}
-    wrong = {name: _others(labelled.attributes, said[name], rng) for name in there}
-    true = [Entity(name=name, attributes=tuple(said[name])) for name in there]
-    false = [Entity(name=name, attributes=tuple(wrong[name])) for name in there]
-    triples = _told(picture.truth, there)
-    named = {(there[one.subject], one.predicate, there[one.object]) for one in triples}
+    present = sorted(set(picture.truth.names()) - set(picture.doubtful))
+    absent = sorted(labelled.classes - set(present) - set(picture.doubtful))
+    drawn = sorted(rng.permutation(len(absent))[: max(len(present), _LEAST_ASKED)].tolist())
+    true_attributes = {name: sorted(_attributes(picture.truth, name)) for name in present}
+    wrong = {name: _others(labelled.attributes, true_attributes[name], rng) for name in present}
+    true = [Entity(name=name, attributes=tuple(true_attributes[name])) for name in present]
+    false = [Entity(name=name, attributes=tuple(wrong[name])) for name in present]
+    triples = _told(picture.truth, present)
+    named = {(present[triple.subject], triple.predicate, present[triple.object]) for triple in triples}
     return (
         Pool(entities=tuple(true), triples=tuple(triples)),
         Pool(
             entities=(*false, *(Entity(name=absent[place]) for place in drawn)),
-            triples=tuple(_untrue(triples, there, named, sorted(labelled.predicates), rng)),
+            triples=tuple(_untrue(triples, present, named, sorted(labelled.predicates), rng)),
         ),
     )
 
 
 def _attributes(scene: Scene, name: str) -> set[str]:
-    return {attribute for one in scene.entities if one.name == name for attribute in one.attributes}
+    return {attribute for entity in scene.entities if entity.name == name for attribute in entity.attributes}
 
 
 def _others(every: frozenset[str], true: Sequence[str], rng: np.random.Generator) -> list[str]:
-    """Return as many attributes that are not true as are."""
+    """Return as many false attributes as there are true ones."""
     rest = sorted(every - set(true))
     return sorted(rest[place] for place in rng.permutation(len(rest))[: len(true)])
 
 
-def _told(scene: Scene, there: Sequence[str]) -> list[Triple]:
-    """Return the relations between different classes, each once, by index among the classes."""
-    places = {name: index for index, name in enumerate(there)}
-    named = {one for one in scene.named() if one[0] != one[2] and one[0] in places and one[2] in places}
+def _told(scene: Scene, classes: Sequence[str]) -> list[Triple]:
+    """Return the relations between different classes, without duplicates, by index among the classes."""
+    places = {name: index for index, name in enumerate(classes)}
+    named = {
+        triple for triple in scene.named() if triple[0] != triple[2] and triple[0] in places and triple[2] in places
+    }
     return [Triple(subject=places[a], predicate=predicate, object=places[b]) for a, predicate, b in sorted(named)]
 
 
 def _untrue(
     true: Sequence[Triple],
-    there: Sequence[str],
+    classes: Sequence[str],
     named: set[NamedTriple],
     predicates: Sequence[str],
     rng: np.random.Generator,
 ) -> Iterator[Triple]:
-    """Yield for each relation one of the same predicate that does not hold, where there is one among what is there."""
-    taken = set(named)
-    for one in true:
+    """Yield for each relation one with the same predicate that does not hold between present objects, if any."""
+    used = set(named)
+    for triple in true:
         pairs = [
             (a, b)
-            for a in range(len(there))
-            for b in range(len(there))
-            if a != b and (there[a], one.predicate, there[b]) not in taken
+            for a in range(len(classes))
+            for b in range(len(classes))
+            if a != b and (classes[a], triple.predicate, classes[b]) not in used
         ]
         if pairs:
             a, b = pairs[int(rng.integers(len(pairs)))]
-            taken.add((there[a], one.predicate, there[b]))
-            yield replace(one, subject=a, object=b)
+            used.add((classes[a], triple.predicate, classes[b]))
+            yield replace(triple, subject=a, object=b)

@@ -1,4 +1,4 @@
-"""A system under test that a reader asks or runs for its own purposes, made of its name and settings."""
+"""Creates a system under test, from its name and settings, that a reader uses for its own purposes."""
 
 from __future__ import annotations
 
@@ -14,50 +14,52 @@ from medtest.systems.base import System
 
 
 def named_system(name: str, given: Mapping[str, Any], *, where: str, task: str) -> System | list[Mistake]:
-    """Return a system, not opened, or what is wrong with its name or settings.
+    """Return a system that is not opened yet, or the mistakes in its name or settings.
 
     Args:
-        name: Its name as ``model=`` takes it.
-        given: Settings over its defaults.
-        where: The reader's name, for messages.
-        task: The task that it must do.
+        name: Name of the system, as for ``model=``.
+        given: Settings that override its defaults.
+        where: Name of the reader for messages.
+        task: The required task.
     """
     infos = parts("systems")
     if name not in infos or not _fits(infos[name], task):
-        fit = sorted(one.name for one in infos.values() if _fits(one, task))
+        fit = sorted(part_info.name for part_info in infos.values() if _fits(part_info, task))
         allowed = ", ".join(fit)
         return [Mistake(where=where, key="system", found=name, allowed=allowed, nearest=nearest_name(name, fit))]
     info = infos[name]
-    made = info.load()
+    system_class = info.load()
     try:
-        settings = made.Settings(**{**info.defaults, **given})
+        settings = system_class.Settings(**{**info.defaults, **given})
     except ValidationError as error:
         return [
             Mistake(
                 where=where,
-                key=".".join(["settings", *(str(part) for part in one["loc"])]),
-                found="nothing" if one["type"] == "missing" else str(given.get(str(one["loc"][0]), ""))[:80],
-                allowed=str(one["msg"]),
-                nearest=nearest_name(str(one["loc"][-1]), made.Settings.model_fields),
+                key=".".join(["settings", *(str(part) for part in error_info["loc"])]),
+                found="nothing"
+                if error_info["type"] == "missing"
+                else str(given.get(str(error_info["loc"][0]), ""))[:80],
+                allowed=str(error_info["msg"]),
+                nearest=nearest_name(str(error_info["loc"][-1]), system_class.Settings.model_fields),
             )
-            for one in error.errors(include_url=False, include_input=False, include_context=False)
+            for error_info in error.errors(include_url=False, include_input=False, include_context=False)
         ]
-    system: System = made(name, settings)
+    system: System = system_class(name, settings)
     system.kind = task
     return system
 
 
 def _fits(info: PartInfo, task: str) -> bool:
-    made = info.load()
-    return isinstance(made, type) and issubclass(made, System) and task in made.tasks
+    system_class = info.load()
+    return isinstance(system_class, type) and issubclass(system_class, System) and task in system_class.tasks
 
 
 def print_of(system: System) -> dict[str, Json]:
-    """Return all that a system's answers depend on: class, revision, settings that no address or path is, weights."""
+    """Return what a system's answers depend on: class, revision, weights, and settings except addresses and paths."""
     settings = system.settings
     fields: Mapping[str, Any] = type(settings).model_fields if isinstance(settings, PartSettings) else {}
     counted = settings.counted() if isinstance(settings, PartSettings) else {}
-    trusted = {name for name, one in fields.items() if is_trusted(one)}
+    trusted = {name for name, field_info in fields.items() if is_trusted(field_info)}
     return {
         "system": digest_name(type(system)),
         "revision": type(system).revision,

@@ -1,8 +1,8 @@
-"""Typed questions made from pools, and what their answers say of a picture.
+"""Typed questions made from pools, and the scene that follows from their answers.
 
-Questions hang on one another as those of DSG do (J. Cho et al., Davidsonian Scene Graph, ICLR 2024, section 3): of a
-thing that is not there neither number nor colour nor place is asked. A question whose parent fails is *void*: what it
-asks for is not there. A question that is not answered clearly says nothing, and nor does one whose parent is not.
+Questions depend on each other as in DSG (J. Cho et al., Davidsonian Scene Graph, ICLR 2024, section 3): for an absent
+object, number, colour and position are not asked. If a parent question fails, its children are *void*: what they ask
+for is absent. An unclear answer gives no information, and neither do the children of such a question.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from medtest.language.questions.answers.values.answer import Answer, State
 from medtest.language.questions.values import NO, YES, Kind, Names, Ranges
 
 MOST_SEEN: Final = 20
-"""Things of a class that a scene has at most, whatever number is answered."""
+"""Maximum number of objects per class in a scene, whatever number is answered."""
 _SIDES: Final = {"left of": "to the left of", "right of": "to the right of"}
 _FINITE: Final = {"has": "have", "says": "say"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolQuestions:
-    """What is asked about a picture.
+    """The questions about a picture.
 
     Attributes:
-        classes: Classes that are asked for, in alphabetical order.
-        counted: Those of them whose number is asked for.
-        attributes: Attributes of classes.
+        classes: Classes to ask for, in alphabetical order.
+        counted: Classes whose number is asked for.
+        attributes: Pairs of class and attribute.
         triples: Relations.
     """
 
@@ -43,52 +43,54 @@ class PoolQuestions:
 
 
 def questions_of(pools: Sequence[Pool]) -> PoolQuestions:
-    """Return what pools together ask of a picture.
+    """Return the questions that several pools ask about a picture.
 
     Args:
-        pools: Those of a case and its source: what was taken away is asked for too.
+        pools: Pools of a case and its source, so that removed objects are asked for too.
     """
-    things = [one for pool in pools for one in pool.entities]
-    known = vg150()
+    entities = [entity for pool in pools for entity in pool.entities]
+    vocabulary = vg150()
     return PoolQuestions(
-        classes=tuple(sorted({one.name for one in things})),
-        counted=frozenset(one.name for one in things if one.count is not None and known.counted(one.name)),
-        attributes=tuple(sorted({(one.name, attribute) for one in things for attribute in one.attributes})),
+        classes=tuple(sorted({entity.name for entity in entities})),
+        counted=frozenset(
+            entity.name for entity in entities if entity.count is not None and vocabulary.counted(entity.name)
+        ),
+        attributes=tuple(sorted({(entity.name, attribute) for entity in entities for attribute in entity.attributes})),
         triples=tuple(sorted({triple for pool in pools for triple in pool.named()})),
     )
 
 
-# ---------------------------------------------------------------------------------------------------------- the wording
+# ------------------------------------------------------------------------------------------------------------- wording
 
 
 def presence(questions: PoolQuestions) -> Iterator[tuple[str, Ask]]:
-    """Yield the first questions: whether each class is there."""
+    """Yield the first questions: whether each class is present."""
     for number, name in enumerate(questions.classes):
         verb = "Are" if name in PLURAL_ONLY else "Is"
         yield name, Ask(item=f"there_{number}", text=f"{verb} there {_some(name)} in the picture?", kind=Kind.YES_NO)
 
 
 def following(questions: PoolQuestions, there: frozenset[str]) -> Iterator[tuple[object, Ask]]:
-    """Yield the questions about what is there, each with what it asks for.
+    """Yield the questions about present classes, each with its key.
 
-    Keys are ``(class,)`` for a number, ``(class, "colour")`` for all its colours, ``(class, attribute)`` for another
-    attribute, a named triple for a relation.
+    Keys are ``(class,)`` for a number, ``(class, "colour")`` for all colours, ``(class, attribute)`` for another
+    attribute, and a named triple for a relation.
 
     Args:
-        questions: What is asked about the picture.
-        there: The classes that are there.
+        questions: The questions about the picture.
+        there: The present classes.
     """
-    known = vg150()
-    for name in (one for one in questions.classes if one in there):
+    vocabulary = vg150()
+    for name in (class_name for class_name in questions.classes if class_name in there):
         number = questions.classes.index(name)
         if name in questions.counted:
-            text = f"How many {known.plural(name)} are in the picture?"
+            text = f"How many {vocabulary.plural(name)} are in the picture?"
             yield (name,), Ask(item=f"many_{number}", text=text, kind=Kind.COUNT)
-        asked = [attribute for one, attribute in questions.attributes if one == name]
-        if any(colour_of(attribute) for attribute in asked):
+        attributes = [attribute for class_name, attribute in questions.attributes if class_name == name]
+        if any(colour_of(attribute) for attribute in attributes):
             text = f"What colour {_is(name)} the {name} in the picture?"
             yield (name, "colour"), Ask(item=f"colour_{number}", text=text, kind=Kind.COLOUR)
-        for place, attribute in enumerate(asked):
+        for place, attribute in enumerate(attributes):
             if colour_of(attribute) is None:
                 text = f"{_is(name).capitalize()} the {name} in the picture {attribute}?"
                 yield (name, attribute), Ask(item=f"like_{number}_{place}", text=text, kind=Kind.YES_NO)
@@ -98,7 +100,7 @@ def following(questions: PoolQuestions, there: frozenset[str]) -> Iterator[tuple
 
 
 def colour_of(attribute: str) -> str | None:
-    """Return the parser's name of a colour (``gray``: ``grey``); None for what is no single colour."""
+    """Return the parser's name for a colour (``gray``: ``grey``); None for anything but a single colour."""
     read = parse(attribute, Kind.COLOUR).value
     return next(iter(read.names)) if isinstance(read, Names) and len(read.names) == 1 else None
 
@@ -114,8 +116,8 @@ def _is(name: str) -> str:
 
 
 def _related(triple: NamedTriple) -> str:
-    subject, predicate, thing = triple
-    other = f"another {thing}" if subject == thing else _one(thing)
+    subject, predicate, target = triple
+    other = f"another {target}" if subject == target else _one(target)
     if predicate in _FINITE:
         verb = "Do" if subject in PLURAL_ONLY else "Does"
         return f"{verb} {_one(subject)} {_FINITE[predicate]} {other} in the picture?"
@@ -126,11 +128,11 @@ def _one(name: str) -> str:
     return name if name in PLURAL_ONLY or not vg150().counted(name) else f"{article(name)} {name}"
 
 
-# --------------------------------------------------------------------------------------------------- what answers say
+# ------------------------------------------------------------------------------------------------------------- answers
 
 
 def said_yes(answer: Answer) -> bool | None:
-    """Return a yes or a no that is said without a reservation; None for anything else."""
+    """Return True or False for an unhedged yes or no; None for anything else."""
     value = answer.value
     if answer.state != State.VALUE or answer.hedged or not isinstance(value, Names):
         return None
@@ -138,7 +140,7 @@ def said_yes(answer: Answer) -> bool | None:
 
 
 def said_number(answer: Answer) -> int | None:
-    """Return a whole number that is said exactly and without a reservation; None for anything else."""
+    """Return an exact and unhedged whole number; None for anything else."""
     value = answer.value
     if answer.state != State.VALUE or answer.hedged or not isinstance(value, Ranges) or len(value.ranges) != 1:
         return None
@@ -147,52 +149,53 @@ def said_number(answer: Answer) -> int | None:
 
 
 def said_colours(answer: Answer) -> frozenset[str] | None:
-    """Return colours that are said without a reservation; None for anything else."""
+    """Return unhedged colours; None for anything else."""
     value = answer.value
     clear = answer.state == State.VALUE and not answer.hedged and isinstance(value, Names)
     return value.names if clear and isinstance(value, Names) else None
 
 
 def scene_of(questions: PoolQuestions, answers: Mapping[object, Answer]) -> Scene:
-    """Return what the answers say of a picture.
+    """Return the scene that follows from the answers.
 
-    ``tells`` holds what was asked and answered clearly, or is void: classes; predicates and attributes of which *every*
-    question was; numbers, where all that were asked for were. A class answered with "0" after a "yes" is not clear.
+    ``tells`` contains what was asked and either answered clearly or void: classes; predicates and attributes for which
+    this holds for *every* question; and counts if all requested ones are known. A class with "0" after a "yes" is
+    unclear.
 
     Args:
-        questions: What was asked.
-        answers: By class for presence, by the keys of :func:`following` for the rest. What is missing was not asked.
+        questions: The questions.
+        answers: By class for presence, by the keys of :func:`following` for the rest. Missing ones were not asked.
     """
-    there = {name: said_yes(answers[name]) for name in questions.classes}
-    numbers, counts = _numbers(questions, there, answers)
-    seen: list[SeenEntity] = []
+    present = {name: said_yes(answers[name]) for name in questions.classes}
+    numbers, counts = _numbers(questions, present, answers)
+    entities: list[SeenEntity] = []
     first: dict[str, int] = {}
     clear = _Clear()
     for name in questions.classes:
-        attributes = _attributes(questions, name, there[name], answers, clear)
-        if there[name]:
-            first[name] = len(seen)
-            seen += [SeenEntity(name=name, attributes=attributes)] * min(numbers.get(name, 1), MOST_SEEN)
+        attributes = _attributes(questions, name, present[name], answers, clear)
+        if present[name]:
+            first[name] = len(entities)
+            entities += [SeenEntity(name=name, attributes=attributes)] * min(numbers.get(name, 1), MOST_SEEN)
     triples = []
     for triple in questions.triples:
-        ends = there[triple[0]], there[triple[2]]
+        ends = present[triple[0]], present[triple[2]]
         holds = False if False in ends else None if None in ends else said_yes(answers[triple])
         clear.predicates.setdefault(triple[1], []).append(holds is not None)
-        subject, thing = first.get(triple[0]), first.get(triple[2])
-        if holds and subject is not None and thing is not None:
-            again = subject == thing and min(numbers.get(triple[0], 1), MOST_SEEN) > 1
-            triples.append(Triple(subject=subject, predicate=triple[1], object=thing + again))
+        subject, target = first.get(triple[0]), first.get(triple[2])
+        if holds and subject is not None and target is not None:
+            again = subject == target and min(numbers.get(triple[0], 1), MOST_SEEN) > 1
+            triples.append(Triple(subject=subject, predicate=triple[1], object=target + again))
     tells = Tells(
-        classes=frozenset(name for name, one in there.items() if one is not None),
+        classes=frozenset(name for name, presence_state in present.items() if presence_state is not None),
         predicates=frozenset(name for name, every in clear.predicates.items() if all(every)),
         attributes=frozenset(name for name, every in clear.attributes.items() if all(every)),
         counts=counts,
     )
-    return Scene(entities=tuple(seen), triples=tuple(triples), tells=tells)
+    return Scene(entities=tuple(entities), triples=tuple(triples), tells=tells)
 
 
 class _Clear:
-    """Whether each question for a predicate or an attribute was answered clearly."""
+    """Records whether each question for a predicate or an attribute was answered clearly."""
 
     def __init__(self) -> None:
         self.predicates: dict[str, list[bool]] = {}
@@ -200,41 +203,41 @@ class _Clear:
 
 
 def _numbers(
-    questions: PoolQuestions, there: dict[str, bool | None], answers: Mapping[object, Answer]
+    questions: PoolQuestions, present: dict[str, bool | None], answers: Mapping[object, Answer]
 ) -> tuple[dict[str, int], bool]:
-    """Return how many there are of classes, and whether all that were asked for are known.
+    """Return the number of objects of each class, and whether all requested numbers are known.
 
-    A "0" of what is there contradicts it: then the class is not clear.
+    A "0" for a present class is a contradiction: the class becomes unclear.
     """
     numbers: dict[str, int] = {}
-    known = True
+    all_known = True
     for name in sorted(questions.counted):
-        if there[name] is not True:
-            known &= there[name] is not None
+        if present[name] is not True:
+            all_known &= present[name] is not None
             continue
         number = said_number(answers[(name,)])
         if number == 0:
-            there[name] = None
+            present[name] = None
         if number:
             numbers[name] = number
         else:
-            known = False
-    return numbers, known
+            all_known = False
+    return numbers, all_known
 
 
 def _attributes(
-    questions: PoolQuestions, name: str, there: bool | None, answers: Mapping[object, Answer], clear: _Clear
+    questions: PoolQuestions, name: str, is_present: bool | None, answers: Mapping[object, Answer], clear: _Clear
 ) -> tuple[str, ...]:
-    """Return the attributes of a class that is there, and note which were clear."""
+    """Return the attributes of a present class, and record which were clear."""
     has: set[str] = set()
-    colours = said_colours(answers[name, "colour"]) if there and (name, "colour") in answers else None
-    for one, attribute in questions.attributes:
-        if one != name:
+    colours = said_colours(answers[name, "colour"]) if is_present and (name, "colour") in answers else None
+    for class_name, attribute in questions.attributes:
+        if class_name != name:
             continue
         colour = colour_of(attribute)
         holds: bool | None
-        if there is not True:
-            holds = there  # void where the class is not there, unknown where nobody knows
+        if is_present is not True:
+            holds = is_present  # void if the class is absent, unknown if its presence is unknown
         elif colour is None:
             holds = said_yes(answers[name, attribute])
         else:
@@ -243,8 +246,8 @@ def _attributes(
         if holds:
             has.add(attribute)
     if colours:
-        asked = {colour_of(attribute) for one, attribute in questions.attributes if one == name}
-        for other in colours - asked:
+        asked_colours = {colour_of(attribute) for class_name, attribute in questions.attributes if class_name == name}
+        for other in colours - asked_colours:
             has.add(other)
             clear.attributes.setdefault(other, []).append(True)
     return tuple(sorted(has))

@@ -1,6 +1,6 @@
-"""A segmentation system as a reader: whether a picture shows what the system marks, and where.
+"""A segmentation system as a reader: whether and where a picture shows what the system marks.
 
-A network that marks polyps well where there are some need not know that there are none: its card says so
+A network that segments polyps well if there are some may still mark polyps in pictures without any; its card shows this
 (``medtest readers card reader=segments questions=60``).
 """
 
@@ -28,14 +28,14 @@ _ADDRESS: Final = Address(dataset="pictures", seed_id="picture")
 
 
 class SegmentsSettings(PictureSettings):
-    """Settings of a segmentation system as a reader.
+    """Settings of :class:`Segments`.
 
     Attributes:
         system: Name of the system (``medtest list systems``).
-        settings: Its settings, as ``{checkpoint: FILE}``; ``prepare`` of a suite does not apply.
-        finding: The class that it marks, as pools name it.
+        settings: Its settings, such as ``{checkpoint: FILE}``; a suite's ``prepare`` does not apply.
+        finding: The class that it marks, named as in pools.
         threshold: Probability above which a pixel is marked.
-        least: Least share of the picture that one marked place has.
+        least: Minimum size of a marked region as a share of the picture.
     """
 
     system: str = "pranet"
@@ -46,9 +46,9 @@ class SegmentsSettings(PictureSettings):
 
 
 class Segments(PictureReader):
-    """Sees one class, wherever a segmentation system marks it: a place for each connected piece of the mask.
+    """Detects one class with a segmentation system: one entity per connected region of the mask.
 
-    It does not count: one thing may be marked in pieces.
+    It does not count, because one object may be marked in several regions.
     """
 
     Settings = SegmentsSettings
@@ -72,25 +72,25 @@ class Segments(PictureReader):
         """Return the system.
 
         Raises:
-            UserMistakes: It is none, or its settings are wrong.
+            UserMistakes: There is no such system, or its settings are wrong.
         """
-        found = self._named()
-        if isinstance(found, list):
-            raise UserMistakes(found)
-        return found
+        system = self._named()
+        if isinstance(system, list):
+            raise UserMistakes(system)
+        return system
 
     def check(self) -> list[Mistake]:
-        """Return what is wrong with the system that is named, or its settings."""
-        found = self._named()
-        return found if isinstance(found, list) else [*found.check(), *super().check()]
+        """Return the mistakes in the name of the system or its settings."""
+        system = self._named()
+        return system if isinstance(system, list) else [*system.check(), *super().check()]
 
     def without_card(self) -> dict[str, Json]:
-        """Return what its scenes depend on: the system with its weights, class, thresholds."""
+        """Return everything its scenes depend on: the system with its weights, the class and the thresholds."""
         return {**super().without_card(), "system": print_of(self._made())}
 
     def notice(self) -> str:
-        """Return what the system says, and what is known of how well it sees."""
-        return " ".join(one for one in (self._made().notice(), super().notice()) if one)
+        """Return the system's notice, and what is known about the reader's accuracy."""
+        return " ".join(text for text in (self._made().notice(), super().notice()) if text)
 
     def open(self, *, device: str, threads: int) -> None:
         """Load the system.
@@ -102,21 +102,21 @@ class Segments(PictureReader):
         self._system.open(device=device, threads=threads)
 
     def close(self) -> None:
-        """Let go of the system."""
+        """Release the system."""
         if self._system is not None:
             self._system.close()
             self._system = None
 
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
-        """Return what the system marks.
+        """Return the regions that the system marks.
 
         Raises:
-            MedtestError: The reader is not opened.
-            BadOutput: The system gives no map of a picture.
+            MedtestError: The reader is not open.
+            BadOutput: The system gives no map for a picture.
         """
         if self._system is None:
             raise MedtestError(f"{self.name} was asked before it was opened")
-        shown = [np.ascontiguousarray(one) for one in images]
+        shown = [np.ascontiguousarray(image) for image in images]
         answers = list(self._system.predict(shown, [_ADDRESS] * len(shown)))
         if len(answers) != len(shown):
             raise BadOutput(f"gave {len(answers)} maps of {len(shown)} pictures")
@@ -130,10 +130,10 @@ class Segments(PictureReader):
         marked = (probability > self.settings.threshold).astype(np.uint8)
         count, pieces, measured, _ = cv2.connectedComponentsWithStats(marked, connectivity=8)
         least = self.settings.least * height * width
-        kept = [piece for piece in range(1, count) if measured[piece, cv2.CC_STAT_AREA] >= max(least, 1)]
-        kept = sorted(kept, key=lambda piece: -int(measured[piece, cv2.CC_STAT_AREA]))[:_MOST_PLACES]
+        selected = [piece for piece in range(1, count) if measured[piece, cv2.CC_STAT_AREA] >= max(least, 1)]
+        selected = sorted(selected, key=lambda piece: -int(measured[piece, cv2.CC_STAT_AREA]))[:_MOST_PLACES]
         entities = []
-        for piece in kept:
+        for piece in selected:
             left, top, wide, high = (int(measured[piece, place]) for place in range(4))
             box: Box = (left / width, top / height, (left + wide) / width, (top + high) / height)
             score = float(probability[pieces == piece].max())

@@ -1,6 +1,6 @@
-"""Where one box lies relative to another: thresholds are relative to the boxes, so that no size of picture matters.
+"""Position of one box relative to another; thresholds are relative to the boxes, so that picture size has no effect.
 
-What boxes cannot tell they do not say: who rides, holds or wears what is no matter of boxes.
+Only relations that boxes can show are covered; riding, holding or wearing cannot be derived from boxes.
 
 ==================  =====================================================================================
 predicate           of one box to another (sizes are those of the boxes, in pixels)
@@ -32,37 +32,37 @@ import numpy as np
 from medtest.core.scenes import Box, SeenEntity, Triple
 
 OFFSET: Final = 0.1
-"""Centres nearer than this share of both boxes' summed sizes, along an axis, are level on it."""
+"""Along an axis, centres closer than this share of the summed sizes of both boxes count as level."""
 DIRECTION: Final = 0.5
-"""What is left of the offset on an axis is above this share of the whole offset where a position is said of it."""
+"""Minimum share of the whole offset that the reduced offset on an axis needs for a position to be reported."""
 CONTACT: Final = 0.05
-"""Edges nearer than this share of the summed heights are one."""
+"""Edges closer than this share of the summed heights count as touching."""
 SHARED: Final = 0.5
-"""Share of the narrower one's width above the other from which on a thing may stand on it."""
+"""Minimum share of the narrower box's width that must be above the other for an object to stand on it."""
 INSIDE: Final = 0.9
 FILLS: Final = 0.8
 OVERLAP: Final = 0.1
 NEAR: Final = 0.5
 MOST_RELATED: Final = 24
-"""Entities of the highest scores of which relations are said: their number grows with the square."""
+"""Maximum number of entities for relations, by score, because the number of pairs grows with the square."""
 PREDICATES: Final = ("above", "behind", "in", "in front of", "left of", "near", "on", "right of", "under")
-"""All that boxes tell."""
+"""All predicates that follow from boxes."""
 REVERSE: Final = {"left of": "right of", "above": "under", "in front of": "behind", "near": "near"}
-"""Predicates that hold of a pair exactly where another one holds of the pair turned round."""
+"""Predicates that hold for a pair exactly if another one holds for the reversed pair."""
 _NOTHING: Final = 1e-6
 
 
 def relative_positions(one: Box, two: Box, aspect: float = 1.0) -> frozenset[str]:
-    """Return how a box lies to another: of ``left of``, ``right of``, ``above``, ``below`` none, one or two.
+    """Return the position of a box relative to another: up to two of ``left of``, ``right of``, ``above``, ``below``.
 
-    GenEval's rule (D. Ghosh et al., NeurIPS 2023; ``relative_position`` of its evaluation/evaluate_images.py, commit
-    af4902f): the offset of the centres, on each axis less :data:`OFFSET` of the summed sizes, divided by its length
-    before, is above :data:`DIRECTION`.
+    GenEval's rule (D. Ghosh et al., NeurIPS 2023; ``relative_position`` in its evaluation/evaluate_images.py, commit
+    af4902f): the offset of the centres is reduced on each axis by :data:`OFFSET` of the summed sizes and divided by its
+    original length; a position is reported if the result exceeds :data:`DIRECTION`.
 
     Args:
-        one: The box of which it is said.
-        two: The box that it lies so to.
-        aspect: Width of the picture divided by its height: boxes are fractions, directions are those of pixels.
+        one: The box whose position is returned.
+        two: The reference box.
+        aspect: Width of the picture divided by its height: boxes are fractions, but directions refer to pixels.
     """
     first, second = (np.array(box, np.float64).reshape(2, 2) * (aspect, 1.0) for box in (one, two))
     offset = first.mean(0) - second.mean(0)
@@ -71,57 +71,57 @@ def relative_positions(one: Box, two: Box, aspect: float = 1.0) -> frozenset[str
     if (np.abs(rest) < _NOTHING).all():
         return frozenset()
     x, y = rest / np.linalg.norm(offset)
-    said = {"left of": x < -DIRECTION, "right of": x > DIRECTION, "above": y < -DIRECTION, "below": y > DIRECTION}
-    return frozenset(name for name, holds in said.items() if holds)
+    checks = {"left of": x < -DIRECTION, "right of": x > DIRECTION, "above": y < -DIRECTION, "below": y > DIRECTION}
+    return frozenset(name for name, holds in checks.items() if holds)
 
 
 def relations(one: Box, two: Box, aspect: float = 1.0) -> frozenset[str]:
-    """Return all of :data:`PREDICATES` that hold of a box to another, as the table of this module says.
+    """Return all of :data:`PREDICATES` that hold between a box and another, as listed in the table of this module.
 
     Args:
-        one: The box of which they are said, as fractions of the picture.
-        two: The box to which they hold.
+        one: The subject, as fractions of the picture.
+        two: The object.
         aspect: Width of the picture divided by its height.
     """
     first, second = _stretched(one, aspect), _stretched(two, aspect)
     positions = relative_positions(first, second)
-    said: set[str] = {name for name in ("left of", "right of") if name in positions}
+    names: set[str] = {name for name in ("left of", "right of") if name in positions}
     on, bears = _stands_on(first, second), _stands_on(second, first)
     if "above" in positions or on:
-        said.add("above")
+        names.add("above")
     if "below" in positions or bears:
-        said.add("under")
+        names.add("under")
     if on:
-        said.add("on")
+        names.add("on")
     inside, holds = _lies_in(first, second), _lies_in(second, first)
     if inside:
-        said.add("in")
+        names.add("in")
     if _is_near(first, second):
-        said.add("near")
+        names.add("near")
     if not (on or bears or inside or holds) and _shared(first, second) >= OVERLAP * min(_area(first), _area(second)):
         lower = first[3] - second[3]
         least = CONTACT * (_height(first) + _height(second))
-        said |= {"in front of"} if lower > least else {"behind"} if -lower > least else set()
-    return frozenset(said)
+        names |= {"in front of"} if lower > least else {"behind"} if -lower > least else set()
+    return frozenset(names)
 
 
 def triples_of(entities: Sequence[SeenEntity], aspect: float = 1.0) -> tuple[Triple, ...]:
-    """Return every relation that boxes tell between entities.
+    """Return every relation between entities that follows from their boxes.
 
-    Both directions of a pair are said (``left of`` and ``right of``), and all predicates that hold, for a caption may
-    name any of them. Entities without a box have no relations; of more than :data:`MOST_RELATED` with one those of the
-    highest scores have some.
+    Both directions of a pair are included (``left of`` and ``right of``), and all predicates that hold, because a
+    caption may use any of them. Entities without a box have no relations; if more than :data:`MOST_RELATED` have one,
+    only those with the highest scores are used.
 
     Args:
-        entities: What was seen.
+        entities: The detected entities.
         aspect: Width of the picture divided by its height.
 
     Returns:
         Triples by index, ordered by subject, object and predicate.
     """
-    placed = [(index, one.box, one.score) for index, one in enumerate(entities) if one.box is not None]
-    kept = sorted(sorted(placed, key=lambda one: -one[2])[:MOST_RELATED])
-    return tuple(_triples([(index, box) for index, box, _ in kept], aspect))
+    placed = [(index, entity.box, entity.score) for index, entity in enumerate(entities) if entity.box is not None]
+    selected = sorted(sorted(placed, key=lambda entry: -entry[2])[:MOST_RELATED])
+    return tuple(_triples([(index, box) for index, box, _ in selected], aspect))
 
 
 def _triples(placed: Sequence[tuple[int, Box]], aspect: float) -> Iterator[Triple]:
@@ -149,7 +149,7 @@ def _area(box: Box) -> float:
 
 
 def _shared(one: Box, two: Box) -> float:
-    """Return the area that two boxes share."""
+    """Return the area of the intersection of two boxes."""
     width = min(one[2], two[2]) - max(one[0], two[0])
     height = min(one[3], two[3]) - max(one[1], two[1])
     return max(width, 0.0) * max(height, 0.0)

@@ -27,8 +27,8 @@ STRIDES: Final = (8, 16)
 SMALL_TO, LARGE_FROM = 84.0, 44.0
 """Maximum size of objects in the maps for small objects, and minimum size in the maps for large ones.
 
-Sizes are square roots of areas in pixels. Objects in between are in both maps: with a single limit, objects near it would get
-half a score in each.
+Sizes are square roots of areas in pixels. Objects in between are in both maps: with a single limit, objects near
+it would get half a score in each.
 """
 _MOST_STRIDES: Final = 6.0
 """Logarithm of the largest distance of an edge in strides; keeps exponentials finite."""

@@ -1,6 +1,6 @@
-"""Boxes of detectors: pictures brought to a network's size, and what networks give brought back to pictures.
+"""Boxes of detectors: resizes pictures for a network, and converts its boxes back to the pictures.
 
-Pure functions on arrays; boxes are float64 K×4, left, top, right, bottom, in pixels unless it says fractions.
+Pure functions on arrays; boxes are float64 K×4: left, top, right, bottom, in pixels unless stated as fractions.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from medtest.core.errors import BadOutput
 Floats = NDArray[np.float64]
 STRIDES: Final = (8, 16, 32)
 PAD: Final = 114
-"""Grey of what is added to a picture beside it, as YOLO networks are trained."""
+"""Grey level of the padding around a picture, as in the training of YOLO networks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Detections:
-    """What a network found in a picture.
+    """Detections of a network in a picture.
 
     Attributes:
         boxes: float64 K×4, fractions of the picture.
@@ -36,19 +36,19 @@ class Detections:
     labels: NDArray[np.int64]
 
     def kept(self, order: NDArray[np.intp]) -> Detections:
-        """Return some of them, in an order."""
+        """Return the detections with the given indices, in that order."""
         return Detections(boxes=self.boxes[order], scores=self.scores[order], labels=self.labels[order])
 
 
 @dataclass(frozen=True, slots=True)
 class BoxFit:
-    """How a picture was brought to a network's size.
+    """How a picture was resized for a network.
 
     Attributes:
-        height: Of the picture, pixels.
-        width: Of the picture, pixels.
-        down: What its rows were multiplied with.
-        across: What its columns were multiplied with.
+        height: Height of the picture in pixels.
+        width: Width of the picture in pixels.
+        down: Vertical scale factor.
+        across: Horizontal scale factor.
     """
 
     height: int
@@ -58,9 +58,10 @@ class BoxFit:
 
 
 def letterboxed(image: Image, size: tuple[int, int]) -> tuple[Image, BoxFit]:
-    """Return a picture in the upper left corner of one of a network's size, its proportions kept, the rest grey.
+    """Return a picture scaled into the upper left corner of the network's input; the rest is grey.
 
-    As YOLOX does (Z. Ge et al., 2021, ``preproc``): sides are cut to whole pixels, pixels are interpolated linearly.
+    As in YOLOX (Z. Ge et al., 2021, ``preproc``): proportions are kept, sides are rounded down to whole pixels,
+    and interpolation is linear.
 
     Args:
         image: uint8 H×W×3.
@@ -75,48 +76,48 @@ def letterboxed(image: Image, size: tuple[int, int]) -> tuple[Image, BoxFit]:
 
 
 def stretched(image: Image, size: tuple[int, int]) -> tuple[Image, BoxFit]:
-    """Return a picture at a network's size, its proportions lost, and how it was brought there."""
+    """Return a picture stretched to the network's size without keeping proportions, and the scale factors."""
     height, width = image.shape[:2]
     shown = cv2.resize(image, (size[1], size[0]), interpolation=cv2.INTER_LINEAR)
     return shown, BoxFit(height, width, size[0] / height, size[1] / width)
 
 
 def yolox_boxes(output: NDArray[np.floating], size: tuple[int, int], *, decoded: bool) -> tuple[Floats, Floats]:
-    """Return boxes and classes' scores of what a YOLOX network gives for one picture.
+    """Return boxes and class scores from the output of a YOLOX network for one picture.
 
-    A cell at column x and row y of a grid of stride s gives dx, dy, dw, dh: the box is centred at (x + dx) s,
-    (y + dy) s and e^dw s wide, e^dh s high; a class's score is the cell's objectness times the class's.
+    A cell at column x and row y of a grid of stride s gives dx, dy, dw, dh: the box is centred at (x + dx) s, (y + dy)
+    s and is e^dw s wide and e^dh s high; a class's score is the cell's objectness times the score of the class.
 
     Args:
-        output: A×(5+C), cells of the strides 8, 16 and 32 one after the other, rows before columns.
-        size: Height and width that the network was given.
-        decoded: Whether the graph has done that already: centres, widths and heights are in pixels.
+        output: A×(5+C), cells of the strides 8, 16 and 32 one after the other, row by row.
+        size: Height and width of the network's input.
+        decoded: Whether the graph has already decoded the boxes: centres, widths and heights are in pixels.
 
     Returns:
         Boxes A×4 in the network's pixels, scores A×C.
 
     Raises:
-        BadOutput: There are other cells than those of the strides, or what is given is not finite.
+        BadOutput: The number of cells does not match the strides, or values are not finite.
     """
-    given = np.asarray(output, np.float64)
-    if given.ndim != 2 or given.shape[1] < 6:
-        raise BadOutput(f"gave an array of shape {given.shape} for a picture; cells × (5 + classes) is expected")
-    if not np.isfinite(given).all():
+    anchors = np.asarray(output, np.float64)
+    if anchors.ndim != 2 or anchors.shape[1] < 6:
+        raise BadOutput(f"gave an array of shape {anchors.shape} for a picture; cells × (5 + classes) is expected")
+    if not np.isfinite(anchors).all():
         raise BadOutput("gave boxes or scores that are not finite")
-    centres, sides = given[:, :2], given[:, 2:4]
+    centres, sides = anchors[:, :2], anchors[:, 2:4]
     if not decoded:
         cells, strides = _cells(size)
-        if len(cells) != len(given):
+        if len(cells) != len(anchors):
             raise BadOutput(
-                f"gave {len(given):,} cells; a picture of {size[0]}×{size[1]} has {len(cells):,} at strides 8, 16, 32"
+                f"gave {len(anchors):,} cells; a picture of {size[0]}×{size[1]} has {len(cells):,} at strides 8, 16, 32"
             )
         centres = (centres + cells) * strides
         sides = np.exp(np.minimum(sides, 20.0)) * strides
-    return np.concatenate([centres - sides / 2, centres + sides / 2], axis=1), given[:, 4:5] * given[:, 5:]
+    return np.concatenate([centres - sides / 2, centres + sides / 2], axis=1), anchors[:, 4:5] * anchors[:, 5:]
 
 
 def _cells(size: tuple[int, int]) -> tuple[Floats, Floats]:
-    """Return column and row of every cell, and its stride A×1."""
+    """Return column and row of every cell, and the strides as A×1."""
     places, strides = [], []
     for stride in STRIDES:
         rows, columns = np.mgrid[: size[0] // stride, : size[1] // stride]
@@ -126,44 +127,44 @@ def _cells(size: tuple[int, int]) -> tuple[Floats, Floats]:
 
 
 def above_score(boxes: Floats, scores: Floats, least: float) -> Detections:
-    """Return each box with its best class, where that has at least a score.
+    """Return each box with its best class if the score is high enough.
 
     Args:
         boxes: K×4.
         scores: K×C.
-        least: The score.
+        least: Minimum score.
     """
     best = scores.argmax(axis=1)
     top = scores[np.arange(len(scores)), best]
-    kept = np.flatnonzero(top >= least)
-    return Detections(boxes=boxes[kept], scores=top[kept], labels=best[kept].astype(np.int64))
+    selected = np.flatnonzero(top >= least)
+    return Detections(boxes=boxes[selected], scores=top[selected], labels=best[selected].astype(np.int64))
 
 
 def suppressed(found: Detections, overlap: float, most: int) -> Detections:
-    """Return detections without those that overlap a surer one of their class, surest first (greedy suppression).
+    """Return detections after greedy non-maximum suppression within each class, highest scores first.
 
     Args:
-        found: What was found; ties keep their order.
-        overlap: Intersection over union above which the less sure one goes; 1 keeps all.
-        most: How many are kept at most.
+        found: The detections; ties keep their order.
+        overlap: Intersection over union above which the one with the lower score is dropped; 1 keeps all.
+        most: Maximum number to return.
     """
     waiting = np.argsort(-found.scores, kind="stable")
     boxes, labels = found.boxes, found.labels
     areas = np.prod(np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0), axis=1)
-    kept: list[np.intp] = []
-    while len(waiting) and len(kept) < most:
+    selected: list[np.intp] = []
+    while len(waiting) and len(selected) < most:
         first, waiting = waiting[0], waiting[1:]
-        kept.append(first)
+        selected.append(first)
         low = np.maximum(boxes[first, :2], boxes[waiting, :2])
         high = np.minimum(boxes[first, 2:], boxes[waiting, 2:])
         shared = np.prod(np.maximum(high - low, 0.0), axis=1)
         union = np.maximum(areas[first] + areas[waiting] - shared, 1e-12)
         waiting = waiting[(shared / union <= overlap) | (labels[waiting] != labels[first])]
-    return found.kept(np.array(kept, np.intp))
+    return found.kept(np.array(selected, np.intp))
 
 
 def fractions(boxes: Floats, fit: BoxFit) -> Floats:
-    """Return boxes in a network's pixels as fractions of the picture that it was given, cut to it."""
+    """Return boxes from a network's pixels as fractions of the original picture, clipped to it."""
     scale = np.array([fit.across * fit.width, fit.down * fit.height] * 2)
     shares: Floats = np.clip(boxes / scale, 0.0, 1.0)
     return shares

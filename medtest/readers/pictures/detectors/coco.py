@@ -1,4 +1,4 @@
-"""COCO's 80 classes, and what pools call the classes of a detector."""
+"""COCO's 80 classes, and the mapping from a detector's classes to those of pools."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from medtest.core.errors import MedtestError
 from medtest.language.captions.vocabulary import vg150
 
 COCO_80: Final = Path(__file__).with_name("coco.txt")
-"""The things annotated in 2017, in the order that detectors number them (T.-Y. Lin et al., ECCV 2014)."""
+"""The object classes annotated in 2017, in the order of detector outputs (T.-Y. Lin et al., ECCV 2014)."""
 _OWN: Final = {"sports ball": "ball"}
-"""Names of detectors that are no word for a class."""
+"""Detector classes whose names are not used as words for a class."""
 _MOST_NAMES: Final = 100_000
 _MOST_BYTES: Final = 4 << 20
 
 
 def pool_class(name: str) -> str:
-    """Return what pools call a detector's class (``bicycle``: ``bike``); its own name where the vocabulary has none."""
-    said = " ".join(name.lower().replace("_", " ").split())
-    return vg150().class_of(_OWN.get(said, said)) or said
+    """Return the name in pools of a detector's class (``bicycle``: ``bike``); unchanged if the vocabulary has none."""
+    label = " ".join(name.lower().replace("_", " ").split())
+    return vg150().class_of(_OWN.get(label, label)) or label
 
 
 def read_names(path: Path) -> tuple[str, ...]:
-    """Return the classes that a text file names, one a line, in their order; blank lines at the end are none.
+    """Return the classes listed in a text file, one per line, in order; blank lines at the end are ignored.
 
     Raises:
-        MedtestError: It cannot be read, or is no list of names.
+        MedtestError: The file cannot be read or is not a list of names.
     """
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""A detector of things as an ONNX graph: YOLOX, or any export that gives boxes, scores and classes itself."""
+"""An object detector as an ONNX graph: YOLOX, or any export that outputs boxes, scores and classes itself."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from medtest.readers.pictures.graph import GraphAnswer, GraphReader, OnnxReaderS
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
 
 _ROW: Final = 6
-"""Left, top, right, bottom, score, class: a row of what exports with one output give."""
+"""Row length of exports with a single output: left, top, right, bottom, score, class."""
 
 
 class DetectorSettings(OnnxReaderSettings):
-    """Settings of a detector; see :class:`medtest.readers.pictures.graph.OnnxReaderSettings`.
+    """Settings of :class:`Detector`; see :class:`medtest.readers.pictures.graph.OnnxReaderSettings`.
 
-    Its defaults are those of YOLOX (channels in the order blue, green, red, levels 0 to 255 as they are).
+    The defaults are those of YOLOX (channels in the order blue, green, red, levels 0 to 255 unchanged).
 
     Attributes:
-        layout: What the graph gives. ``yolox``: cells × (dx, dy, dw, dh, objectness, classes) at strides 8, 16, 32;
-            ``yolox_decoded``: the same with boxes in pixels (``decode_in_inference``); ``boxes``: things, as three
+        layout: Format of the output. ``yolox``: cells × (dx, dy, dw, dh, objectness, classes) at strides 8, 16, 32;
+            ``yolox_decoded``: the same with boxes in pixels (``decode_in_inference``); ``boxes``: objects, as three
             outputs (boxes K×4, scores K or K×classes, classes K) or one (K×6: box, score, class).
-        boxes: Of ``layout: boxes``: whether boxes are in ``pixels`` or ``fractions`` of the graph's input, or of the
-            picture where the graph is told the picture's size.
-        overlap: Intersection over union above which of two things of a class the less sure one is none; 1 keeps all.
+        boxes: For ``layout: boxes``: whether boxes are in ``pixels`` or ``fractions`` of the graph's input, or of the
+            picture if the graph receives the picture's size.
+        overlap: Intersection over union above which, of two objects of a class, the one with the lower score is
+            dropped; 1 keeps all.
     """
 
     layout: Literal["yolox", "yolox_decoded", "boxes"] = "yolox"
@@ -44,9 +45,9 @@ class DetectorSettings(OnnxReaderSettings):
 
 
 class Detector(GraphReader):
-    """Sees things of the classes that a detector knows, where they are, and what boxes tell of how they lie.
+    """Detects objects of the detector's classes with boxes, and relations that follow from boxes.
 
-    It tells no attributes. It counts things as often as it finds them.
+    It tells no attributes. Its counts are the numbers of detected objects.
     """
 
     Settings = DetectorSettings
@@ -58,26 +59,30 @@ class Detector(GraphReader):
         self._tells = Tells()
 
     def open(self, *, device: str, threads: int) -> None:
-        """Load graph and names; see the base class."""
+        """Load graph and class names; see the base class."""
         super().open(device=device, threads=threads)
         self._names = self.class_names()
         classes = frozenset(pool_class(name) for name in self._names)
         self._tells = Tells(classes=classes, predicates=frozenset(PREDICATES), attributes=frozenset())
 
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
-        """Return what is found above the score, with relations by boxes.
+        """Return the objects above the minimum score, with relations by boxes.
 
         Raises:
-            BadOutput: The graph gives something else than its layout.
+            BadOutput: The output does not match the layout.
         """
         return [self._scene(answer) for answer in self.answers(images)]
 
     def _scene(self, answer: GraphAnswer) -> Scene:
         own = self.settings
-        found = self._found(answer) if own.layout == "boxes" else self._of_cells(answer)
-        if len(found.labels) and not 0 <= int(found.labels.min()) <= int(found.labels.max()) < len(self._names):
-            raise BadOutput(f"gave class {int(found.labels.max())}; the names are {len(self._names)}: see names=FILE")
-        entities = entities_of(suppressed(found, own.overlap, own.most), self._names)
+        detections = self._found(answer) if own.layout == "boxes" else self._of_cells(answer)
+        if len(detections.labels) and not 0 <= int(detections.labels.min()) <= int(detections.labels.max()) < len(
+            self._names
+        ):
+            raise BadOutput(
+                f"gave class {int(detections.labels.max())}; the names are {len(self._names)}: see names=FILE"
+            )
+        entities = entities_of(suppressed(detections, own.overlap, own.most), self._names)
         aspect = answer.fit.width / answer.fit.height
         return Scene(entities=entities, triples=triples_of(entities, aspect), tells=self._tells)
 
@@ -86,42 +91,48 @@ class Detector(GraphReader):
         boxes, scores = yolox_boxes(output, answer.size, decoded=self.settings.layout == "yolox_decoded")
         if scores.shape[1] != len(self._names):
             raise BadOutput(f"gave scores of {scores.shape[1]} classes; the names are {len(self._names)}")
-        found = above_score(boxes, scores, self.settings.score)
-        return Detections(boxes=self.in_fractions(found.boxes, answer), scores=found.scores, labels=found.labels)
+        detections = above_score(boxes, scores, self.settings.score)
+        return Detections(
+            boxes=self.in_fractions(detections.boxes, answer), scores=detections.scores, labels=detections.labels
+        )
 
     def _found(self, answer: GraphAnswer) -> Detections:
         boxes, scores, labels = _parts(answer)
         if not (np.isfinite(boxes).all() and np.isfinite(scores).all()):
             raise BadOutput("gave boxes or scores that are not finite")
-        kept = np.flatnonzero(scores >= self.settings.score)
-        kept = kept[labels[kept] >= 0]  # exports fill up to a fixed number of things with -1
-        placed = boxes[kept]
+        selected = np.flatnonzero(scores >= self.settings.score)
+        selected = selected[labels[selected] >= 0]  # exports pad to a fixed number of objects with -1
+        placed = boxes[selected]
         if self.settings.boxes == "fractions":
             height, width = answer.size if not self.told_sizes else (answer.fit.height, answer.fit.width)
             placed = placed * np.array([width, height, width, height], np.float64)
-        return Detections(boxes=self.in_fractions(placed, answer), scores=scores[kept], labels=labels[kept])
+        return Detections(boxes=self.in_fractions(placed, answer), scores=scores[selected], labels=labels[selected])
 
 
 def _parts(answer: GraphAnswer) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return boxes K×4, scores K and classes K of outputs in any order, told by names and shapes."""
-    given = {name: np.asarray(one, np.float64) for name, one in answer.outputs.items()}
-    if len(given) == 1:
-        (rows,) = given.values()
+    """Return boxes K×4, scores K and classes K of outputs in any order, identified by names and shapes."""
+    outputs = {name: np.asarray(output, np.float64) for name, output in answer.outputs.items()}
+    if len(outputs) == 1:
+        (rows,) = outputs.values()
         if rows.ndim != 2 or rows.shape[1] != _ROW:
             _refused(answer, "rows of left, top, right, bottom, score, class")
         return rows[:, :4], rows[:, 4], _whole(rows[:, 5])
-    boxes = [one for one in given.values() if one.ndim == 2 and one.shape[1] == 4]
+    boxes = [output for output in outputs.values() if output.ndim == 2 and output.shape[1] == 4]
     if len(boxes) > 1:
-        boxes = [one for name, one in given.items() if "box" in name.lower() and one.ndim == 2 and one.shape[1] == 4]
+        boxes = [
+            output
+            for name, output in outputs.items()
+            if "box" in name.lower() and output.ndim == 2 and output.shape[1] == 4
+        ]
     if len(boxes) != 1:
         _refused(answer, "one output of boxes K×4")
-    rest = {name: one for name, one in given.items() if one is not boxes[0] and len(one) == len(boxes[0])}
-    tables = [one for one in rest.values() if one.ndim == 2]
+    rest = {name: output for name, output in outputs.items() if output is not boxes[0] and len(output) == len(boxes[0])}
+    tables = [output for output in rest.values() if output.ndim == 2]
     if len(tables) == 1 and len(rest) == 1:
         best = tables[0].argmax(axis=1)
         return boxes[0], tables[0][np.arange(len(best)), best], best.astype(np.int64)
-    labels = [name for name, one in rest.items() if one.ndim == 1 and _names(name, ("label", "class"))]
-    scores = [name for name, one in rest.items() if one.ndim == 1 and _names(name, ("score", "conf"))]
+    labels = [name for name, output in rest.items() if output.ndim == 1 and _names(name, ("label", "class"))]
+    scores = [name for name, output in rest.items() if output.ndim == 1 and _names(name, ("score", "conf"))]
     if len(labels) != 1 or len(scores) != 1:
         _refused(answer, "outputs called boxes, scores and labels")
     return boxes[0], rest[scores[0]], _whole(rest[labels[0]])
@@ -138,10 +149,10 @@ def _whole(labels: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _refused(answer: GraphAnswer, expected: str) -> Any:
-    """Say what was expected in place of what a graph gave.
+    """Report the expected output and the actual one.
 
     Raises:
         BadOutput: Always.
     """
-    shapes = ", ".join(f"{name} {one.shape}" for name, one in answer.outputs.items())
+    shapes = ", ".join(f"{name} {output.shape}" for name, output in answer.outputs.items())
     raise BadOutput(f"gave {shapes}; {expected} is expected")

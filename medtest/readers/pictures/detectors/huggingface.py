@@ -1,6 +1,6 @@
-"""Detectors of Hugging Face transformers in a local folder, and those of fixed classes among them.
+"""Detectors of Hugging Face transformers in a local folder, including those with fixed classes.
 
-Nothing is downloaded and no code of a folder runs; weights are safetensors alone.
+Nothing is downloaded and no code from a folder is run; only safetensors weights are read.
 """
 
 from __future__ import annotations
@@ -40,18 +40,19 @@ _DESCRIPTIONS: Final = (
     "vocab.txt",
     "merges.txt",
 )
-"""Files of a folder that decide, with the weights, what is seen."""
+"""Files of a folder that, together with the weights, determine the result."""
 LOCAL: Final[Mapping[str, Any]] = {"local_files_only": True, "trust_remote_code": False}
 
 
 class DetectorFolderSettings(PictureSettings):
-    """Settings of a detector in a folder that ``save_pretrained`` wrote.
+    """Settings of a detector in a folder written by ``save_pretrained``.
 
     Attributes:
         path: The folder.
-        score: Least score of what is seen.
-        overlap: Intersection over union above which of two things of a class the less sure one is none; 1 keeps all.
-        most: Most things that are seen in a picture, the surest first.
+        score: Minimum score of an object.
+        overlap: Intersection over union above which, of two objects of a class, the one with the lower score is
+            dropped; 1 keeps all.
+        most: Maximum number of objects per picture; those with the highest scores are kept.
     """
 
     path: str = Field(default="", json_schema_extra=TRUSTED)
@@ -61,7 +62,7 @@ class DetectorFolderSettings(PictureSettings):
 
 
 class FolderDetector(PictureReader):
-    """A detector of transformers; which one it is says the folder's ``config.json``."""
+    """A detector of transformers; the architecture is given by the folder's ``config.json``."""
 
     Settings: ClassVar[type[DetectorFolderSettings]] = DetectorFolderSettings
     settings: DetectorFolderSettings
@@ -76,47 +77,47 @@ class FolderDetector(PictureReader):
 
     @property
     def folder(self) -> Path:
-        """Where it lies."""
+        """Path of the folder."""
         return user_path(self.settings.path)
 
     def weights(self) -> Sequence[Path]:
-        """Return the weights and what describes them."""
+        """Return the weights and the files that describe them."""
         named = [self.folder / name for name in _DESCRIPTIONS]
         return [path for path in [*_tensors(self.folder), *named] if path.is_file()]
 
     def card_beside(self) -> Path | None:
-        """Return the file in its folder."""
+        """Return the path of the card in the folder."""
         return self.folder / f"reader{SUFFIX}" if self.settings.path else None
 
     def check(self) -> list[Mistake]:
-        """Return what is wrong with the folder."""
+        """Return the mistakes in the folder."""
         where, typed = self.name, self.settings.path
-        if found := folder_mistakes(typed, where=where, key="path"):
-            return found
+        if mistakes := folder_mistakes(typed, where=where, key="path"):
+            return mistakes
         try:
             config = config_of(self.folder)
         except MedtestError as error:
             return [Mistake(where=where, key="path", found=str(error), allowed="a folder that save_pretrained wrote")]
         family = str(config["model_type"])
         if "auto_map" in config:
-            what = "a network whose code lies in its own folder (auto_map in config.json)"
-            return [Mistake(where=where, key="path", found=what, allowed="networks that transformers has itself")]
+            problem = "a network whose code lies in its own folder (auto_map in config.json)"
+            return [Mistake(where=where, key="path", found=problem, allowed="networks that transformers has itself")]
         if family not in self.families:
             return [Mistake(where=where, key="path", found=f"model_type {family}", allowed=", ".join(self.families))]
         files = _tensors(self.folder)
         missing = [path.name for path in files if not path.is_file()]
         if not files or missing:
-            what = f"{missing[0]} is missing" if missing else f"no {WEIGHTS} in {self.folder.name}"
+            problem = f"{missing[0]} is missing" if missing else f"no {WEIGHTS} in {self.folder.name}"
             fix = "weights in other formats are not read: save the network again with safe_serialization=True"
-            return [Mistake(where=where, key="path", found=what, allowed=WEIGHTS, fix=fix)]
-        pointers = [one for path in files for one in pointer_mistakes(path, where=where, key="path")]
+            return [Mistake(where=where, key="path", found=problem, allowed=WEIGHTS, fix=fix)]
+        pointers = [mistake for path in files for mistake in pointer_mistakes(path, where=where, key="path")]
         return pointers or super().check()
 
     def open(self, *, device: str, threads: int) -> None:
         """Load network and processor.
 
         Raises:
-            MedtestError: transformers cannot make them of the folder, or weights are missing.
+            MedtestError: transformers cannot load them from the folder, or weights are missing.
         """
         import torch
         import transformers
@@ -135,9 +136,11 @@ class FolderDetector(PictureReader):
         except MedtestError:
             raise
         except Exception as error:
-            what = f"{type(error).__name__}: {str(error).strip()[:400]}"
-            raise MedtestError(f"{folder.name}: transformers cannot make a detector of this folder: {what}") from error
-        absent = sorted(str(one) for one in [*report["missing_keys"], *report["mismatched_keys"]])
+            reason = f"{type(error).__name__}: {str(error).strip()[:400]}"
+            raise MedtestError(
+                f"{folder.name}: transformers cannot make a detector of this folder: {reason}"
+            ) from error
+        absent = sorted(str(weight_name) for weight_name in [*report["missing_keys"], *report["mismatched_keys"]])
         if absent:
             listed = ", ".join(absent[:6]) + (", …" if len(absent) > 6 else "")
             raise MedtestError(
@@ -147,25 +150,25 @@ class FolderDetector(PictureReader):
         self._network = network.eval().to(device)
 
     def close(self) -> None:
-        """Let go of the network."""
+        """Release the network."""
         self._network = self._processor = None
 
     @abstractmethod
     def processor(self, transformers: Any, folder: Path) -> Any:
-        """Return what makes the network's inputs."""
+        """Return the object that prepares the network's inputs."""
 
     @abstractmethod
     def maker(self, transformers: Any) -> Any:
-        """Return the class that makes the network."""
+        """Return the transformers class that creates the network."""
 
     def scene(self, image: Image, found: Detections, names: Sequence[str], tells: Tells) -> Scene:
-        """Return what was found as a scene.
+        """Return detections as a scene.
 
         Args:
             image: The picture.
-            found: Boxes in fractions of it.
-            names: The classes of its labels.
-            tells: What the reader tells of it.
+            found: The detections, with boxes as fractions of the picture.
+            names: The classes of the labels.
+            tells: What the reader tells about the picture.
 
         Raises:
             BadOutput: Boxes or scores are not finite.
@@ -179,7 +182,7 @@ class FolderDetector(PictureReader):
         """Return the network.
 
         Raises:
-            MedtestError: It is not opened.
+            MedtestError: The reader is not open.
         """
         if self._network is None:
             raise MedtestError(f"{self.name} was asked before it was opened")
@@ -187,7 +190,7 @@ class FolderDetector(PictureReader):
 
 
 class ClassDetector(FolderDetector):
-    """DETR, RT-DETR and kin: detectors of the classes that they were trained on (``id2label`` of ``config.json``)."""
+    """DETR, RT-DETR and similar detectors with the classes of their training (``id2label`` in ``config.json``)."""
 
     families: ClassVar[tuple[str, ...]] = (
         "conditional_detr",
@@ -203,15 +206,15 @@ class ClassDetector(FolderDetector):
     )
 
     def processor(self, transformers: Any, folder: Path) -> Any:
-        """Return the folder's image processor."""
+        """Return the image processor from the folder."""
         return transformers.AutoImageProcessor.from_pretrained(folder, **LOCAL)
 
     def maker(self, transformers: Any) -> Any:
-        """Return transformers' class for detection."""
+        """Return transformers' class for object detection."""
         return transformers.AutoModelForObjectDetection
 
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
-        """Return what is found above the score, with relations by boxes.
+        """Return the objects above the minimum score, with relations by boxes.
 
         Raises:
             BadOutput: Boxes or scores are not finite.
@@ -221,28 +224,30 @@ class ClassDetector(FolderDetector):
         network = self.ready()
         labels = {int(index): str(name) for index, name in dict(network.config.id2label).items()}
         names = [labels.get(index, "n/a") for index in range(max(labels) + 1)]
-        known = frozenset(pool_class(name) for name in names if name.strip("/").lower() not in ("n/a", "na", ""))
-        tells = Tells(classes=known, predicates=frozenset(PREDICATES), attributes=frozenset())
-        made = self._processor(images=list(images), return_tensors="pt", input_data_format="channels_last")
+        classes = frozenset(pool_class(name) for name in names if name.strip("/").lower() not in ("n/a", "na", ""))
+        tells = Tells(classes=classes, predicates=frozenset(PREDICATES), attributes=frozenset())
+        inputs = self._processor(images=list(images), return_tensors="pt", input_data_format="channels_last")
         with torch.inference_mode():
-            given = network(**{key: value.to(self._device) for key, value in made.items() if key != "labels"})
-        sizes = [one.shape[:2] for one in images]
-        found = self._processor.post_process_object_detection(
-            given, threshold=self.settings.score, target_sizes=torch.tensor(sizes, device=self._device)
+            output = network(**{key: value.to(self._device) for key, value in inputs.items() if key != "labels"})
+        sizes = [image.shape[:2] for image in images]
+        results = self._processor.post_process_object_detection(
+            output, threshold=self.settings.score, target_sizes=torch.tensor(sizes, device=self._device)
         )
         return [
-            self.scene(image, _real(detections_of(one, image), names, known), names, tells)
-            for image, one in zip(images, found, strict=True)
+            self.scene(image, _real(detections_of(result, image), names, classes), names, tells)
+            for image, result in zip(images, results, strict=True)
         ]
 
 
-def _real(found: Detections, names: Sequence[str], known: frozenset[str]) -> Detections:
-    """Return detections of classes that are some: COCO's numbering has gaps."""
-    return found.kept(np.flatnonzero([pool_class(names[label]) in known for label in found.labels.tolist()]))
+def _real(detections: Detections, names: Sequence[str], classes: frozenset[str]) -> Detections:
+    """Return the detections with valid classes: COCO's numbering has gaps."""
+    return detections.kept(
+        np.flatnonzero([pool_class(names[label]) in classes for label in detections.labels.tolist()])
+    )
 
 
 def detections_of(found: Mapping[str, Any], image: Image) -> Detections:
-    """Return what a processor gives in pixels of a picture, as fractions of it."""
+    """Return a processor's detections, which are in pixels of the picture, as fractions of it."""
     height, width = image.shape[:2]
     boxes: NDArray[np.float64] = found["boxes"].cpu().double().numpy().reshape(-1, 4)
     return Detections(
@@ -253,7 +258,7 @@ def detections_of(found: Mapping[str, Any], image: Image) -> Detections:
 
 
 def _tensors(folder: Path) -> list[Path]:
-    """Return the files of safetensors, an index's shards in its place; empty without any."""
+    """Return the safetensors files, including an index and its shards; empty if there are none."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     index = folder / f"{WEIGHTS}.index.json"

@@ -1,4 +1,4 @@
-"""Detectors of Hugging Face transformers in a local folder that are told in words what to look for."""
+"""Detectors of Hugging Face transformers in a local folder that receive the classes as words."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from medtest.readers.pictures.spatial import PREDICATES
 
 
 class WordSettings(DetectorFolderSettings):
-    """Settings of a detector that is told words; see :class:`DetectorFolderSettings`.
+    """Settings of :class:`WordDetector`; see :class:`DetectorFolderSettings`.
 
     Attributes:
-        words: What it is told of a class; ``{}`` stands for its name.
+        words: Text for a class; ``{}`` stands for its name.
     """
 
     words: str = Field(default="{}", max_length=200)
 
 
 class WordDetector(FolderDetector):
-    """OWLv2 and Grounding DINO: detectors that are told in words what to look for.
+    """OWLv2 and Grounding DINO: detectors that receive the classes to look for as words.
 
-    They are told the classes of the pools of a case and its source, and tell of these alone. Both tend to find whatever
-    they are told of (``docs/readers-of-pictures.md``): a card shows how often.
+    They receive the classes from the pools of a case and its source, and report only these. Both tend to find whatever
+    they are asked for (``docs/readers-of-pictures.md``): a card shows how often.
 
-    OWLv2 is told all classes of a picture as sentences of their own; a box has the class whose sentence fits best.
-    Grounding DINO is told "dog. fire hydrant."; a class's score is the highest of its words', so that a box's class is
-    one that was asked for, whole. Where the words are more than the network takes at once it is told them in parts.
+    OWLv2 receives each class of a picture as a separate sentence; a box gets the class whose sentence fits best.
+    Grounding DINO receives "dog. fire hydrant."; a class's score is the highest of its words, so that a box always has
+    a complete requested class. If there are more words than the network accepts at once, they are split into parts.
     """
 
     Settings: ClassVar[type[WordSettings]] = WordSettings
@@ -46,14 +46,14 @@ class WordDetector(FolderDetector):
     families: ClassVar[tuple[str, ...]] = ("owlv2", "owlvit", "grounding-dino", "mm-grounding-dino")
 
     def check(self) -> list[Mistake]:
-        """Return what is wrong with the folder, or with what a class is told as."""
+        """Return the mistakes in the folder or in the text for a class."""
         if self.settings.words.count("{}") != 1:
             allowed = "words with {} once, as 'a photo of a {}'"
             return [Mistake(where=self.name, key="words", found=self.settings.words, allowed=allowed)]
         return super().check()
 
     def processor(self, transformers: Any, folder: Path) -> Any:
-        """Return the folder's processor of pictures and words."""
+        """Return the processor for pictures and words from the folder."""
         return transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
 
     def maker(self, transformers: Any) -> Any:
@@ -61,7 +61,7 @@ class WordDetector(FolderDetector):
         return transformers.AutoModelForZeroShotObjectDetection
 
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
-        """Return what is found of the classes that the pools name.
+        """Return the objects whose classes are named in the pools.
 
         Raises:
             BadOutput: Boxes or scores are not finite.
@@ -76,15 +76,15 @@ class WordDetector(FolderDetector):
             return Scene(tells=tells)
         find = self._by_sentences if self._family.startswith("owl") else self._by_caption
         parts = [(start, find(image, part)) for start, part in self._parts(names)]
-        found = Detections(
-            boxes=np.concatenate([one.boxes for _, one in parts]),
-            scores=np.concatenate([one.scores for _, one in parts]),
-            labels=np.concatenate([one.labels + start for start, one in parts]),
+        detections = Detections(
+            boxes=np.concatenate([part.boxes for _, part in parts]),
+            scores=np.concatenate([part.scores for _, part in parts]),
+            labels=np.concatenate([part.labels + start for start, part in parts]),
         )
-        return self.scene(image, found, names, tells)
+        return self.scene(image, detections, names, tells)
 
     def _parts(self, names: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
-        """Yield classes as many as fit into one question, each with the number of the first."""
+        """Yield as many classes as fit into one question, each time with the index of the first."""
         most = len(names)
         if not self._family.startswith("owl"):
             longest = max(len(self._tokens(name)) for name in names) + 1
@@ -98,9 +98,9 @@ class WordDetector(FolderDetector):
     def _by_sentences(self, image: Image, names: Sequence[str]) -> Detections:
         import torch
 
-        said = [self._said(name) for name in names]
-        made = self._processor(
-            text=[said],
+        texts = [self._said(name) for name in names]
+        inputs = self._processor(
+            text=[texts],
             images=[image],
             return_tensors="pt",
             padding="max_length",
@@ -108,11 +108,11 @@ class WordDetector(FolderDetector):
             input_data_format="channels_last",
         )
         with torch.inference_mode():
-            given = self.ready()(**{key: value.to(self._device) for key, value in made.items()})
-        (found,) = self._processor.post_process_grounded_object_detection(
-            given, threshold=self.settings.score, target_sizes=torch.tensor([image.shape[:2]], device=self._device)
+            output = self.ready()(**{key: value.to(self._device) for key, value in inputs.items()})
+        (result,) = self._processor.post_process_grounded_object_detection(
+            output, threshold=self.settings.score, target_sizes=torch.tensor([image.shape[:2]], device=self._device)
         )
-        return detections_of(found, image)
+        return detections_of(result, image)
 
     def _tokens(self, name: str) -> list[int]:
         tokens: list[int] = self._processor.tokenizer(self._said(name).lower(), add_special_tokens=False)["input_ids"]
@@ -122,24 +122,26 @@ class WordDetector(FolderDetector):
         import torch
 
         caption = " ".join(f"{self._said(name).lower()}." for name in names)
-        made = self._processor(text=caption, images=[image], return_tensors="pt", input_data_format="channels_last")
+        inputs = self._processor(text=caption, images=[image], return_tensors="pt", input_data_format="channels_last")
         with torch.inference_mode():
-            given = self.ready()(**{key: value.to(self._device) for key, value in made.items()})
-        scores = given.logits[0].sigmoid().cpu().double().numpy()
-        centres = given.pred_boxes[0].cpu().double().numpy()
+            output = self.ready()(**{key: value.to(self._device) for key, value in inputs.items()})
+        scores = output.logits[0].sigmoid().cpu().double().numpy()
+        centres = output.pred_boxes[0].cpu().double().numpy()
         boxes = np.concatenate([centres[:, :2] - centres[:, 2:] / 2, centres[:, :2] + centres[:, 2:] / 2], axis=1)
-        spans = self._spans(made["input_ids"][0].tolist(), names)
+        spans = self._spans(inputs["input_ids"][0].tolist(), names)
         table = np.stack([scores[:, start:end].max(axis=1) for start, end in spans], axis=1)
         best = table.argmax(axis=1)
         top = table[np.arange(len(best)), best]
-        kept = np.flatnonzero(top >= self.settings.score)
-        return Detections(boxes=np.clip(boxes[kept], 0.0, 1.0), scores=top[kept], labels=best[kept].astype(np.int64))
+        selected = np.flatnonzero(top >= self.settings.score)
+        return Detections(
+            boxes=np.clip(boxes[selected], 0.0, 1.0), scores=top[selected], labels=best[selected].astype(np.int64)
+        )
 
     def _spans(self, tokens: Sequence[int], names: Sequence[str]) -> list[tuple[int, int]]:
-        """Return first token and end of each class in a caption.
+        """Return the first token and the end of each class in a caption.
 
         Raises:
-            MedtestError: The tokenizer makes something else of the caption than of its words.
+            MedtestError: The tokenizer treats the caption differently from its words.
         """
         spans, place = [], 0
         for name in names:
