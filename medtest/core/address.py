@@ -1,4 +1,4 @@
-"""Where a case lives, by what an image is known, and names of the house's own; part of :mod:`medtest.core.cases`."""
+"""Case addresses, image hashes and reserved names; part of :mod:`medtest.core.cases`."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from numpy.typing import NDArray
 SOURCE = "source"
 UNCHANGED = "unchanged"
 ID_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-"""Names of suites, systems, relations and data sets, and their ids."""
+"""Pattern of the names and ids of suites, systems, relations and data sets."""
 
 
 def stem_text(relation: str, severity: int, frame: int, repeat: int) -> str:
-    """Return what tells the cases of one image apart: ``<relation>_s<severity>_f<frame>_r<repeat>``."""
+    """Return the part of an address below its image: ``<relation>_s<severity>_f<frame>_r<repeat>``."""
     return f"{relation}_s{severity}_f{frame}_r{repeat}"
 
 
 def address_text(
     dataset: str, seed_id: str, relation: str, severity: int, frame: int, repeat: int, item: str = ""
 ) -> str:
-    """Return an address as records, reports and ``medtest replay`` write it, a question's name behind its image's.
+    """Format an address as records, reports and ``medtest replay`` write it; a question's name follows its image's.
 
     Args:
-        dataset: Data set id; this and the following in the order of :data:`medtest.core.records.KEY_COLUMNS`.
-        seed_id: Id of the source case, the hashed one where it is to be shown so.
+        dataset: Data set id; the arguments follow the order of :data:`medtest.core.records.KEY_COLUMNS`.
+        seed_id: Id of the source case, hashed if ids are hidden.
         relation: The relation's id.
         severity: 1–5, or 0.
         frame: Index in a sequence.
         repeat: Number of the draw.
-        item: A question, "" where there is none.
+        item: A question; "" if there is none.
     """
     text = f"{dataset}/{seed_id}/{stem_text(relation, severity, frame, repeat)}"
     return f"{text}/{item}" if item else text
@@ -42,7 +42,7 @@ def address_text(
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Address:
-    """Where a case lives; its random numbers come from here and from the suite's seed alone.
+    """Address of a case; its random numbers depend only on the address and the suite's seed.
 
     Attributes:
         dataset: Data set id.
@@ -63,7 +63,7 @@ class Address:
     item: str = ""
 
     def generator(self, suite_seed: int) -> np.random.Generator:
-        """Return the case's own generator: PCG64 seeded by SHA-256 of the suite's seed and the address without item."""
+        """Return the random generator of the case: PCG64 seeded by SHA-256 of suite seed and address without item."""
         key = json.dumps(
             [int(suite_seed), self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat],
             ensure_ascii=True,
@@ -72,16 +72,16 @@ class Address:
         return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
 
     def sequence_generator(self, suite_seed: int) -> np.random.Generator:
-        """Return the generator that all frames of a sequence share: as :meth:`generator`, with -1 for the frame."""
+        """Return the generator shared by all frames of a sequence: :meth:`generator` with -1 as the frame."""
         return replace(self, frame=-1).generator(suite_seed)
 
     def source(self) -> Address:
-        """Return the address of the source case that this follow-up was made from."""
+        """Return the address of this follow-up's source case."""
         return replace(self, relation=SOURCE, severity=0, frame=0, repeat=0)
 
     @property
     def is_source(self) -> bool:
-        """Whether this is the source case itself."""
+        """True for a source case."""
         return self.relation == SOURCE
 
     @property

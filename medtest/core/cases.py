@@ -1,9 +1,8 @@
-"""The vocabulary: what seeds, relations, systems, oracles, runner and results say to one another.
+"""Common data types of seeds, relations, systems, oracles, runner and results.
 
-Small frozen values and nothing else. Images cross every border as ``uint8`` RGB, H×W×3, unless a seed's
-:class:`ImageSpec` says otherwise (series of scales, volumes). Masks are ``bool`` H×W, probabilities ``float32`` in
-[0, 1]. NumPy and other parts of the vocabulary (:mod:`medtest.core.address`, ``outputs``, ``probes``, ``scenes``) are
-the only imports.
+All values are small and frozen. Images are ``uint8`` RGB, H×W×3, unless the seed's :class:`ImageSpec` says otherwise
+(series of scales, volumes). Masks are ``bool`` H×W, probabilities ``float32`` in [0, 1]. The module imports only NumPy
+and its sibling modules (:mod:`medtest.core.address`, ``outputs``, ``probes``, ``scenes``).
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ Params: TypeAlias = Mapping[str, Json]
 T = TypeVar("T")
 
 NO_IMAGE: Image = np.zeros((0, 0, 3), np.uint8)
-"""Stands where a case's input is a prompt."""
+"""Placeholder image of cases whose input is a prompt."""
 NO_IMAGE.setflags(write=False)
 
 
 class Verdict(StrEnum):
-    """What became of a case. ERROR and SKIP leave every denominator and are counted beside it."""
+    """Verdict of a case. ERROR and SKIP are left out of every denominator and counted separately."""
 
     PASS = "PASS"  # noqa: S105 - not a password
     FAIL = "FAIL"
@@ -55,14 +54,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageSpec:
-    """What the numbers of an image mean; the default is the house's uint8 RGB.
+    """Meaning of an image's numbers; the default is uint8 RGB.
 
     Attributes:
         dtype: NumPy dtype name.
         low: Smallest meaningful value.
         high: Largest meaningful value.
         spacing: Size of a pixel or voxel in millimetres per axis; empty where unknown.
-        axes: What the axes are: ``z`` or ``t`` before ``y`` and ``x`` for volumes and films; a last ``c`` is RGB.
+        axes: Names of the axes: ``z`` or ``t`` before ``y`` and ``x`` for volumes and films; a last ``c`` is RGB.
         marks: Points that a person clicked, in index coordinates of the spatial axes, for semi-automatic methods.
     """
 
@@ -75,29 +74,29 @@ class ImageSpec:
 
     @property
     def coloured(self) -> bool:
-        """Whether the last axis is colour."""
+        """True if the last axis holds colour channels."""
         return self.axes.endswith("c")
 
     @property
     def span(self) -> float:
-        """The meaningful range, high minus low."""
+        """Width of the meaningful range, high minus low."""
         return self.high - self.low
 
     def spatial(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of an image without its colours."""
+        """Return the shape of an image without its colour axis."""
         return shape[:-1] if self.coloured else shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A question that is asked of an image.
+    """Question asked about an image.
 
     Attributes:
-        item: Its short name, the ``item`` of addresses.
-        text: The words that are put to a system.
-        kind: Type of its answer, a value of :class:`medtest.language.questions.values.Kind`.
+        item: Short name, the ``item`` of addresses.
+        text: Wording sent to a system.
+        kind: Type of the answer, a value of :class:`medtest.language.questions.values.Kind`.
         id: Number of the question in MEDVQA-GI (0 to 17); None for any other question.
-        truth: The true answers to the source image, any of which may be given; None where none is known.
+        truth: Correct answers for the source image, each accepted; None if unknown.
     """
 
     item: str
@@ -109,15 +108,16 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedRef:
-    """A source case that is not loaded yet: cheap, so that a plan may hold a hundred thousand.
+    """Reference to a source case that is not loaded yet, cheap enough for plans of a hundred thousand cases.
 
     Attributes:
         dataset: Data set id.
         seed_id: Unique within the data set.
-        cluster: Patient, video or sequence; intervals resample clusters. The seed id where nothing is known.
+        cluster: Patient, video or sequence; intervals resample clusters. Defaults to the seed id.
         strata: Further columns of the metadata that stratify tables, as (name, value) pairs.
-        items: Questions asked of the image; one empty string where there are none.
-        locator: What the seed source needs to load it (a path below its root, an index); opaque to everyone else.
+        items: Questions asked of the image; one empty string if there are none.
+        locator: Information for the seed source to load the case (a path below its root, an index); opaque to other
+            code.
     """
 
     dataset: str
@@ -133,18 +133,18 @@ class SeedRef:
 
     @property
     def source(self) -> Address:
-        """The address of the source case."""
+        """Address of the source case."""
         return Address(dataset=self.dataset, seed_id=self.seed_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What a relation does to the expected answer. Data, read by the oracle.
+    """Effect of a relation on the expected answer, as data read by the oracle.
 
     Attributes:
         kind: ``"none"``; ``"move"`` (the mask moves by ``data["matrix"]``); ``"add"`` (something countable was added);
-            ``"scene"`` (a prompt's pool became another, :func:`medtest.core.scenes.difference`).
-        data: Whatever the kind needs, JSON values only.
+            ``"scene"`` (a prompt's pool changed, :func:`medtest.core.scenes.difference`).
+        data: Details required by the kind; JSON values only.
     """
 
     kind: str = "none"
@@ -152,32 +152,33 @@ class Effect:
 
     @property
     def adds(self) -> bool:
-        """Whether something countable was put into the image."""
+        """True if something countable was added to the image."""
         return self.kind == "add"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Seed:
-    """A loaded source case, as its file holds it.
+    """Loaded source case, unchanged from its file.
 
     Attributes:
-        ref: Where it comes from.
+        ref: Reference to the source case.
         image: H×W×3 uint8 RGB unless ``spec`` says otherwise.
-        expected: bool H×W mask of the same size, or None for an unlabelled case. Of kind ``region`` a bool array of the
-            image's spatial shape; of kind ``image`` the clean image, None where the image itself is clean.
-        avoid: bool H×W rough mask that objects and text keep off, given by the user; None where there is none.
-        spec: What the image's numbers mean.
-        kind: Name of the task: ``mask``, ``image``, ``region``, ``label``, ``answer``, or one of another package.
-        properties: What was measured of it by name, e.g. ``{"liver_variability": 3.74}``.
-        classes: Of kind ``label``: the classes of the data set. ``expected`` is then the lesion's mask where there is
-            one, off which objects are placed.
-        labels: Of kind ``label``: the expected labels in the order of the classes; None for an unlabelled case, empty
-            where no class is true.
-        asks: Of kind ``answer``: the questions, in the order of ``ref.items``. ``expected`` is then the mask of what
-            must not be covered, where there is one.
-        together: Of kind ``answer``: all questions are asked in one call, and not one by one.
-        truth: What a task of another package expects, handed on as it is: places in it are best fractions of the image.
-        prompt: Where the case's input is a prompt, that; ``image`` is then :data:`NO_IMAGE`.
+        expected: bool H×W mask of the same size, or None for an unlabelled case. For kind ``region`` a bool array of
+            the image's spatial shape; for kind ``image`` the clean image, or None if the image itself is clean.
+        avoid: bool H×W rough mask from the user that objects and text must not cover; None if there is none.
+        spec: Meaning of the image's numbers.
+        kind: Name of the task: ``mask``, ``image``, ``region``, ``label``, ``answer``, or a task from another package.
+        properties: Measurements by name, e.g. ``{"liver_variability": 3.74}``.
+        classes: For kind ``label``: the classes of the data set. ``expected`` is then the lesion's mask, if any;
+            objects are placed outside it.
+        labels: For kind ``label``: the expected labels in class order; None for an unlabelled case, empty if no class
+            is true.
+        asks: For kind ``answer``: the questions, in the order of ``ref.items``. ``expected`` is then the mask of pixels
+            that must not be covered, if any.
+        together: For kind ``answer``: all questions are asked in one call instead of one by one.
+        truth: Expected answer of a task from another package, passed on unchanged; positions should be fractions of the
+            image size.
+        prompt: The prompt, if the case's input is one; ``image`` is then :data:`NO_IMAGE`.
     """
 
     ref: SeedRef
@@ -197,30 +198,30 @@ class Seed:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PreparedSeed:
-    """A source case ready for relations and systems: resized, with the masks every relation shares.
+    """Source case prepared for relations and systems: resized, with the masks shared by all relations.
 
-    The arrays are read-only; :meth:`memo` keeps what a relation computes once per seed.
+    The arrays are read-only; :meth:`memo` caches values that a relation computes once per seed.
 
     Attributes:
-        ref: Where it comes from.
+        ref: Reference to the source case.
         image: uint8 H×W×3 RGB, contiguous.
         mask: Expected lesion mask, bool H×W; None for an unlabelled case.
-        original_mask: Expected mask at its file's size; None for an unlabelled case.
+        original_mask: Expected mask at the size of its file; None for an unlabelled case.
         frame: bool H×W, True on the black frame around the field of view.
-        grey: float32 H×W in [0, 1], sigmoid of local brightness; scales what is pasted.
+        grey: float32 H×W in [0, 1], sigmoid of local brightness; scales pasted objects.
         avoid: The user's rough mask at the prepared size, or None.
-        spec: What the image's numbers mean.
-        kind: Name of the task; of ``region`` the truth is ``mask``, of the spatial shape.
+        spec: Meaning of the image's numbers.
+        kind: Name of the task; for ``region`` the truth is ``mask``, of the spatial shape.
         clean: The clean image of kind ``image``; None for other kinds.
-        properties: What was measured of the seed, by name.
-        classes: Of kind ``label``: the classes of the data set.
-        labels: Of kind ``label``: the expected labels; None for an unlabelled case.
-        wide: Where the image is a crop from the middle of a wider one, that one (uint8 H'×W'×3), so that a warp can
-            bring in what lies beyond the crop; None else.
-        asks: Of kind ``answer``: the questions.
-        together: Of kind ``answer``: all questions are asked in one call.
-        truth: What a task of another package expects, as the seed has it.
-        prompt: Where the case's input is a prompt, that; ``image``, ``frame`` and ``grey`` are then empty.
+        properties: Measurements of the seed by name.
+        classes: For kind ``label``: the classes of the data set.
+        labels: For kind ``label``: the expected labels; None for an unlabelled case.
+        wide: The wider image (uint8 H'×W'×3) of which ``image`` is the centre crop, so that a warp can bring in pixels
+            from outside the crop; None otherwise.
+        asks: For kind ``answer``: the questions.
+        together: For kind ``answer``: all questions are asked in one call.
+        truth: Expected answer of a task from another package, as in the seed.
+        prompt: The prompt, if the case's input is one; ``image``, ``frame`` and ``grey`` are then empty.
     """
 
     ref: SeedRef
@@ -245,21 +246,21 @@ class PreparedSeed:
 
     @property
     def height(self) -> int:
-        """Rows of the image."""
+        """Number of rows of the image."""
         return int(self.image.shape[0])
 
     @property
     def width(self) -> int:
-        """Columns of the image."""
+        """Number of columns of the image."""
         return int(self.image.shape[1])
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the prepared image's bytes, or of the prompt, in hexadecimal."""
+        """SHA-256 of the prepared image or of the prompt, in hexadecimal."""
         return image_sha256(self.image) if self.prompt is None else self.prompt.sha256
 
     def memo(self, key: str, make: Callable[[], T]) -> T:
-        """Return what ``make`` gave the first time for this seed; ``key`` starts with the caller's module name."""
+        """Return the cached result of ``make`` for this seed; ``key`` starts with the module name of the caller."""
         if key not in self._memo:
             self._memo[key] = make()
         value: T = self._memo[key]
@@ -268,16 +269,16 @@ class PreparedSeed:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FollowUp:
-    """What a relation made of a seed.
+    """Follow-up case that a relation made from a seed.
 
     Attributes:
         image: Same shape and dtype as the seed's image.
         params: The sampled parameters; ``relation.apply(seed, params)`` gives the same bytes again.
-        scale: Physical distance from identity; the same for all seeds of one severity.
-        effect: What happened to the expected answer.
-        facts: Numbers worth a column of the factor table, as ``lesion_distance`` (pixels from object to lesion).
-        crafting: What is known of how it was made on a system; None where it was not.
-        prompt: Where the case's input is a prompt, the changed one; ``image`` is then :data:`NO_IMAGE`.
+        scale: Physical distance from identity, equal for all seeds of one severity.
+        effect: Change of the expected answer.
+        facts: Numbers for columns of the factor table, e.g. ``lesion_distance`` (pixels from object to lesion).
+        crafting: Details of the crafting on a system; None if no system was involved.
+        prompt: The changed prompt, if the case's input is one; ``image`` is then :data:`NO_IMAGE`.
     """
 
     image: Image

@@ -1,4 +1,4 @@
-"""How follow-ups of relations that need a system were crafted."""
+"""Details of follow-ups crafted by relations that need a system."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Crafting:
-    """How a follow-up was crafted; attributes that do not apply are None.
+    """Details of a crafted follow-up; attributes that do not apply are None.
 
     Attributes:
         loss_before: The attack's loss on the source image.
-        loss_after: The same on the image as it is saved, 8 bits a channel.
-        zero_gradient: Share of (step, pixel in reach, channel) whose gradient was exactly 0, in [0, 1].
-        float_label: What the system answered to the pixels before they were rounded: labels joined by ``|`` in the
-            order of the classes; None of masks.
-        queries: Images that the system was asked about, forward passes with or without gradient.
-        reference: What the attack led away from: ``truth``, ``answer`` (the system's own, of a seed without truth) or
-            ``target`` (it led towards one).
-        smallest_epsilon: With ``minimal``: the smallest ε, in levels of 255, at which the attack flips the answer, an
-            upper bound; None where none within bounds does.
-        found_by: Of several attacks, the one that made the image that was kept; None of a single attack.
-        note: What must be said of how it was searched for: that gradients are not finite, or were averaged.
-        more: Anything else, JSON values; no column.
+        loss_after: The same on the saved image, 8 bits per channel.
+        zero_gradient: Share of (step, pixel in reach, channel) triples with a gradient of exactly 0, in [0, 1].
+        float_label: The system's answer to the pixels before rounding: labels joined by ``|`` in class order; None for
+            masks.
+        queries: Images sent to the system, i.e. forward passes with or without gradient.
+        reference: Label that the attack moved away from: ``truth`` or ``answer`` (the system's own, for a seed without
+            truth); ``target`` if it moved towards a label.
+        smallest_epsilon: With ``minimal``: the smallest ε, in levels of 255, at which the attack flips the answer (an
+            upper bound); None if no ε within bounds does.
+        found_by: Of several attacks, the one whose image was kept; None for a single attack.
+        note: Remark on the search, e.g. that gradients were not finite or were averaged.
+        more: Further JSON values; not stored in columns.
     """
 
     loss_before: float | None = None

@@ -1,7 +1,7 @@
-"""What can go wrong, one class per kind of mistake, each with the message a person reads.
+"""Error classes, one per kind of mistake, with messages for the user.
 
-Every class derives from :class:`MedtestError`; the command line prints ``str(error)`` and ends with
-``error.exit_code``, without a traceback. Anything else that escapes is a defect of medtest itself.
+Every class derives from :class:`MedtestError`; the command line prints ``str(error)`` and exits with
+``error.exit_code``, without a traceback. Any other exception that escapes is a defect of medtest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """How a run ends, as design and README promise it to scripts."""
+    """Exit codes of the command line, documented in the README for use in scripts."""
 
     OK = 0
     GATE_NOT_HELD = 1
@@ -33,30 +33,29 @@ SEVERITY_ORDER: tuple[ExitCode, ...] = (
     ExitCode.GATE_NOT_HELD,
     ExitCode.OK,
 )
-"""Exit codes from the gravest to the mildest: a multirun ends with the first that occurs."""
+"""Exit codes from the most to the least severe: a multirun exits with the first that occurs."""
 
 
 class MedtestError(Exception):
-    """Base of every error whose message is meant for the user."""
+    """Base class of errors whose message is meant for the user."""
 
     exit_code: ExitCode = ExitCode.MISTAKE
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mistake:
-    """One thing the user has to mend.
+    """Mistake that the user has to correct.
 
     Attributes:
         where: File or place, relative or as typed ("suites/polyp.yaml", "command line").
-        line: Line in that file, from 1; None where there is none.
+        line: Line in that file, from 1; None if unknown.
         key: Dotted key ("relations.blur.severities"), or "" for the whole file.
-        found: What stands there now, short.
-        allowed: What may stand there.
-        nearest: The nearest allowed name, when there is one worth suggesting.
-        fix: One sentence that says how to mend it.
-        misfit: Whether a system answers otherwise than the suite's seeds ask, or none is named: the suite is for other
-            systems.
-        needed: What a run needs here and a plan does not, as one types or exports it ("send_images=true"); "" for a
+        found: The present value, shortened.
+        allowed: The allowed values.
+        nearest: The nearest allowed name, if one is close enough to suggest.
+        fix: One sentence that explains the correction.
+        misfit: True if the suite's seeds do not suit the system, or no system is named: the suite is for other systems.
+        needed: Setting that a run needs but a plan does not, as typed or exported ("send_images=true"); "" for a
             mistake of both.
     """
 
@@ -85,16 +84,16 @@ class Mistake:
         return "\n".join(parts)
 
     def as_error(self) -> UserMistakes:
-        """Return the error of this mistake alone."""
+        """Return an error that holds only this mistake."""
         return UserMistakes([self])
 
 
 class UserMistakes(MedtestError):
-    """All mistakes of one check at once.
+    """All mistakes found by one check.
 
     Args:
-        mistakes: What has to be mended; at least one.
-        heading: First line of the message; a count is used when it is left out.
+        mistakes: The mistakes; at least one.
+        heading: First line of the message; defaults to a count.
     """
 
     def __init__(self, mistakes: Iterable[Mistake], heading: str = "") -> None:
@@ -108,7 +107,7 @@ class UserMistakes(MedtestError):
 
 
 class MissingSystemLibrary(MedtestError):
-    """A library of the operating system that a dependency needs is not installed."""
+    """A system library required by a dependency is not installed."""
 
 
 class FolderInUse(MedtestError):
@@ -116,34 +115,34 @@ class FolderInUse(MedtestError):
 
 
 class OutputProblem(MedtestError):
-    """The output folder cannot be written (full disk, read-only, not a folder)."""
+    """The output folder is not writable (full disk, read-only, not a folder)."""
 
 
 class NotTracked(MedtestError):
-    """Results are whole on disk but MLflow could not take them."""
+    """The results are complete on disk, but MLflow could not record them."""
 
     exit_code = ExitCode.NOT_TRACKED
 
 
 class Interrupted(MedtestError):
-    """The user stopped the run; what was finished is kept."""
+    """The user stopped the run; finished cases are kept."""
 
     exit_code = ExitCode.INTERRUPTED
 
 
 class NotApplicable(Exception):
-    """A relation cannot be applied to this seed; the case becomes SKIP with this reason."""
+    """A relation is not applicable to this seed; the case becomes SKIP with this reason."""
 
 
 class BadOutput(Exception):
-    """A system gave something that is not an answer (wrong shape, NaN); the case becomes ERROR."""
+    """A system returned an invalid answer (wrong shape, NaN); the case becomes ERROR."""
 
 
 class OtherClasses(BadOutput):
-    """A classifier gave scores of another number of classes than were asked for.
+    """A classifier returned scores for a different number of classes than requested.
 
     Attributes:
-        count: How many.
+        count: The number returned.
     """
 
     def __init__(self, reason: str, count: int) -> None:
@@ -152,21 +151,21 @@ class OtherClasses(BadOutput):
 
 
 def nearest_name(name: str, allowed: Iterable[str]) -> str | None:
-    """Return the allowed name that resembles ``name`` most, or None when none does."""
-    found = difflib.get_close_matches(str(name).lower(), list(allowed), n=1, cutoff=0.6)
-    return found[0] if found else None
+    """Return the allowed name closest to ``name``, or None if none is close."""
+    matches = difflib.get_close_matches(str(name).lower(), list(allowed), n=1, cutoff=0.6)
+    return matches[0] if matches else None
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """Return "; did you mean NAME?" for a sentence about a name that there is not, before it lists what there is.
+    """Return "; did you mean NAME?" to end a sentence about an unknown name, before the list of known names.
 
     Args:
         name: The unknown name.
-        allowed: The names that there are, in any case of letters.
+        allowed: The existing names, in any letter case.
 
     Returns:
-        The end of the sentence; a full stop where no name is near.
+        The end of the sentence; a full stop if no name is close.
     """
-    by_lower = {known.lower(): known for known in reversed(list(allowed))}
+    by_lower = {candidate.lower(): candidate for candidate in reversed(list(allowed))}
     near = nearest_name(name, by_lower)
     return "." if near is None else f"; did you mean {by_lower[near]}?"

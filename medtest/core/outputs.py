@@ -1,4 +1,4 @@
-"""What systems answer and seeds expect: one class for each kind of answer; part of :mod:`medtest.core.cases`."""
+"""Output types: answers of systems and expected answers, one class per kind; part of :mod:`medtest.core.cases`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Probability: TypeAlias = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classes:
-    """What a classifier can answer, in the order of its scores.
+    """Possible answers of a classifier, in the order of its scores.
 
     Attributes:
         names: Names of the classes, distinct.
@@ -31,37 +31,37 @@ class Classes:
     multi: bool = False
 
     def ordered(self, labels: Iterable[str]) -> tuple[str, ...]:
-        """Return labels in the order of the classes, each once."""
-        given = set(labels)
-        return tuple(name for name in self.names if name in given)
+        """Return distinct labels in class order."""
+        present = set(labels)
+        return tuple(name for name in self.names if name in present)
 
 
 class Output:
-    """What a system answered, checked, or what is expected: the base of every task's own class.
+    """Checked answer of a system, or an expected answer: base class for every task.
 
     Attributes:
         kind: Name of its task.
-        facts: What the suite's reader tells of it (:mod:`medtest.readers.base`); None where none has read it.
+        facts: The suite's reader's interpretation (:mod:`medtest.readers.base`); None if it has not been read.
     """
 
     kind: str
     facts: Any = None
 
     def read_as(self, facts: Any) -> Self:
-        """Return the answer with what a reader tells of it."""
-        read = copy.copy(self)
-        object.__setattr__(read, "facts", facts)
-        return read
+        """Return a copy of the answer with a reader's facts."""
+        answer = copy.copy(self)
+        object.__setattr__(answer, "facts", facts)
+        return answer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MaskOutput(Output):
-    """A segmentation: expected (a mask) or answered by a system (a probability map).
+    """Segmentation: expected (a mask) or answered by a system (a probability map).
 
     Attributes:
         mask: bool H×W at the prepared image's size.
         probability: float32 H×W in [0, 1] at the prepared image's size; None for a ground truth.
-        native: float32 h×w in [0, 1] at the size the system or the mask file had; None where it is the same.
+        native: float32 h×w in [0, 1] at the original size of the answer or mask file; None if equal.
     """
 
     mask: Mask
@@ -72,11 +72,11 @@ class MaskOutput(Output):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImageOutput(Output):
-    """A processed image, answered by an algorithm that maps images to images.
+    """Processed image returned by an image-to-image algorithm.
 
     Attributes:
         image: Of the input's shape and dtype.
-        given: The image it was asked about, so that an oracle can say whether the answer is worse.
+        given: The input image, so that an oracle can tell whether the answer is worse.
     """
 
     image: Image
@@ -86,7 +86,7 @@ class ImageOutput(Output):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegionOutput(Output):
-    """A segmentation of an image of any dimension (volumes, films).
+    """Segmentation of an image of any dimension (volumes, films).
 
     Attributes:
         region: bool, of the input's spatial shape.
@@ -98,14 +98,14 @@ class RegionOutput(Output):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelOutput(Output):
-    """A classification, answered by a system.
+    """Classification by a system.
 
     Attributes:
-        classes: The classes of the seeds; the answer is in their order.
-        labels: What it decided, in the order of the classes: one label, or any number where several may be true.
-        probabilities: float32 C in [0, 1], one for each class, None where the system gives labels alone. They sum to 1
-            unless several classes may be true.
-        mask: Where it also segments the lesion: at the prepared image's size; None else.
+        classes: The classes of the seeds, which define the order of the answer.
+        labels: Predicted labels in class order: one label, or any number if several may be true.
+        probabilities: float32 C in [0, 1], one per class, None if the system returns only labels. They sum to 1 unless
+            several classes may be true.
+        mask: Segmentation of the lesion at the prepared image's size; None if the system does not segment.
     """
 
     classes: Classes
@@ -117,21 +117,21 @@ class LabelOutput(Output):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerOutput(Output):
-    """An answer in words, as a system gave it; an oracle reads a value from it.
+    """Text answer, unchanged from the system; an oracle reads a value from it.
 
     Attributes:
-        address: Whose answer it is: the question is its ``item``.
-        text: The words; "" where there are none.
+        address: Address of the case; its ``item`` is the question.
+        text: The words; "" if there are none.
         state: ``answered``, ``refusal``, ``content_filter``, ``length`` (cut off), ``malformed``: as
-            :class:`medtest.api.calls.request.CallState`, whose ``error`` is no answer.
-        model: What the server says answered; "" where it does not say.
-        prompt_tokens: Tokens of the question as the server counted them (a share, where one call asked several), if so.
-        completion_tokens: The same of the answer.
-        cost_usd: What it cost, in US dollars, whenever it was paid for; None without a price or a count.
-        seconds: Duration of the call that answered.
-        attempts: Calls sent for it, the one that answered included; 0 where none was.
-        mode: How it was asked for: ``schema``, ``json`` (in words, the schema among them), or ``words``.
-        shaped: Whether it came in the shape of the schema; ``text`` then is its value in plain English.
+            :class:`medtest.api.calls.request.CallState`, whose ``error`` is not an answer.
+        model: Model name reported by the server; "" if not reported.
+        prompt_tokens: Tokens of the question as reported by the server (a share, if one call asked several).
+        completion_tokens: Tokens of the answer.
+        cost_usd: Cost in US dollars, whenever it was paid; None without a price or a count.
+        seconds: Duration of the successful call.
+        attempts: Calls sent, including the successful one; 0 if none was sent.
+        mode: Requested format: ``schema``, ``json`` (the prompt describes the schema), or ``words``.
+        shaped: True if the answer followed the schema; ``text`` then is its value in plain English.
     """
 
     address: Address
@@ -150,23 +150,23 @@ class AnswerOutput(Output):
 
 @dataclass(frozen=True, kw_only=True)
 class PictureOutput(Output):
-    """A picture that a text-to-image system drew, or why there is none; a reader says what it shows (``facts``).
+    """Picture drawn by a text-to-image system, or the reason for its absence; a reader describes it (``facts``).
 
     Attributes:
-        address: Whose answer it is.
-        prompt: What was asked.
-        picture: SHA-256 of its pixels (:func:`image_sha256` of uint8 H×W×3), by which the run's folder keeps it; ""
-            where none was drawn.
+        address: Address of the case.
+        prompt: The prompt.
+        picture: SHA-256 of its pixels (:func:`image_sha256` of uint8 H×W×3), by which the run's folder keeps it; "" if
+            none was drawn.
         state: ``answered``, ``refusal``, ``content_filter``, ``malformed``: as
             :class:`medtest.api.calls.request.CallState`.
-        why: What says so, where there is none: "the service answered with an empty list".
-        revised_prompt: What the service says it drew instead; "" where it says nothing.
-        model: What the server says answered; "" where it does not say.
-        prompt_tokens: Tokens of the prompt as the server counted them, if so.
-        completion_tokens: The same of the picture.
-        cost_usd: What it cost, in US dollars; None without a price.
-        seconds: Duration of the call that answered.
-        attempts: Calls sent for it; 0 where none was.
+        why: Evidence if there is no picture: "the service answered with an empty list".
+        revised_prompt: Prompt that the service reports to have used instead; "" if not reported.
+        model: Model name reported by the server; "" if not reported.
+        prompt_tokens: Tokens of the prompt as reported by the server.
+        completion_tokens: Tokens of the picture.
+        cost_usd: Cost in US dollars; None without a price.
+        seconds: Duration of the successful call.
+        attempts: Calls sent; 0 if none was sent.
     """
 
     address: Address

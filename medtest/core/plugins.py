@@ -1,10 +1,9 @@
-"""How medtest finds its parts, its own and those that other installed packages bring.
+"""Discovery of parts, both medtest's own and those of other installed packages.
 
-A part of ours is one class and one YAML file: ``conf/relations/blur.yaml`` names the class and holds its defaults.
-A part of another package is an entry point in one of the groups ``medtest.relations``, ``medtest.systems``,
-``medtest.seeds``, ``medtest.readers``, ``medtest.oracles``, ``medtest.tasks``, ``medtest.tables``; its defaults lie in
-``<name>.yaml`` beside the class's module, if it wants any.
-Listing parts imports none of them.
+A part of medtest is one class and one YAML file: ``conf/relations/blur.yaml`` names the class and holds its defaults. A
+part of another package is an entry point in one of the groups ``medtest.relations``, ``medtest.systems``,
+``medtest.seeds``, ``medtest.readers``, ``medtest.oracles``, ``medtest.tasks``, ``medtest.tables``; its optional
+defaults are in ``<name>.yaml`` beside the class's module. Listing parts imports none of them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from medtest.core.files.paths import conf_folder
 
 Family: TypeAlias = Literal["relations", "systems", "seeds", "readers", "oracles", "tasks", "tables"]
 FAMILIES: tuple[Family, ...] = ("relations", "systems", "seeds", "readers", "oracles", "tasks", "tables")
-"""What a suite names; tasks are named by these parts, and tables by nobody: those that are installed are made."""
+"""Families of parts. Tasks are named by the other parts; all installed tables are made without being named."""
 _FOLDERS: dict[Family, str] = {
     "relations": "relations",
     "systems": "model",
@@ -42,7 +41,7 @@ _CLASS_KEYS = ("class", "summary")
 
 
 class PartSettings(BaseModel):
-    """Base of every part's settings: unknown keys and wrong types are mistakes, values are frozen.
+    """Base class of all settings: unknown keys and wrong types are mistakes, values are frozen.
 
     Use ``list`` and not ``tuple`` for sequences (YAML gives lists, and types are strict). A field that may only come
     from ``conf/`` or the command line, never from a suite (a path, a URL, an import path), is declared with
@@ -52,7 +51,7 @@ class PartSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     def counted(self) -> dict[str, Any]:
-        """Return the settings as digests count them, as JSON data."""
+        """Return the settings that enter digests, as JSON data."""
         return self.model_dump(mode="json")
 
 
@@ -61,13 +60,13 @@ TRUSTED: dict[str, Any] = {"trusted": True}
 
 
 def is_trusted(field: FieldInfo) -> bool:
-    """Say whether a suite may not set a field of settings; see :data:`TRUSTED`."""
+    """Return True if a suite may not set a field of settings; see :data:`TRUSTED`."""
     extra = field.json_schema_extra
     return isinstance(extra, dict) and bool(extra.get("trusted"))
 
 
 def typed_as(name: str) -> dict[str, Any]:
-    """Return ``json_schema_extra`` of a system's setting whose own name means something else on the command line.
+    """Return ``json_schema_extra`` for a system's setting whose own name has another meaning on the command line.
 
     Any setting of the only system of a call is typed by its name, ``checkpoint=FILE``; ``model`` chooses systems there.
     """
@@ -75,14 +74,14 @@ def typed_as(name: str) -> dict[str, Any]:
 
 
 AT_KEY = "at_key"
-"""Type of the error that :func:`wrong_at` makes."""
+"""Type of the error made by :func:`wrong_at`."""
 
 
 def wrong_at(key: str, text: str) -> PydanticCustomError:
-    """Return what a model validator of settings raises when one key of several that it looks at is to blame.
+    """Return the error for a model validator of settings to raise if one of several keys is to blame.
 
     Args:
-        key: Name of the field, whose file and line the message then shows.
+        key: Name of the field whose file and line the message shows.
         text: What is allowed.
     """
     return PydanticCustomError(AT_KEY, "{text}", {"key": key, "text": text})
@@ -90,16 +89,16 @@ def wrong_at(key: str, text: str) -> PydanticCustomError:
 
 @dataclass(frozen=True, kw_only=True)
 class PartInfo:
-    """A part that can be named in a suite, not imported yet.
+    """Part that a suite can name, not imported yet.
 
     Attributes:
         family: relations, systems, seeds, readers, oracles, tasks or tables.
-        name: What a suite or ``model=`` calls it.
+        name: Its name in suites and ``model=``.
         target: ``"package.module:Class"``.
         summary: One line for ``medtest list``.
         defaults: Settings from its YAML file.
-        origin: "medtest", or the distribution that brings it.
-        file: The YAML file, where there is one.
+        origin: "medtest", or the distribution that provides it.
+        file: The YAML file, if there is one.
     """
 
     family: Family
@@ -114,7 +113,7 @@ class PartInfo:
         """Import and return the part's class.
 
         Raises:
-            MedtestError: The module or the class is not there (a broken installation or a broken plug-in).
+            MedtestError: The module or the class does not exist (a broken installation or plug-in).
         """
         module_name, _, class_name = self.target.partition(":")
         try:
@@ -126,10 +125,10 @@ class PartInfo:
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
-    """Return a part's YAML file.
+    """Return the content of a part's YAML file.
 
     Raises:
-        UserMistakes: It is none.
+        UserMistakes: It is not valid.
     """
     where, fix = f"{path.parent.name}/{path.name}", "mend the file, or take its package out"
     try:
@@ -165,7 +164,7 @@ def _from_yaml(family: Family, path: Path) -> PartInfo | None:
 
 
 def _foreign(family: Family) -> dict[str, PartInfo]:
-    found: dict[str, PartInfo] = {}
+    infos: dict[str, PartInfo] = {}
     for point in entry_points(group=f"medtest.{family}"):
         module_name = point.value.partition(":")[0]
         spec = importlib.util.find_spec(module_name.partition(".")[0])
@@ -178,7 +177,7 @@ def _foreign(family: Family) -> dict[str, PartInfo]:
                 defaults, file = _read_yaml(candidate), candidate
         summary = str(defaults.pop("summary", ""))
         defaults.pop("class", None)
-        found[point.name] = PartInfo(
+        infos[point.name] = PartInfo(
             family=family,
             name=point.name,
             target=point.value,
@@ -187,51 +186,51 @@ def _foreign(family: Family) -> dict[str, PartInfo]:
             origin=point.dist.name if point.dist else "?",
             file=file,
         )
-    return found
+    return infos
 
 
 @cache
 def parts(family: Family) -> dict[str, PartInfo]:
-    """Return every part of a family by name, ours first, sorted by name.
+    """Return all parts of a family sorted by name, medtest's own first.
 
     Raises:
-        MedtestError: Another package brings a name that is taken.
+        MedtestError: Another package provides a name that is taken.
     """
-    found: dict[str, PartInfo] = {}
+    infos: dict[str, PartInfo] = {}
     folder = conf_folder() / _FOLDERS[family]
     for path in sorted(folder.glob("*.yaml")):
         info = _from_yaml(family, path)
         if info is not None:
-            found[info.name] = info
+            infos[info.name] = info
     for name, info in sorted(_foreign(family).items()):
-        if name in found:
+        if name in infos:
             raise MedtestError(
-                f"{info.origin} brings a {family} part called {name!r}, but {found[name].origin} has one"
+                f"{info.origin} brings a {family} part called {name!r}, but {infos[name].origin} has one"
             )
-        found[name] = info
-    return found
+        infos[name] = info
+    return infos
 
 
 def part(family: Family, name: str, *, where: str = "medtest", key: str = "") -> PartInfo:
     """Return one part by name.
 
     Raises:
-        UserMistakes: There is no such part; the message lists what there is and the nearest name.
+        UserMistakes: There is no such part; the message lists the existing parts and the nearest name.
     """
-    known = parts(family)
-    if name in known:
-        return known[name]
+    infos = parts(family)
+    if name in infos:
+        return infos[name]
     raise Mistake(
-        where=where, key=key, found=repr(name), allowed=", ".join(known) or "none", nearest=nearest_name(name, known)
+        where=where, key=key, found=repr(name), allowed=", ".join(infos) or "none", nearest=nearest_name(name, infos)
     ).as_error()
 
 
 class Part:
-    """Base of every plug-in class.
+    """Base class of every plug-in class.
 
     Attributes:
-        Settings: The pydantic model of what a user may set.
-        revision: Raised whenever the same settings give other bytes or numbers; enters the run's digest.
+        Settings: The pydantic model of its user settings.
+        revision: Increased whenever the same settings give other bytes or numbers; enters the run's digest.
     """
 
     Settings: ClassVar[type[PartSettings]] = PartSettings
@@ -243,8 +242,8 @@ def digest_name(part: type[Part], target: str = "") -> str:
 
     Args:
         part: The class.
-        target: ``"package.module:Class"`` by which it was found, where that is known. A package that hands on a class
-            of another one has it under its own name.
+        target: ``"package.module:Class"`` under which it was found, if known. A package that re-exports a class of
+            another package has it under its own name.
     """
     module, _, name = (target or f"{part.__module__}:{part.__name__}").partition(":")
     return f"{module.partition('.')[0]}:{name}"

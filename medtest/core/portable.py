@@ -1,9 +1,9 @@
-"""Arithmetic that gives the same bytes on every x86-64 processor with AVX2 and FMA, whatever it has beyond.
+"""Arithmetic with identical bytes on every x86-64 processor with AVX2 and FMA, regardless of its other features.
 
-NumPy takes other routines for ``exp``, ``log``, ``power`` and their kin where a processor has AVX-512, BLAS another
-order of adding for each processor, and OpenCV's IPP other code again; their last bits differ. What becomes pixels, or
-decides where pixels go, is computed here instead: by the C library's functions, value by value, and by sums in one
-order.
+NumPy uses other routines for ``exp``, ``log``, ``power`` and similar functions on processors with AVX-512, BLAS another
+order of summation for each processor, and OpenCV's IPP yet other code; their last bits differ. Values that become
+pixels, or decide where pixels go, are computed here instead: by the C library's functions, value by value, and by sums
+in a fixed order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _AT_ONCE = 1 << 16
-"""Values of an array that are Python numbers at one time, 2 MB of them."""
+"""Number of array values converted to Python numbers at a time, 2 MB of them."""
 _AVX2, _FMA3 = 11, 12
 """OpenCV's numbers of these instruction sets (CV_CPU_AVX2, CV_CPU_FMA3), which its Python module does not name."""
 LESS_THAN_PROMISED = (
@@ -29,7 +29,7 @@ LESS_THAN_PROMISED = (
 
 @contextmanager
 def portable_opencv() -> Iterator[None]:
-    """Keep OpenCV from Intel's IPP, which rounds differently on different processors of one architecture."""
+    """Disable Intel's IPP in OpenCV, which rounds differently on different processors of one architecture."""
     before = cv2.ipp.useIPP()
     cv2.ipp.setUseIPP(False)
     try:
@@ -39,7 +39,7 @@ def portable_opencv() -> Iterator[None]:
 
 
 def each(function: Callable[[float], float], values: ArrayLike) -> NDArray[np.float64]:
-    """Return a function of :mod:`math` of every value.
+    """Apply a function of :mod:`math` to every value.
 
     Args:
         function: Takes and returns a float.
@@ -49,31 +49,31 @@ def each(function: Callable[[float], float], values: ArrayLike) -> NDArray[np.fl
         float64 of that shape.
 
     Raises:
-        ValueError: As the function does, outside of its domain.
+        ValueError: As raised by the function outside its domain.
     """
-    given = np.asarray(values, np.float64)
-    flat, found = given.reshape(-1), np.empty(given.size)
+    array = np.asarray(values, np.float64)
+    flat, results = array.reshape(-1), np.empty(array.size)
     for start in range(0, flat.size, _AT_ONCE):
         part = flat[start : start + _AT_ONCE]
-        found[start : start + len(part)] = [function(value) for value in part.tolist()]
-    return found.reshape(given.shape)
+        results[start : start + len(part)] = [function(value) for value in part.tolist()]
+    return results.reshape(array.shape)
 
 
 def exp(values: ArrayLike) -> NDArray[np.float64]:
-    """Return e to the power of every value, float64 of their shape; values above 709 raise OverflowError."""
+    """Return e to the power of every value, float64 of the same shape; values above 709 raise OverflowError."""
     return each(math.exp, values)
 
 
 def power(values: ArrayLike, exponent: float) -> NDArray[np.float64]:
-    """Return every value to the power of one number, float64 of their shape."""
-    given = np.asarray(values, np.float64)
-    return given * given if exponent == 2 else each(lambda value: math.pow(value, exponent), given)
+    """Return every value to the power of one number, float64 of the same shape."""
+    bases = np.asarray(values, np.float64)
+    return bases * bases if exponent == 2 else each(lambda value: math.pow(value, exponent), bases)
 
 
 def product(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
     """Return the product of two small matrices, float64 n×m: terms are added from first to last, each fused.
 
-    That is the order of BLAS where it multiplies matrices on processors with FMA.
+    This is the order in which BLAS multiplies matrices on processors with FMA.
 
     Args:
         one: n×k.
@@ -94,39 +94,39 @@ def fused(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float64]:
     """
     first, second, third = (np.asarray(value, np.float64) for value in (a, b, c))
     high, low = _exact_product(first, second)
-    upper, rest = _exact_sum(third, low)
+    upper, residue = _exact_sum(third, low)
     top, middle = _exact_sum(high, upper)
-    odd, lost = _exact_sum(middle, rest)
-    # Rounded to odd: an inexact sum whose last bit is 0 goes one step towards what was lost.
+    odd, lost = _exact_sum(middle, residue)
+    # Rounded to odd: an inexact sum whose last bit is 0 moves one step towards the lost part.
     step = np.nextafter(odd, np.where(lost > 0, np.inf, -np.inf))
-    found: NDArray[np.float64] = top + np.where((lost != 0) & (odd.view(np.int64) & 1 == 0), step, odd)
-    return found
+    rounded: NDArray[np.float64] = top + np.where((lost != 0) & (odd.view(np.int64) & 1 == 0), step, odd)
+    return rounded
 
 
 def _exact_sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the rounded sum and what rounding lost."""
+    """Return the rounded sum and the rounding error."""
     total = np.asarray(a + b)
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def _exact_product(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the rounded product and what rounding lost."""
+    """Return the rounded product and the rounding error."""
     (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
-    found = np.asarray(a * b)
-    return found, ((a_high * b_high - found) + a_high * b_low + a_low * b_high) + a_low * b_low
+    rounded = np.asarray(a * b)
+    return rounded, ((a_high * b_high - rounded) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 def _halves(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return two numbers of at most 26 bits each whose sum is the number."""
+    """Split a number into two numbers of at most 26 bits each."""
     scaled = a * 134217729.0  # 2²⁷ + 1
     high = scaled - (scaled - a)
     return high, a - high
 
 
 def processor_notices() -> tuple[str, ...]:
-    """Return what a user should know of this processor: that it has less than the promise of equal bytes asks for."""
+    """Return a notice if this processor lacks features required for identical bytes."""
     if platform.machine().lower() not in {"x86_64", "amd64"}:
         return ()
-    there = cv2.checkHardwareSupport(_AVX2) and cv2.checkHardwareSupport(_FMA3)
-    return () if there else (LESS_THAN_PROMISED,)
+    supported = cv2.checkHardwareSupport(_AVX2) and cv2.checkHardwareSupport(_FMA3)
+    return () if supported else (LESS_THAN_PROMISED,)

@@ -1,9 +1,8 @@
-"""What a relation may ask of a system under test, and what is known of a follow-up that was made so.
+"""Access of relations to a system under test, for relations that attack it.
 
-Most relations change an image without knowing who will see it. One that attacks needs the scores of a system, or their
-gradients with respect to the pixels. It is handed a :class:`Probe` of one system and nothing else of it: normalisation,
-resizing, cropping, the order and the merging of classes lie inside. Relations import no system; this module imports no
-torch.
+Most relations change an image without knowing the system. An attack needs the system's scores, or their gradients with
+respect to the pixels. It receives a :class:`Probe` of one system and nothing else: normalisation, resizing, cropping,
+the order and the merging of classes are handled inside. Relations import no system; this module does not import torch.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
 
 
 NOT_FINITE = "gave a gradient that is not finite"
-"""What a record says of a network whose gradients are NaN or infinite."""
+"""Phrase in records for a network whose gradients are NaN or infinite."""
 NO_GRADIENT = "no gradient reaches the pixels"
-"""What a record says of a network whose scores do not depend on the pixels in a way that a gradient could follow."""
+"""Phrase in records for a network whose scores do not depend differentiably on the pixels."""
 
 
 class Need(StrEnum):
-    """What a relation needs of a system, and what a system can give; each includes the one before."""
+    """Access to a system, needed by a relation or offered by a system; each level includes the previous one."""
 
     NOTHING = "nothing"
     SCORES = "scores"
@@ -33,20 +32,20 @@ class Need(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Its place in the order: what is of a higher rank gives what one of a lower needs."""
+        """Position in the order: a system of a higher rank offers everything that a lower rank needs."""
         return list(Need).index(self)
 
 
 class Probe(Protocol):
-    """One system, as whoever attacks it sees it. It leaves no trace in the system.
+    """Interface of one system for attacks. It leaves no trace in the system.
 
     Attributes:
         name: The system's name in records.
-        digest: Digest of its class, settings and weights, by which what was trained against it is found.
+        digest: Digest of its class, settings and weights, which identifies attacks trained against it.
         gives: :attr:`Need.SCORES` or :attr:`Need.GRADIENTS`.
         kind: Name of the task: ``label`` or ``mask``.
-        classes: Of kind ``label``: the seeds' classes, in whose order logits are; None of masks.
-        device: Where tensors must lie, as ``torch.device`` takes it.
+        classes: For kind ``label``: the seeds' classes, the order of logits; None for masks.
+        device: Device of the tensors, as accepted by ``torch.device``.
     """
 
     name: str
@@ -57,46 +56,45 @@ class Probe(Protocol):
     device: str
 
     def attached(self) -> AbstractContextManager[Any]:
-        """Ready the system for many calls of :meth:`logits`, and put everything back at the end, exceptions included.
+        """Prepare the system for many calls of :meth:`logits`, and restore its state at the end, also after exceptions.
 
-        Inside, the network is in evaluation mode and its parameters take no gradients; outside, every single call does
-        that for itself, which costs a look through all of its modules. Put ``with probe.attached():`` around a batch
-        that is crafted; it may be entered again within itself. At its end modes, parameters, buffers and the states of
-        all random number generators are what they were. Whoever draws numbers of their own for an attack draws them
-        from a generator of their own.
+        Inside, the network is in evaluation mode and its parameters take no gradients; outside, every call switches
+        modes itself, which means a pass over all modules. Put ``with probe.attached():`` around a crafted batch;
+        nesting is allowed. At the end modes, parameters, buffers and the states of all random number generators are
+        restored. An attack that needs random numbers must draw them from its own generator.
 
         Raises:
             BadOutput: At the end: the network has changed its own weights.
         """
 
     def logits(self, images: Any) -> Any:
-        """Return what the system makes of images.
+        """Return the system's logits for images.
 
         Args:
             images: Torch tensor, float32 B×3×H×W RGB in [0, 1], at the prepared size, on :attr:`device`.
 
         Returns:
-            Torch tensor, float32. Of kind ``label`` B×C in the order of :attr:`classes`: true logits, also where the
+            Torch tensor, float32. For kind ``label`` B×C in the order of :attr:`classes`: true logits, even if the
             network itself ends in a softmax or a sigmoid; their softmax (one class is true) or sigmoid (several may be)
-            are the system's probabilities. Of kind ``mask`` B×H×W, whose sigmoid is the probability map at the prepared
-            size. Differentiable with respect to ``images`` where :attr:`gives` is ``gradients``; else the system is
-            asked about the pixels rounded to 8 bits.
+            gives the system's probabilities. For kind ``mask`` B×H×W, whose sigmoid is the probability map at the
+            prepared size. Differentiable with respect to ``images`` if :attr:`gives` is ``gradients``; otherwise the
+            system receives the pixels rounded to 8 bits.
 
         Raises:
-            BadOutput: It gave NaN, a wrong shape, or nothing of which a gradient reaches the pixels.
-            Exception: Whatever the network raises.
+            BadOutput: It returned NaN, a wrong shape, or an output without gradients for the pixels.
+            Exception: Any exception of the network.
         """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CraftCase:
-    """One follow-up that is to be crafted.
+    """Follow-up to be crafted.
 
     Attributes:
         seed: The prepared source case.
-        params: What the relation's ``sample`` drew for it.
-        beside: Of a relation that gathers: what the suite's other attacks of the same scale or less made of the same
-            image, each with the relation's id; uint8 H×W×3.
+        params: Parameters drawn by the relation's ``sample``.
+        beside: For a relation that gathers: the images that the suite's other attacks of the same or a smaller scale
+            made from the same image, each with the relation's id; uint8 H×W×3.
     """
 
     seed: PreparedSeed

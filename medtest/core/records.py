@@ -1,8 +1,7 @@
-"""The record: one row per executed case, the columns that other tools may rely on, and how rows are stored.
+"""Record schema: one row per executed case, with columns that other tools may rely on.
 
-The fixed columns stand first, then the oracle's score columns (``dice``, ``source_dice``, ``self_dice`` …) and texts
-(``label``, ``expected`` …), then what later tables need (``factor_*``). Everything a user ever sees is a pure function
-of these rows.
+The fixed columns come first, then the oracle's score columns (``dice``, ``source_dice``, ``self_dice`` …) and texts
+(``label``, ``expected`` …), then columns for later tables (``factor_*``). All results are pure functions of these rows.
 """
 
 from __future__ import annotations
@@ -40,38 +39,44 @@ FIXED_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("oracle_revision", pa.int32()),
     ("elapsed_ms", pa.float64()),
 )
-"""Name and Arrow type of the columns every record has, in order."""
+"""Name and Arrow type of the columns of every record, in order."""
 
 KEY_COLUMNS: tuple[str, ...] = ("dataset", "seed_id", "relation", "severity", "frame", "repeat", "item")
-"""What identifies a case within one system's folder."""
+"""Columns that identify a case within one system's folder."""
 
 ADDRESS = "address"
-"""The same in one text, as reports print it and ``medtest replay`` takes it; records of the version before lack it."""
+"""The key as one text, as printed in reports and accepted by ``medtest replay``; missing from records of the previous
+version.
+"""
 
 REVISION = "oracle_revision"
-"""The revision of the oracle's class that judged the record; 0 where a score is missing that the oracle gives since."""
+"""Revision of the oracle's class that judged the record; 0 if a score is missing that the oracle now provides."""
 
 ANSWER = "answer_sha256"
-"""SHA-256 of the answer that the run's folder keeps (:mod:`medtest.runner.records.answers`); "" where it keeps none."""
+"""SHA-256 of the answer kept in the run's folder (:mod:`medtest.runner.records.answers`); "" if none is kept."""
 
 UNEQUAL_COLUMNS: tuple[str, ...] = ("elapsed_ms", "seconds", "attempts")
-"""Columns that may differ between two runs whose records are called equal: how long a case and its call took, and how
-often the call was sent."""
+"""Columns that may differ between two runs with equal records: durations of the case and its call, and the number of
+calls.
+"""
 
 SOURCE_FAILED = "source case failed"
-"""How the reason of a follow-up begins whose source case is an ERROR. Such a follow-up is SKIP and not ERROR, for the
-system is blamed once, at the source; ``source_failed`` of the tables and the runner's error percentage count it, and
-a resumed run does it again together with its source."""
+"""Beginning of the reason of a follow-up whose source case is an ERROR.
+
+The follow-up is SKIP and not ERROR, because the system is blamed once, at the source. The tables' ``source_failed`` and
+the runner's error percentage count it, and a resumed run repeats it together with its source.
+"""
 
 PICTURES = "pictures"
-"""Folder of a system's run that keeps what a text-to-image system drew, by the SHA-256 of its pixels."""
+"""Subfolder of a system's run that keeps pictures of a text-to-image system, named by the SHA-256 of their pixels."""
 
 SIMULATED = "-simulated"
-"""How the names of systems end that simulate a product: what is made with them says so, and shares no table with
-anything real."""
+"""Suffix of the names of systems that simulate a product: their results are labelled as simulated and never share a
+table with real ones.
+"""
 
 NO_PREDICTION = "no prediction"
-"""How the reason of a SKIP begins where the system has no answer for the case, or none for its source."""
+"""Beginning of the reason of a SKIP if the system has no answer for the case or for its source."""
 
 SEED_FACTORS: tuple[str, ...] = (
     "factor_polyp_area",
@@ -81,9 +86,11 @@ SEED_FACTORS: tuple[str, ...] = (
     "factor_contrast",
     "factor_visible_area",
 )
-"""Factor columns that belong to the seed: area as fraction of the field, lesions counted, distance of the lesion's
-centroid from the field's centre in field radii, mean and standard deviation of grey levels (0–255) in the field,
-visible fraction of the image."""
+"""Factor columns of a seed.
+
+Area as fraction of the field, number of lesions, distance of the lesion's centroid from the field's centre in field
+radii, mean and standard deviation of grey levels (0–255) in the field, visible fraction of the image.
+"""
 
 LABEL_FACTORS: tuple[str, ...] = (
     "factor_brightness",
@@ -93,16 +100,20 @@ LABEL_FACTORS: tuple[str, ...] = (
     "factor_lesion_area",
     "factor_visible_area",
 )
-"""The same of seeds that expect a label: mean and standard deviation of grey levels (0–255) in the field, variance of
-their Laplacian (low where the image is blurred), fraction of the field that stands out, that is lesion (null without a
-mask), visible fraction of the image."""
+"""Factor columns of seeds that expect a label.
+
+Mean and standard deviation of grey levels (0–255) in the field, variance of their Laplacian (low if the image is
+blurred), fractions of the field that are salient and that are lesion (null without a mask), visible fraction of the
+image.
+"""
 
 ANSWER_FACTORS: tuple[str, ...] = LABEL_FACTORS
-"""The same of seeds that ask questions; the lesion is what the seed says must not be covered."""
+"""Factor columns of seeds that ask questions; the lesion is the region that must not be covered."""
 
 CASE_FACTORS: tuple[str, ...] = ("factor_object_area", "factor_lesion_distance")
-"""Factor columns that belong to the follow-up: object area as fraction of the field, distance from it to the nearest
-lesion pixel in pixels; null where there is no object or no lesion."""
+"""Factor columns of the follow-up: object area as fraction of the field, distance from it to the nearest lesion pixel
+in pixels; null without an object or a lesion.
+"""
 
 
 CRAFTING_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
@@ -122,10 +133,13 @@ CRAFTING_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("probe_gap", pa.float64()),
     ("repeat_gap", pa.float64()),
 )
-"""Columns of suites that have a relation which needs a system, and of no others: on which system a follow-up was
-crafted; its distances to the source (levels of 255 and structural similarity; of every follow-up); what
-:class:`medtest.core.crafting.Crafting` tells. On source cases ``probe_gap``, by how much the probabilities of the
-system's probe differ from its answer's at most, and ``repeat_gap``, the same between its answer and another asking."""
+"""Additional columns of suites with a relation that needs a system.
+
+The system on which a follow-up was crafted; its distances to the source (levels of 255 and structural similarity; for
+every follow-up); the values of :class:`medtest.core.crafting.Crafting`. On source cases ``probe_gap``, the largest
+difference between the probabilities of the system's probe and of its answer, and ``repeat_gap``, the same between its
+answer and a repeated one.
+"""
 
 
 def addresses(columns: Mapping[str, Iterable[Any]]) -> list[str]:
@@ -138,7 +152,7 @@ def addresses(columns: Mapping[str, Iterable[Any]]) -> list[str]:
 
 
 def is_simulated(system: str) -> bool:
-    """Say whether a system's name in records is that of a simulation."""
+    """Return True if a system's name in records is that of a simulation."""
     return system.endswith(SIMULATED)
 
 
@@ -156,12 +170,12 @@ def schema(
 
     Args:
         scores: The oracle's scores; each has a ``source_`` column beside it.
-        self_scores: Those that also compare with the answer to the source.
+        self_scores: Scores that also compare with the answer to the source.
         strata: Metadata columns that stratify tables.
         texts: The oracle's text columns.
-        measures: The oracle's number columns that are no scores.
+        measures: The oracle's number columns other than scores.
         factors: Factor columns that belong to the seed.
-        crafts: Whether any relation needs a system: :data:`CRAFTING_COLUMNS` are there.
+        crafts: True to include :data:`CRAFTING_COLUMNS`, for suites with a relation that needs a system.
     """
     names = [*scores, *(f"source_{s}" for s in scores), *(f"self_{s}" for s in self_scores)]
     fields = [pa.field(name, kind) for name, kind in FIXED_COLUMNS]
@@ -175,5 +189,5 @@ def schema(
 
 
 def text_in(record: Mapping[str, Any], name: str) -> str:
-    """Return a record's text; "" where it has none."""
+    """Return a record's text; "" if it has none."""
     return str(record.get(name) or "")

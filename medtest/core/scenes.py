@@ -1,7 +1,7 @@
-"""What a prompt says and what a picture shows: entities, relations between them, attributes and counts.
+"""Content of prompts and pictures: entities, relations between them, attributes and counts.
 
-A *pool* (ACTesting, section 3.1: entity-relation pool) is what a prompt says, a *scene* is what a reader saw in a
-picture. Both name classes in lower case and singular; which words a prompt uses for a class is the prompt's.
+A *pool* (ACTesting, section 3.1: entity-relation pool) is the content of a prompt, a *scene* is what a reader detected
+in a picture. Both name classes in lower case and singular; the prompt chooses its own words for a class.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Box: TypeAlias = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """A thing or place that a prompt names.
+    """Thing or place named in a prompt.
 
     Attributes:
         name: Its class.
-        count: How many; None where the prompt does not say ("dogs", "several dogs", "grass").
-        attributes: What it is like ("red", "wooden"), in alphabetical order.
+        count: Number of instances; None if the prompt does not tell ("dogs", "several dogs", "grass").
+        attributes: Its attributes ("red", "wooden"), in alphabetical order.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triple:
-    """A relation that is said of two entities.
+    """Relation between two entities.
 
     Attributes:
         subject: Index of an entity.
@@ -53,11 +53,11 @@ class Triple:
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """The entity-relation pool of a prompt.
+    """Entity-relation pool of a prompt.
 
     Attributes:
-        entities: In the order in which they are named.
-        triples: Relations between them, in the order in which they are said.
+        entities: Entities in the order of the prompt.
+        triples: Relations between them, in the order of the prompt.
     """
 
     entities: tuple[Entity, ...] = ()
@@ -66,51 +66,53 @@ class Pool:
     def named(self) -> tuple[NamedTriple, ...]:
         """Return the triples by the names of their entities."""
         names = [entity.name for entity in self.entities]
-        return tuple((names[one.subject], one.predicate, names[one.object]) for one in self.triples)
+        return tuple((names[triple.subject], triple.predicate, names[triple.object]) for triple in self.triples)
 
     def names(self) -> Counter[str]:
-        """Return how often each class is named, as many times as its count says; once where there is no count."""
+        """Return the number of times each class is named: an entity's count, or one for an entity without a count."""
         total: Counter[str] = Counter()
         for entity in self.entities:
             total[entity.name] += 1 if entity.count is None else entity.count
         return total
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values: ``{"entities": [[name, count, [attribute, …]]], "triples": [[0, "on", 1]]}``."""
+        """Convert to JSON values: ``{"entities": [[name, count, [attribute, …]]], "triples": [[0, "on", 1]]}``."""
         return {
-            "entities": [[one.name, one.count, list(one.attributes)] for one in self.entities],
-            "triples": [[one.subject, one.predicate, one.object] for one in self.triples],
+            "entities": [[entity.name, entity.count, list(entity.attributes)] for entity in self.entities],
+            "triples": [[triple.subject, triple.predicate, triple.object] for triple in self.triples],
         }
 
     @classmethod
     def of_json(cls, value: Any) -> Pool:
-        """Return what :meth:`as_json` gave.
+        """Create a pool from the result of :meth:`as_json`.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: The value has another form.
         """
         try:
             entities = tuple(
-                Entity(name=str(name), count=None if count is None else int(count), attributes=tuple(map(str, said)))
-                for name, count, said in value["entities"]
+                Entity(
+                    name=str(name), count=None if count is None else int(count), attributes=tuple(map(str, attributes))
+                )
+                for name, count, attributes in value["entities"]
             )
             triples = tuple(
                 Triple(subject=int(a), predicate=str(predicate), object=int(b)) for a, predicate, b in value["triples"]
             )
         except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"no pool of entities and triples ({error})") from None
-        if any(not 0 <= end < len(entities) for one in triples for end in (one.subject, one.object)):
+        if any(not 0 <= end < len(entities) for triple in triples for end in (triple.subject, triple.object)):
             raise ValueError("a triple names an entity that the pool does not have")
         return cls(entities=entities, triples=triples)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """What a text-to-image system is asked: words, and what they say.
+    """Prompt for a text-to-image system.
 
     Attributes:
         text: The words.
-        pool: What they say.
+        pool: Their content.
     """
 
     text: str
@@ -124,13 +126,13 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenEntity:
-    """An entity that a reader saw in a picture; a thing seen three times is three of them.
+    """Entity that a reader detected in a picture; an object detected three times is three entities.
 
     Attributes:
         name: Its class.
-        box: Where it is; None where the reader does not say.
-        score: How sure the reader is, 0 to 1.
-        attributes: What it is like, in alphabetical order.
+        box: Its position; None if the reader does not locate it.
+        score: The reader's confidence, 0 to 1.
+        attributes: Its attributes, in alphabetical order.
     """
 
     name: str
@@ -141,13 +143,13 @@ class SeenEntity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tells:
-    """What a reader can tell of a picture; what lies outside is neither there nor missing.
+    """Capabilities of a reader; a class, relation or attribute outside them counts neither as present nor as missing.
 
     Attributes:
-        classes: Classes whose presence and absence it can tell; None for every class.
-        predicates: The same of relations.
-        attributes: The same of attributes; empty where it tells none.
-        counts: Whether it can tell how many there are.
+        classes: Classes whose presence and absence it detects; None for every class.
+        predicates: Relations that it detects; None for every relation.
+        attributes: Attributes that it detects; None for every attribute, empty for none.
+        counts: True if it can count.
     """
 
     classes: frozenset[str] | None = None
@@ -156,39 +158,42 @@ class Tells:
     counts: bool = True
 
     def names(self, name: str) -> bool:
-        """Say whether it can tell a class."""
+        """Return True if it can detect a class."""
         return self.classes is None or name in self.classes
 
     def relates(self, triple: NamedTriple) -> bool:
-        """Say whether it can tell a relation, and both classes that it is between."""
-        known = self.predicates is None or triple[1] in self.predicates
-        return known and self.names(triple[0]) and self.names(triple[2])
+        """Return True if it can detect a relation and both of its classes."""
+        detectable = self.predicates is None or triple[1] in self.predicates
+        return detectable and self.names(triple[0]) and self.names(triple[2])
 
     def describes(self, attribute: str) -> bool:
-        """Say whether it can tell an attribute."""
+        """Return True if it can detect an attribute."""
         return self.attributes is None or attribute in self.attributes
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values; null stands for everything."""
+        """Convert to JSON values; null means everything."""
         sets = {"classes": self.classes, "predicates": self.predicates, "attributes": self.attributes}
-        return {**{name: None if one is None else sorted(one) for name, one in sets.items()}, "counts": self.counts}
+        return {
+            **{name: None if names is None else sorted(names) for name, names in sets.items()},
+            "counts": self.counts,
+        }
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Tells:
-        """Return what :meth:`as_json` gave."""
+        """Create an instance from the result of :meth:`as_json`."""
         sets = {name: value.get(name) for name in ("classes", "predicates", "attributes")}
-        told = {name: None if one is None else frozenset(map(str, one)) for name, one in sets.items()}
-        return cls(**told, counts=bool(value.get("counts", True)))
+        detectable = {name: None if names is None else frozenset(map(str, names)) for name, names in sets.items()}
+        return cls(**detectable, counts=bool(value.get("counts", True)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What a reader saw in a picture.
+    """Content that a reader detected in a picture.
 
     Attributes:
-        entities: What it saw.
+        entities: Detected entities.
         triples: Relations between them, by index.
-        tells: What it can tell at all.
+        tells: Capabilities of the reader.
     """
 
     entities: tuple[SeenEntity, ...] = ()
@@ -198,29 +203,29 @@ class Scene:
     def named(self) -> tuple[NamedTriple, ...]:
         """Return the triples by the names of their entities."""
         names = [entity.name for entity in self.entities]
-        return tuple((names[one.subject], one.predicate, names[one.object]) for one in self.triples)
+        return tuple((names[triple.subject], triple.predicate, names[triple.object]) for triple in self.triples)
 
     def names(self) -> Counter[str]:
-        """Return how often each class was seen."""
+        """Return the number of detections of each class."""
         return Counter(entity.name for entity in self.entities)
 
     def as_json(self) -> dict[str, Any]:
-        """Return entities and triples as JSON values, without what it tells: ``[name, box, score, [attribute, …]]``."""
+        """Convert entities and triples to JSON values, without ``tells``: ``[name, box, score, [attribute, …]]``."""
         return {
             "entities": [
-                [one.name, None if one.box is None else [round(v, 4) for v in one.box], round(one.score, 4)]
-                + [list(one.attributes)]
-                for one in self.entities
+                [entity.name, None if entity.box is None else [round(v, 4) for v in entity.box], round(entity.score, 4)]
+                + [list(entity.attributes)]
+                for entity in self.entities
             ],
-            "triples": [[one.subject, one.predicate, one.object] for one in self.triples],
+            "triples": [[triple.subject, triple.predicate, triple.object] for triple in self.triples],
         }
 
     @classmethod
     def of_json(cls, value: Any, tells: Tells = Tells()) -> Scene:
-        """Return what :meth:`as_json` gave.
+        """Create a scene from the result of :meth:`as_json`.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: The value has another form.
         """
         try:
             entities = tuple(
@@ -228,22 +233,22 @@ class Scene:
                     name=str(name),
                     box=None if box is None else (float(box[0]), float(box[1]), float(box[2]), float(box[3])),
                     score=float(score),
-                    attributes=tuple(map(str, said)),
+                    attributes=tuple(map(str, attributes)),
                 )
-                for name, box, score, said in value["entities"]
+                for name, box, score, attributes in value["entities"]
             )
             triples = tuple(
                 Triple(subject=int(a), predicate=str(predicate), object=int(b)) for a, predicate, b in value["triples"]
             )
         except (TypeError, KeyError, ValueError, IndexError) as error:
             raise ValueError(f"no scene of entities and triples ({error})") from None
-        if any(not 0 <= end < len(entities) for one in triples for end in (one.subject, one.object)):
+        if any(not 0 <= end < len(entities) for triple in triples for end in (triple.subject, triple.object)):
             raise ValueError("a triple names an entity that the scene does not have")
         return cls(entities=entities, triples=triples, tells=tells)
 
 
 def difference(before: Pool, after: Pool) -> dict[str, Any]:
-    """Return what a change of the prompt did to its pool: the data of an effect of kind ``scene``.
+    """Return the change between two pools: the data of an effect of kind ``scene``.
 
     Args:
         before: The source's pool.
@@ -251,26 +256,26 @@ def difference(before: Pool, after: Pool) -> dict[str, Any]:
 
     Returns:
         JSON values: ``pool`` (the follow-up's, as :meth:`Pool.as_json`); ``removed`` and ``added``, each with
-        ``entities`` (names, a name as often as it was removed or added) and ``triples`` (named ones), as multisets.
-        Where something of which no number was said went from a class of which every number is said now, ``removed``
-        has ``uncounted`` too, those classes: how many went nobody has said.
+        ``entities`` (names, repeated as often as removed or added) and ``triples`` (by name), as multisets. If
+        uncounted entities of a class disappeared and the class is now counted, ``removed`` also has ``uncounted`` with
+        those classes, because the number removed is unknown.
     """
-    names, named = (before.names(), after.names()), (Counter(before.named()), Counter(after.named()))
-    vague = [{one.name for one in pool.entities if one.count is None} for pool in (before, after)]
+    names, triples = (before.names(), after.names()), (Counter(before.named()), Counter(after.named()))
+    vague = [{entity.name for entity in pool.entities if entity.count is None} for pool in (before, after)]
     uncounted = sorted((vague[0] - vague[1]) & (names[0] - names[1]).keys() & names[1].keys())
     return {
         "pool": after.as_json(),
         "removed": {
             "entities": _listed(names[0] - names[1]),
-            "triples": _triples(named[0] - named[1]),
+            "triples": _triples(triples[0] - triples[1]),
             **({"uncounted": uncounted} if uncounted else {}),
         },
-        "added": {"entities": _listed(names[1] - names[0]), "triples": _triples(named[1] - named[0])},
+        "added": {"entities": _listed(names[1] - names[0]), "triples": _triples(triples[1] - triples[0])},
     }
 
 
 def dumped(value: Any) -> str:
-    """Return JSON values as records hold them: compact, in one order, letters of every script as they are."""
+    """Serialise JSON values as in records: compact, sorted, with non-ASCII letters unescaped."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -278,16 +283,16 @@ def _listed(names: Counter[str]) -> list[str]:
     return sorted(names.elements())
 
 
-def _triples(named: Counter[NamedTriple]) -> list[list[str]]:
-    return [list(one) for one in sorted(named.elements())]
+def _triples(triples: Counter[NamedTriple]) -> list[list[str]]:
+    return [list(triple) for triple in sorted(triples.elements())]
 
 
 def alphabetical(attributes: Iterable[str]) -> tuple[str, ...]:
-    """Return attributes as entities hold them: each once, in alphabetical order."""
+    """Return distinct attributes in alphabetical order, as entities hold them."""
     return tuple(sorted(set(attributes)))
 
 
 def pool_of(entities: Sequence[Entity], triples: Iterable[tuple[int, str, int]] = ()) -> Pool:
-    """Return a pool of entities and triples ``(subject, predicate, object)`` by index."""
-    made = tuple(Triple(subject=a, predicate=predicate, object=b) for a, predicate, b in triples)
-    return Pool(entities=tuple(entities), triples=made)
+    """Create a pool from entities and triples ``(subject, predicate, object)`` by index."""
+    relations = tuple(Triple(subject=a, predicate=predicate, object=b) for a, predicate, b in triples)
+    return Pool(entities=tuple(entities), triples=relations)

@@ -1,4 +1,4 @@
-"""What is asked of any file: its SHA-256, its JSON object, its text whatever wrote it; SHA-256 of JSON values."""
+"""File helpers: SHA-256 of files and JSON values, JSON objects, text in any Unicode encoding."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""Byte order marks and the encodings they stand for; the longer of two that begin alike comes first."""
+"""Byte order marks and their encodings; of two with a common beginning the longer comes first."""
 
 
 def json_sha256(value: object) -> str:
-    """Return the SHA-256 of JSON values, keys of objects in order, in hexadecimal digits."""
+    """Return the SHA-256 of JSON values with sorted keys, in hexadecimal."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes in hexadecimal digits, as ``sha256sum`` prints it.
+    """Return the SHA-256 of a file's bytes in hexadecimal, as printed by ``sha256sum``.
 
     Raises:
         OSError: It cannot be read.
@@ -34,7 +34,7 @@ def file_sha256(path: Path) -> str:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return a file's JSON object, an empty dict where there is none that can be read."""
+    """Return a file's JSON object, or an empty dict if there is no readable one."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -43,15 +43,15 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def encoding_of(content: bytes) -> str:
-    """Return the encoding that a byte order mark names, UTF-8 without one."""
+    """Return the encoding named by a byte order mark; UTF-8 without one."""
     return next((name for mark, name in BOMS if content.startswith(mark)), "utf-8")
 
 
 def decoded(content: bytes) -> str:
-    """Return a file's text: UTF-8, with or without its mark, UTF-16 and UTF-32 with theirs.
+    """Decode a file's text: UTF-8 with or without byte order mark, UTF-16 and UTF-32 with one.
 
     Raises:
-        ValueError: It is none; the message goes on from the file's name ("is not UTF-8 (byte 17)").
+        ValueError: It is not text; the message continues the file's name ("is not UTF-8 (byte 17)").
     """
     name = encoding_of(content)
     try:

@@ -1,6 +1,6 @@
-"""Arrays as few bytes, exactly: what tasks keep of answers (:meth:`medtest.core.tasks.base.Task.keep`).
+"""Lossless, compact storage of arrays, used by tasks to keep answers (:meth:`medtest.core.tasks.base.Task.keep`).
 
-Booleans are stored as bits. Integers of 8 and 16 bits are stored as differences from the row above, of which most are
+Booleans are stored as bits. Integers of 8 and 16 bits are stored as differences from the row above, most of which are
 small. Everything is compressed by Zstandard at its fastest level: a mask of 512 × 512 takes 0.07 ms and 0.6 kB.
 """
 
@@ -24,18 +24,18 @@ _KINDS = "biuf"
 
 
 class DamagedArrays(MedtestError):
-    """Bytes that :func:`packed` did not write."""
+    """Bytes that were not written by :func:`packed`."""
 
 
 def packed(arrays: Mapping[str, NDArray[Any]], words: Mapping[str, Any] | None = None) -> bytes:
-    """Return arrays, and JSON values beside them, as bytes from which :func:`unpacked` makes the same again.
+    """Serialise arrays and JSON values to bytes that :func:`unpacked` restores exactly.
 
     Args:
         arrays: Boolean, integer or float arrays of any shape by name.
         words: JSON values.
 
     Raises:
-        ValueError: An array is of another type.
+        ValueError: An array has another dtype.
     """
     heads, blobs = [], []
     for name, array in arrays.items():
@@ -49,19 +49,19 @@ def packed(arrays: Mapping[str, NDArray[Any]], words: Mapping[str, Any] | None =
 
 
 def unpacked(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Return the arrays and the JSON values of :func:`packed`.
+    """Restore the arrays and JSON values serialised by :func:`packed`.
 
     Raises:
-        DamagedArrays: The bytes are none of its own.
+        DamagedArrays: The bytes were not written by :func:`packed`.
     """
     try:
         head, _, rest = data.partition(_HEAD_END)
         heads, words = json.loads(head)
-        found: dict[str, NDArray[Any]] = {}
+        arrays: dict[str, NDArray[Any]] = {}
         for name, kind, shape, size in heads:
-            found[str(name)] = _array(rest[:size], np.dtype(kind), tuple(int(side) for side in shape))
+            arrays[str(name)] = _array(rest[:size], np.dtype(kind), tuple(int(side) for side in shape))
             rest = rest[size:]
-        return found, dict(words)
+        return arrays, dict(words)
     except (ValueError, TypeError, OSError, pa.ArrowException) as error:
         raise DamagedArrays(f"a stored answer cannot be read: {error}") from error
 
@@ -90,14 +90,14 @@ def _array(blob: bytes, kind: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[
 
 
 def _compressed(array: NDArray[Any]) -> bytes:
-    found = pa.Codec(_CODEC, compression_level=_LEVEL).compress(array.reshape(-1).view(np.uint8), asbytes=True)
-    return cast("bytes", found)
+    blob = pa.Codec(_CODEC, compression_level=_LEVEL).compress(array.reshape(-1).view(np.uint8), asbytes=True)
+    return cast("bytes", blob)
 
 
 def _decompressed(blob: bytes, size: int) -> bytes:
     if size == 0:
         return b""
-    found = cast("bytes", pa.Codec(_CODEC).decompress(blob, decompressed_size=size, asbytes=True))
-    if len(found) != size:
+    content = cast("bytes", pa.Codec(_CODEC).decompress(blob, decompressed_size=size, asbytes=True))
+    if len(content) != size:
         raise ValueError("its length is not what it says")
-    return found
+    return content

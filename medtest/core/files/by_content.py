@@ -1,10 +1,10 @@
-"""Pictures kept by content: one PNG for each set of pixels, named by their SHA-256.
+"""Content-addressed store of pictures: one PNG per set of pixels, named by its SHA-256.
 
-PNG and not lossless WebP, by measurement (``benchmarks/followups.py --formats``: 512×512 phantoms and their follow-ups
-on one core): with the filter "up" and run-length coding a PNG takes 10 ms to write, 5 ms to read, 264 KiB; OpenCV's
-default 11, 5 and 287; the other filters and levels 9-28 ms to write at 253-395 KiB; lossless WebP at its fastest 15 ms
-to write, 6 ms to read, 216 KiB. The fifth that WebP would save on disk costs half as much time again, and every tool
-reads PNG, so that an export is a copy.
+PNG was chosen over lossless WebP by measurement (``benchmarks/followups.py --formats``: 512×512 phantoms and their
+follow-ups on one core). With the filter "up" and run-length coding a PNG takes 10 ms to write, 5 ms to read, 264 KiB;
+OpenCV's default 11, 5 and 287; the other filters and levels 9-28 ms to write at 253-395 KiB; lossless WebP at its
+fastest 15 ms to write, 6 ms to read, 216 KiB. WebP would save a fifth of the disk space for half as much time again,
+and every tool reads PNG, so that an export is a copy.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _COLOURS = {"images": 2, "masks": 0}  # IHDR's colour types: truecolour, greysca
 
 
 class DamagedFile(MedtestError):
-    """A picture that is kept by content is missing, truncated or altered."""
+    """A stored picture is missing, truncated or altered."""
 
 
 def relative_path(kind: Kind, sha256: str) -> str:
-    """Return where a picture lies below the store: ``images/ab/abcd….png``.
+    """Return the path of a picture relative to the store: ``images/ab/abcd….png``.
 
     Raises:
-        ValueError: It is no SHA-256 in hexadecimal.
+        ValueError: ``sha256`` is not a SHA-256 in lower-case hexadecimal.
     """
     if not _SHA.fullmatch(sha256):
         raise ValueError(f"{sha256[:80]!r} is no SHA-256 in lower-case hexadecimal")
@@ -66,14 +66,14 @@ def mask_sha256(mask: Mask) -> str:
 
 
 def encode(kind: Kind, pixels: Image) -> bytes:
-    """Return pixels as PNG: images as 8-bit RGB, masks as 8-bit grey of 0 and 255.
+    """Encode pixels as PNG: images as 8-bit RGB, masks as 8-bit grey of 0 and 255.
 
     Args:
-        kind: What they are.
+        kind: Kind of the pixels.
         pixels: uint8 H×W×3 for images, bool H×W for masks.
 
     Raises:
-        ValueError: They are something else.
+        ValueError: The pixels have another dtype or shape.
     """
     if kind == "images":
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
@@ -95,13 +95,13 @@ _PLAIN = bytes((8, 2, 0, 0, 0))
 
 
 def without_metadata(content: bytes) -> bytes | None:
-    """Return a PNG file of 8-bit RGB without anything but its pixels, as :func:`encode` would hold them.
+    """Return an 8-bit RGB PNG reduced to its pixels, as :func:`encode` would write them.
 
     Args:
         content: A file that decodes.
 
     Returns:
-        None where it is a picture of another kind, or one whose pixels need another chunk to be read.
+        None for a picture of another kind, or one whose pixels need another chunk to be decoded.
     """
     if png_header(content) is None or content[24:29] != _PLAIN:
         return None
@@ -120,36 +120,36 @@ def without_metadata(content: bytes) -> bytes | None:
 
 
 def decode(kind: Kind, sha256: str, content: bytes) -> Image:
-    """Return a file's pixels, checked against its name.
+    """Decode a file's pixels and check them against its name.
 
     Args:
-        kind: What it holds.
-        sha256: Its name.
+        kind: Kind of the pixels.
+        sha256: The file's name.
         content: The file's bytes.
 
     Returns:
         uint8 H×W×3 RGB, or bool H×W.
 
     Raises:
-        DamagedFile: It holds something else than its name says.
+        DamagedFile: The content does not match the name.
     """
     name = relative_path(kind, sha256)
     _check_head(kind, name, content)
     flags = cv2.IMREAD_COLOR if kind == "images" else cv2.IMREAD_GRAYSCALE
     try:
-        found = cv2.imdecode(np.frombuffer(content, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
+        raster = cv2.imdecode(np.frombuffer(content, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
         raise _damaged(name, "cannot be decoded") from error
-    if found is None:
+    if raster is None:
         raise _damaged(name, "cannot be decoded")
-    pixels: Image = cv2.cvtColor(found, cv2.COLOR_BGR2RGB) if kind == "images" else found > 0
+    pixels: Image = cv2.cvtColor(raster, cv2.COLOR_BGR2RGB) if kind == "images" else raster > 0
     if image_sha256(pixels) != sha256:
         raise _damaged(name, "holds other pixels than its name says (altered or truncated)")
     return pixels
 
 
 def _check_head(kind: Kind, name: str, content: bytes) -> None:
-    """Check size and kind of the picture before anything is decoded."""
+    """Check size and kind of the picture before decoding."""
     header = png_header(content)
     if header is None:
         raise _damaged(name, "is no PNG file" if content else "is empty")
@@ -162,7 +162,7 @@ def _check_head(kind: Kind, name: str, content: bytes) -> None:
 
 
 def _check_chunks(name: str, content: bytes) -> None:
-    """Check every chunk's length and CRC (PNG specification, 5.3): libpng would print what it finds on the terminal."""
+    """Check every chunk's length and CRC (PNG specification, 5.3): libpng would print errors on the terminal."""
     place, view = len(PNG_SIGNATURE), memoryview(content)
     while place < len(content):
         end = place + 12 + int.from_bytes(view[place : place + 4], "big")
@@ -173,17 +173,17 @@ def _check_chunks(name: str, content: bytes) -> None:
         place = end
 
 
-def _damaged(name: str, what: str) -> DamagedFile:
-    return DamagedFile(f"{name} {what}.")
+def _damaged(name: str, defect: str) -> DamagedFile:
+    return DamagedFile(f"{name} {defect}.")
 
 
 class PictureFiles:
-    """The pictures of one folder.
+    """Pictures of one folder.
 
     Args:
         folder: The store's folder.
-        durable: Each file is forced to disk before it gets its name, for what is named by others at once. Else not, for
-            that takes a tenth of a second on a busy disk: after a power failure a file may be empty.
+        durable: Sync each file to disk before renaming it, for pictures that other files refer to at once. Otherwise a
+            file may be empty after a power failure; syncing takes a tenth of a second on a busy disk.
     """
 
     def __init__(self, folder: Path, *, durable: bool = False) -> None:
@@ -191,11 +191,11 @@ class PictureFiles:
         self._durable = durable
 
     def path(self, kind: Kind, sha256: str) -> Path:
-        """Return where a picture lies or would lie."""
+        """Return the path of a picture, whether or not it exists."""
         return self.folder / relative_path(kind, sha256)
 
     def size(self, kind: Kind, sha256: str) -> int | None:
-        """Return the bytes of a picture's file, or None where there is none."""
+        """Return the size of a picture's file in bytes, or None if it does not exist."""
         try:
             status = os.lstat(self.path(kind, sha256))
         except FileNotFoundError:
@@ -203,22 +203,22 @@ class PictureFiles:
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def put(self, kind: Kind, sha256: str, pixels: Image) -> int:
-        """Write a picture unless it is there, whole or not at all, and return the bytes written (0 if it was there).
+        """Write a picture atomically unless it exists, and return the bytes written (0 if it existed).
 
-        The file is renamed into place, so that another process never sees half of it and killing this one leaves at
-        most a draft behind.
+        The file is renamed into place: other processes never see a partial file, and a killed process leaves at most a
+        draft.
 
         Raises:
-            OSError: It cannot be written.
-            ValueError: The pixels are of a kind that is not kept.
+            OSError: The picture cannot be written.
+            ValueError: The store does not keep pixels of this kind.
         """
         return self.put_bytes(kind, sha256, encode(kind, pixels))
 
     def put_bytes(self, kind: Kind, sha256: str, content: bytes) -> int:
-        """As :meth:`put`, with the picture encoded already.
+        """Write an encoded picture like :meth:`put`.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The picture cannot be written.
         """
         path = self.path(kind, sha256)
         if self.size(kind, sha256) == len(content):
@@ -251,7 +251,7 @@ class PictureFiles:
         """Return a picture, checked against its name.
 
         Raises:
-            DamagedFile: It is missing, or holds something else.
+            DamagedFile: The picture is missing or does not match its name.
         """
         try:
             content = read_bytes(self.path(kind, sha256), max_pixels=MOST_PIXELS).content
@@ -261,10 +261,10 @@ class PictureFiles:
 
 
 def forget_pictures(folder: Path) -> None:
-    """Delete what :class:`PictureFiles` keeps in a folder, and nothing else that lies there.
+    """Delete the pictures of :class:`PictureFiles` from a folder and leave other files alone.
 
     Raises:
-        OSError: Something cannot be deleted.
+        OSError: A file cannot be deleted.
     """
     for kind in KINDS:
         for path in (folder / kind).glob("[0-9a-f][0-9a-f]/*"):

@@ -1,18 +1,18 @@
-"""Reading pictures that come from strangers: bounded before decoding, told apart by content, one clear reason if bad.
+"""Reading untrusted picture files: size limits before decoding, format by content, one clear reason for bad files.
 
-Formats are PNG, JPEG, BMP, TIFF and WebP, whatever the file's suffix says (many copies of Kvasir-SEG hold JPEG data in
-files named .png). Pillow decodes; it refuses truncated data, which OpenCV fills with grey.
+Formats are PNG, JPEG, BMP, TIFF and WebP, regardless of the suffix (many copies of Kvasir-SEG hold JPEG data in files
+named .png). Pillow decodes, because it refuses truncated data, which OpenCV fills with grey.
 
-How a picture becomes 8-bit RGB:
+Conversion to 8-bit RGB:
 
 - orientation from EXIF (or TIFF's own tag) is applied;
 - 16-bit grey values are divided by 257, unless none is above 255; 16-bit colour keeps its high byte; floats are taken
   as 0-1 if none is above 1, else as 0-255;
-- transparent parts lie on black; palettes are resolved; CMYK and other colour spaces are converted; colour profiles
-  are ignored, as networks trained on plain files expect.
+- transparent parts become black; palettes are resolved; CMYK and other colour spaces are converted; colour profiles are
+  ignored, as networks trained on plain files expect.
 
-Colour TIFFs that call themselves grey are read as RGB (:mod:`medtest.core.files.tiffheader`). How a picture becomes a
-mask stands in :mod:`medtest.core.files.masks`.
+Colour TIFFs declared as grey are read as RGB (:mod:`medtest.core.files.tiffheader`). Conversion to masks is in
+:mod:`medtest.core.files.masks`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from medtest.core.files.links import unreadable
 from medtest.core.files.tiffheader import declared_rgb, described
 
 FORMATS = ("PNG", "JPEG", "BMP", "DIB", "TIFF", "WEBP")
-"""Pillow's names of what is read."""
+"""Pillow's names of the accepted formats."""
 
 READABLE = "PNG, JPEG, BMP, TIFF, WebP"
 
@@ -57,15 +57,15 @@ MAX_PIXELS = 64_000_000
 """Largest picture that is decoded, unless a setting says otherwise."""
 
 MOST_PIXELS = 178_000_000
-"""No setting allows more: Pillow itself refuses what is larger."""
+"""Upper limit of that setting: Pillow refuses larger pictures."""
 
 MAX_BYTES_A_PIXEL = 16
-"""A file may not be larger than this for each allowed pixel (float RGBA), plus ``SPARE_BYTES``."""
+"""Largest file size per allowed pixel (float RGBA), plus ``SPARE_BYTES``."""
 
 SPARE_BYTES = 16 * 2**20
 
 LOSSY = ("JPEG", "MPO", "WEBP")
-"""Formats that change values. MPO is what phones write as JPEG with a second picture; the first counts."""
+"""Formats that change values. MPO is the format of phone JPEGs with a second picture; only the first is read."""
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -73,25 +73,25 @@ _POINTERS = (
     (b"/annex/objects/", "a pointer of git-annex", "run git annex get"),
     (b"version https://git-lfs", "a pointer of Git LFS", "run git lfs pull"),
 )
-"""Beginnings of small files that stand where a picture is to be fetched."""
+"""Beginnings of pointer files that replace pictures not fetched yet."""
 
 _ORIENTATION = 274
-"""EXIF tag; 5 to 8 exchange width and height."""
+"""EXIF tag of the orientation; values 5 to 8 exchange width and height."""
 
-# Pillow warns from half of its own bound on; ours is checked before anything is decoded.
+# Pillow warns from half of its own limit on; medtest checks its limit before decoding.
 warnings.simplefilter("ignore", Pillow.DecompressionBombWarning)
 
 
 class BadFileError(Exception):
-    """A file that cannot be used; the message is the reason, one phrase without the file's name."""
+    """A file cannot be used; the message is the reason, a phrase without the file's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileBytes:
-    """A whole file, read once.
+    """Content of a file, read once.
 
     Attributes:
-        content: Its bytes; of a colour TIFF that calls itself grey, with the header mended.
+        content: Its bytes; for a colour TIFF declared as grey, with a corrected header.
         sha256: Their SHA-256 in hexadecimal.
     """
 
@@ -101,11 +101,11 @@ class FileBytes:
 
 @contextmanager
 def damage_is(reason: str) -> Iterator[None]:
-    """Turn whatever the parser of a stranger's file raises inside into one reason, without the file's own words.
+    """Convert any exception from the parser of an untrusted file to one reason, without quoting the file.
 
     Raises:
         BadFileError: With that reason, or the one raised inside.
-        MemoryError: As inside.
+        MemoryError: As raised inside.
     """
     try:
         yield
@@ -117,13 +117,13 @@ def damage_is(reason: str) -> Iterator[None]:
 
 @contextmanager
 def opened_file(path: Path) -> Iterator[tuple[io.BufferedReader, int]]:
-    """Open a regular file for reading and give it with its size in bytes.
+    """Open a regular file for reading; yield it and its size in bytes.
 
     Raises:
-        BadFileError: It is no regular file (a pipe would hang), or opening or reading it fails.
+        BadFileError: It is not a regular file (a pipe would hang), or opening or reading fails.
     """
     try:
-        # Opened without blocking, so that a pipe that takes the file's place in between does not hang either.
+        # Opened without blocking, so that a pipe that replaces the file in between does not hang either.
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
@@ -134,10 +134,10 @@ def opened_file(path: Path) -> Iterator[tuple[io.BufferedReader, int]]:
 
 
 def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileBytes:
-    """Read a regular file whose size a picture within the bound can have.
+    """Read a regular file within the size limit of a picture.
 
     Raises:
-        BadFileError: It is no regular file (a pipe would hang), empty, too large, or cannot be read.
+        BadFileError: It is not a regular file (a pipe would hang), empty, too large, or unreadable.
     """
     limit = max_pixels * MAX_BYTES_A_PIXEL + SPARE_BYTES
     with opened_file(path) as (file, size):
@@ -153,13 +153,13 @@ def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileBytes:
 
 
 def png_header(content: bytes) -> tuple[int, int, int, int] | None:
-    """Return width, height, bits a sample and colour type of a PNG (its specification, 11.2.1), nothing decoded.
+    """Return width, height, bits per sample and colour type of a PNG (PNG specification, 11.2.1) without decoding.
 
     Args:
-        content: The file's bytes, the first 33 at least.
+        content: The file's bytes, at least the first 33.
 
     Returns:
-        None where it is no PNG.
+        None if it is not a PNG.
     """
     if len(content) < 33 or not content.startswith(PNG_SIGNATURE) or content[12:16] != b"IHDR":
         return None
@@ -169,15 +169,15 @@ def png_header(content: bytes) -> tuple[int, int, int, int] | None:
 
 @contextmanager
 def opened_picture(content: bytes, max_pixels: int, *, page: int | None = None) -> Iterator[Pillow.Image]:
-    """Open a picture, check its size, and turn whatever its decoder raises into one reason.
+    """Open a picture, check its size, and convert any decoder exception to one reason.
 
     Args:
         content: The file's bytes.
-        max_pixels: Bound, checked before anything is decoded.
-        page: Which picture of a file that may hold several, from 0; None where it must hold one.
+        max_pixels: Limit, checked before decoding.
+        page: Index from 0 for a file with several pictures; None if the file must hold exactly one.
 
     Raises:
-        BadFileError: It is none, damaged, beyond the bound, has not so many pages, or holds several pictures.
+        BadFileError: It is not a picture, damaged, over the limit, has too few pages, or holds several pictures.
     """
     try:
         with Pillow.open(io.BytesIO(declared_rgb(content)), formats=FORMATS) as picture:
@@ -257,13 +257,13 @@ def _damage(error: Exception) -> str:
 
 
 def upright(picture: Pillow.Image) -> Pillow.Image:
-    """Return an opened picture decoded and turned as its orientation says."""
+    """Decode an opened picture and apply its orientation."""
     picture.load()
     return ImageOps.exif_transpose(picture)
 
 
 def to_eight_bits(values: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """Return grey values of a wider type as 8 bits."""
+    """Convert grey values of a wider type to 8 bits."""
     if values.dtype.kind == "f":
         floats = values.astype(np.float64)
         if not np.isfinite(floats).all():
@@ -280,7 +280,7 @@ def to_eight_bits(values: NDArray[np.generic]) -> NDArray[np.uint8]:
 
 
 def rgb_of(picture: Pillow.Image) -> Image:
-    """Return a decoded picture as uint8 H×W×3 RGB."""
+    """Convert a decoded picture to uint8 H×W×3 RGB."""
     mode = picture.mode
     if mode.startswith(("I", "F")):
         return cast(Image, cv2.cvtColor(to_eight_bits(np.asarray(picture)), cv2.COLOR_GRAY2RGB))
@@ -295,29 +295,29 @@ def rgb_of(picture: Pillow.Image) -> Image:
 
 
 def decode_rgb(content: bytes, *, max_pixels: int = MAX_PIXELS) -> Image:
-    """Return a file's bytes as uint8 H×W×3 RGB, upright and contiguous.
+    """Decode a file's bytes to uint8 H×W×3 RGB, upright and contiguous.
 
     Raises:
-        BadFileError: It is no readable picture within the bound.
+        BadFileError: It is not a readable picture within the limit.
     """
     with opened_picture(content, max_pixels) as picture:
         return rgb_of(upright(picture))
 
 
 def decode_size(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
-    """Return height and width of a picture once upright, from its header alone.
+    """Return height and width of the upright picture, from its header alone.
 
     Raises:
-        BadFileError: It is no readable picture within the bound.
+        BadFileError: It is not a readable picture within the limit.
     """
     with opened_picture(content, max_pixels) as picture:
-        # Pillow decodes a PNG in search of EXIF data behind its pixels; hardly any has them there.
+        # To find EXIF data after the pixels Pillow would decode the whole PNG; hardly any PNG has them there.
         look = picture.format != "PNG" or "exif" in picture.info
         return _upright_size(picture, picture.size, look=look)
 
 
 def _upright_size(picture: Pillow.Image, size: tuple[int, int], *, look: bool = True) -> tuple[int, int]:
-    """Return height and width after turning; Pillow gives a TIFF's size already turned."""
+    """Return height and width after rotation; Pillow reports a TIFF's size already rotated."""
     width, height = size
     if look and picture.format != "TIFF" and picture.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8):
         return width, height
@@ -325,10 +325,10 @@ def _upright_size(picture: Pillow.Image, size: tuple[int, int], *, look: bool = 
 
 
 def is_turned(content: bytes, *, max_pixels: int = MAX_PIXELS) -> bool:
-    """Say whether a file says that its picture is to be turned or mirrored, from its header alone.
+    """Return True if the header says that the picture must be rotated or mirrored.
 
     Raises:
-        BadFileError: It is no readable picture within the bound.
+        BadFileError: It is not a readable picture within the limit.
     """
     with opened_picture(content, max_pixels) as picture:
         if picture.format == "PNG" and "exif" not in picture.info:
@@ -337,12 +337,12 @@ def is_turned(content: bytes, *, max_pixels: int = MAX_PIXELS) -> bool:
 
 
 def check_decodes(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
-    """Decode a picture to see that it is whole, as cheaply as its format allows, and return height and width upright.
+    """Check that a picture decodes completely, as cheaply as its format allows; return its upright height and width.
 
-    JPEG data are read to their end but only transformed at an eighth of the size.
+    JPEG data are read to the end but transformed at an eighth of the size.
 
     Raises:
-        BadFileError: It is no readable picture within the bound.
+        BadFileError: It is not a readable picture within the limit.
     """
     with opened_picture(content, max_pixels) as picture:
         size = picture.size
@@ -356,7 +356,7 @@ def check_decodes(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int,
 
 
 def read_rgb(path: Path, *, max_pixels: int = MAX_PIXELS) -> Image:
-    """Return a picture file as uint8 H×W×3 RGB.
+    """Read a picture file as uint8 H×W×3 RGB.
 
     Raises:
         BadFileError: With the reason.
@@ -365,7 +365,7 @@ def read_rgb(path: Path, *, max_pixels: int = MAX_PIXELS) -> Image:
 
 
 def read_size(path: Path, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
-    """Return height and width of a picture file once upright, without decoding it.
+    """Return height and width of an upright picture file without decoding it.
 
     Raises:
         BadFileError: With the reason.

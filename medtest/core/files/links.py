@@ -1,4 +1,4 @@
-"""Links in a folder: which lead nowhere, and what brings back the file of one. Where a link leads is in no message."""
+"""Broken links in a folder, and how to restore their files. Messages never contain the target of a link."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ _MENDS = (
     ("/files/md5/", "run dvc pull"),
     ("/blobs/", "download the snapshot of the Hugging Face hub again"),
 )
-"""What brings the file that a link leads to, by a part of where it leads."""
+"""How to restore the target of a link, by a part of the target's path."""
 
 
 def unreadable(path: Path, error: OSError) -> str:
-    """Return why a path cannot be read, in one phrase that goes on from its name; where a link leads is not in it."""
+    """Return the reason why a path is unreadable, as a phrase that continues its name; it never contains a link's
+    target.
+    """
     if error.errno in (errno.ELOOP, errno.ENOENT) and path.is_symlink():
         return broken(path)
     return f"cannot be read ({error.strerror or type(error).__name__})"
 
 
 def broken(path: Path) -> str:
-    """Return what to say of a link that leads nowhere: what brings its file, as far as where it leads shows that."""
+    """Describe a broken link and how to restore its file, as far as the target reveals that."""
     try:
         path.stat()
     except OSError as error:
         if error.errno == errno.ELOOP:
             return "is a link that leads to itself"
     leads = path.readlink().as_posix() if path.is_symlink() else ""
-    mend = next((how for part, how in _MENDS if part in leads), "bring back the file that it leads to")
+    mend = next((advice for part, advice in _MENDS if part in leads), "bring back the file that it leads to")
     return f"is a broken link; {mend}"
 
 
 def is_broken(path: Path) -> bool:
-    """Say whether a path is a link that leads nowhere or to itself."""
+    """Return True if a path is a link to a missing file or to itself."""
     if not path.is_symlink():
         return False
     try:
@@ -47,7 +49,7 @@ def is_broken(path: Path) -> bool:
 
 
 def broken_in(folder: Path, names: Callable[[str], bool] = lambda _name: True) -> list[str]:
-    """Return the names of links right in a folder that lead nowhere, by name; none where it cannot be read."""
+    """Return the sorted names of broken links directly in a folder; empty if the folder is unreadable."""
     try:
         with os.scandir(folder) as listing:
             links = [entry.name for entry in listing if entry.is_symlink() and names(entry.name)]

@@ -1,4 +1,4 @@
-"""Levels of a grey picture: which count as classes, and which are noise on black and white."""
+"""Grey levels of a mask picture: separating classes from noise on black and white."""
 
 from __future__ import annotations
 
@@ -12,59 +12,62 @@ from medtest.core.cases import Mask
 from medtest.core.files.images import BadFileError
 
 BLACK, WHITE = 16, 239
-"""Levels up to the one and from the other on are black and white with noise of JPEG."""
+"""Levels up to the first and from the second on are black and white with JPEG noise."""
 
 _NEAR = 32
-"""Levels so near to 0 or 255 may be noise on black or white."""
+"""Levels this close to 0 or 255 may be noise on black or white."""
 
 _IDS = 8
-"""Levels up to this are numbers of classes, however few pixels have them."""
+"""Levels up to this are class numbers, however few pixels have them."""
 
 _BLACK_AND_WHITE = 0.95
-"""Least part of the pixels that 0 and white hold where levels near them may be noise."""
+"""Least share of pixels at 0 and white for levels close to them to count as noise."""
 
 _REACH = 1 / 96
-"""Noise lies within 3 pixels of white, of the border or of another level where a picture has 288 rows; as much of the
-smaller side in larger pictures, which copies of another size are."""
+"""Maximum distance of noise from white, the border or another level.
+
+3 pixels for a picture of 288 rows, and the same share of the smaller side in larger pictures, which resized copies
+need.
+"""
 
 EVERY = np.arange(256)
 _BETWEEN = ((EVERY > 0) & (EVERY <= _NEAR)) | ((EVERY >= 255 - _NEAR) & (EVERY < WHITE))
-"""By level: near black or white, and neither."""
+"""For each level: True if it is close to, but not exactly, black or white."""
 
 _NEAR_LEVELS = _BETWEEN & (EVERY > _IDS)
-"""By level: may be noise on black or white."""
+"""For each level: True if it may be noise on black or white."""
 
 FEW = 24
-"""So many levels or fewer are drawn, not measured: labels, with or without soft edges."""
+"""Pictures of at most so many levels are drawn, not measured: labels, with or without soft edges."""
 
 SHARE_FEW, _SHARE_MANY = 0.005, 0.05
-"""Least part of what is not black that a level takes to count, in pictures of few levels and of many."""
+"""Least share of the non-black pixels for a level to count, in pictures of few levels and of many."""
 
 _COHERENT = 0.25
 MOST_SHOWN = 6
 CURE = "label_values=[…] says which are lesion"
 
 
-def _is_one_class(found: dict[int, int]) -> bool:
-    """Say whether of levels that count none or one is lit."""
-    lit = [level for level in found if level > 0]
+def _is_one_class(levels: dict[int, int]) -> bool:
+    """Return True if at most one of the levels that count is lit."""
+    lit = [level for level in levels if level > 0]
     return not lit or (len(lit) == 1 and lit[0] > 127)
 
 
 def noise_beside(light: NDArray[np.uint8], counts: NDArray[np.intp], *, lossless: bool) -> float:
-    """Return which part of a black and white picture is taken for noise and may look like a class.
+    """Return the share of a black-and-white picture that is treated as noise but may look like a class.
 
     Args:
         light: The picture.
-        counts: How often each level occurs.
-        lossless: Whether its format keeps values.
+        counts: Number of pixels of each level.
+        lossless: True if its format preserves values.
 
     Raises:
-        BadFileError: It is more than noise: a level is a class.
+        BadFileError: A level is a class and not noise.
     """
     few = lossless and is_drawn(counts)
-    found = plateaus(light, counts, few=few)
-    fits = _is_one_class(found)
+    levels = plateaus(light, counts, few=few)
+    fits = _is_one_class(levels)
     if fits and not few:
         return 0.0
     near = int(counts[_IDS + 1 : _NEAR + 1].sum() + counts[255 - _NEAR : WHITE].sum())
@@ -79,7 +82,7 @@ def noise_beside(light: NDArray[np.uint8], counts: NDArray[np.intp], *, lossless
         plain = np.where(noise, np.where(light > 127, np.uint8(255), np.uint8(0)), light)
         if _is_one_class(plateaus(plain, level_counts(plain), few=few)):
             return near / light.size
-    raise BadFileError(f"holds several levels ({in_words(found)}); {CURE}")
+    raise BadFileError(f"holds several levels ({in_words(levels)}); {CURE}")
 
 
 def _reached_from(white: Mask, reach: NDArray[np.uint8]) -> Mask:
@@ -89,7 +92,7 @@ def _reached_from(white: Mask, reach: NDArray[np.uint8]) -> Mask:
 
 
 def _among_others(light: NDArray[np.uint8], reach: NDArray[np.uint8]) -> Mask:
-    """Return the pixels within reach of two different levels that are near black or white and neither, bool H×W."""
+    """Return the pixels within reach of two different levels that are close to black or white, bool H×W."""
     between = _BETWEEN[light]
     highest = cv2.dilate(np.where(between, light, np.uint8(0)), reach)
     lowest = cv2.erode(np.where(between, light, np.uint8(255)), reach)
@@ -97,22 +100,22 @@ def _among_others(light: NDArray[np.uint8], reach: NDArray[np.uint8]) -> Mask:
 
 
 def level_counts(light: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """Return how often each level occurs, 256 numbers."""
+    """Return the number of pixels of each level, 256 numbers."""
     return np.bincount(light.ravel(), minlength=256)
 
 
 def is_drawn(counts: NDArray[np.intp]) -> bool:
-    """Say whether a picture has so few levels that they are drawn, not measured."""
+    """Return True if a picture has so few levels that they are drawn, not measured."""
     return int(np.count_nonzero(counts)) <= FEW
 
 
 def plateaus(light: NDArray[np.uint8], counts: NDArray[np.intp], *, few: bool) -> dict[int, int]:
-    """Return levels that count, each with its pixels; black as 0 and white as 255 take the noise around them.
+    """Return the levels that count with their pixel counts; black (0) and white (255) include the noise around them.
 
     Args:
         light: The picture.
-        counts: How often each level occurs.
-        few: Whether its levels are drawn; see :func:`is_drawn`.
+        counts: Number of pixels of each level.
+        few: True if its levels are drawn; see :func:`is_drawn`.
     """
     low = 0 if few else BLACK
     least = (SHARE_FEW if few else _SHARE_MANY) * max(1, int(counts[low + 1 :].sum()))
@@ -128,20 +131,20 @@ def plateaus(light: NDArray[np.uint8], counts: NDArray[np.intp], *, few: bool) -
 
 
 def holds_together(part: Mask, area: int) -> bool:
-    """Say whether a quarter of a part's pixels begin a 2×2 square of it.
+    """Return True if a quarter of a region's pixels are the corner of a 2×2 square inside it.
 
     Args:
-        part: The part.
-        area: How many pixels it has.
+        part: The region.
+        area: Its number of pixels.
     """
-    if area < 4:  # no square
+    if area < 4:  # too small for a square
         return False
-    squares = part[:-1, :-1] & part[1:, :-1] & part[:-1, 1:] & part[1:, 1:]  # all inside: beyond the border is nothing
+    squares = part[:-1, :-1] & part[1:, :-1] & part[:-1, 1:] & part[1:, 1:]  # pixels beyond the border count as outside
     return int(np.count_nonzero(squares)) >= _COHERENT * area > 0
 
 
 def in_words(levels: dict[int, int]) -> str:
-    """Return levels with their share of the pixels, for a message."""
+    """Format levels with their share of the pixels for a message."""
     total = max(1, sum(levels.values()))
-    shown = [f"{level}: {100 * count / total:.2g} %" for level, count in sorted(levels.items())]
-    return ", ".join(shown[:MOST_SHOWN]) + (f" and {len(shown) - MOST_SHOWN} more" * (len(shown) > MOST_SHOWN))
+    shares = [f"{level}: {100 * count / total:.2g} %" for level, count in sorted(levels.items())]
+    return ", ".join(shares[:MOST_SHOWN]) + (f" and {len(shares) - MOST_SHOWN} more" * (len(shares) > MOST_SHOWN))

@@ -1,18 +1,18 @@
-"""How a picture becomes a mask: what is lesion, and what nobody can know without being told.
+"""Conversion of pictures to masks: rules for which pixels are lesion, and which pictures need a user setting.
 
-- Black and white, with or without noise of JPEG and soft edges: above 127 is lesion.
-- Lossless pictures of two levels, 0 and any other: the other is lesion. Labels are such pictures.
-- Palettes that are no grey ramp hold numbers of classes: 0 is background, 255 is void (as in PASCAL VOC), and one class
-  is lesion. One colour on black likewise.
-- Black and white with other levels beside them, as CVC-ClinicDB's masks have 11 to 13: where 0 and white hold 95 % of
-  the pixels, levels 9 to 32 and 223 to 254 are noise within 3 pixels (more where a side is over 288) of white, of the
-  picture's border or of another such level. A region of one level that stands on its own is a class, as are levels 1
-  to 8, which number classes.
+- Black and white, with or without JPEG noise and soft edges: above 127 is lesion.
+- Lossless pictures of two levels, 0 and any other: the other is lesion. Label maps are such pictures.
+- Palettes other than grey ramps hold class numbers: 0 is background, 255 is void (as in PASCAL VOC), and a single class
+  is lesion. The same holds for one colour on black.
+- Black and white with additional levels, such as the levels 11 to 13 in CVC-ClinicDB's masks: where 0 and white hold 95
+  % of the pixels, levels 9 to 32 and 223 to 254 are noise within 3 pixels (more where a side is over 288) of white, of
+  the picture's border or of another such level. An isolated region of one level is a class, as are levels 1 to 8, which
+  number classes.
 - Several levels, classes or colours are refused unless ``label_values`` names those that are lesion.
-- A picture without anything above 127 whose few values lie about as single pixels is empty: that is noise.
+- A picture without values above 127 whose few non-black pixels are scattered one by one is empty: they are noise.
 
-A level, class or colour counts where it holds together: where a quarter of its pixels begin a 2×2 square of it. Edges
-of soft masks and noise do not.
+A level, class or colour counts if it is coherent, that is, if a quarter of its pixels are the corner of a 2×2 square
+inside it. Edges of soft masks and noise are not coherent.
 """
 
 from __future__ import annotations
@@ -54,34 +54,34 @@ from medtest.core.files.mask_levels import (
 from medtest.core.files.mask_levels import holds_together as _holds_together
 
 LabelValue: TypeAlias = "int | tuple[int, int, int]"
-"""A grey level, an index of a palette, or a colour as RGB."""
+"""A grey level, a palette index, or a colour as RGB."""
 
 MAX_LABEL = 20
 """Largest value of a picture that may hold noise or labels 0…N and nothing else."""
 
 VOID = 255
-"""Index of a palette for what nobody labelled."""
+"""Palette index of unlabelled pixels."""
 
 _MOST_LEVELS = 256
-"""Dark pictures of more levels than this are measured (depths, probabilities): no level of theirs is looked at."""
+"""Dark pictures with more levels than this hold measurements (depths, probabilities), whose levels are not examined."""
 
 _COLOURED = 40
-"""Channels further apart than this make a colour; colours nearer than this are the same."""
+"""Channels further apart than this make a colour; colours closer than this are equal."""
 
 _TINT = 8
-"""Entries of a palette whose channels are no further apart are grey."""
+"""Palette entries whose channels are no further apart are grey."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LesionMask:
-    """A mask as read.
+    """Decoded mask.
 
     Attributes:
         mask: bool H×W, upright.
-        brightest: The brightest 8-bit value found.
-        specks: Whether it was taken for empty although single pixels are not black.
-        near: Part of the pixels, 0 to 1, that are taken for noise on black or white and may look like a class.
-        revised: Whether medtest read another mask of this file before masks were looked at for their levels.
+        brightest: The brightest 8-bit value.
+        specks: True if the mask was taken for empty although single pixels are not black.
+        near: Share of the pixels, 0 to 1, treated as noise on black or white that may look like a class.
+        revised: True if medtest read a different mask from this file before it examined levels.
     """
 
     mask: Mask
@@ -92,58 +92,58 @@ class LesionMask:
 
 
 def decode_mask(content: bytes, *, max_pixels: int = MAX_PIXELS, values: Sequence[LabelValue] = ()) -> LesionMask:
-    """Return a file's bytes as a mask.
+    """Decode a file's bytes to a mask.
 
     Args:
         content: A picture.
-        max_pixels: Bound on its pixels, checked before decoding.
-        values: Levels, indices of a palette and colours that are lesion; empty leaves it to the rules above.
+        max_pixels: Limit on its pixels, checked before decoding.
+        values: Levels, palette indices and colours that are lesion; if empty, the rules above decide.
 
     Raises:
-        BadFileError: It is no readable picture within the bound, or no rule says what is lesion.
+        BadFileError: It is not a readable picture within the limit, or no rule identifies the lesion.
     """
     with opened_picture(content, max_pixels) as picture:
         lossless = picture.format not in LOSSY
         picture = upright(picture)
         if picture.mode == "1":
-            found = np.array(picture, dtype=np.bool_)
+            mask = np.array(picture, dtype=np.bool_)
             if values:
-                found = np.isin(found, [bool(value) for value in values if isinstance(value, int)])
-            return LesionMask(mask=found, brightest=255 * int(found.any()))
+                mask = np.isin(mask, [bool(value) for value in values if isinstance(value, int)])
+            return LesionMask(mask=mask, brightest=255 * int(mask.any()))
         raw, rgb = _pixels(picture)
         light = _light(raw, rgb)
         former = _bright(raw, light, palette=picture.mode == "P", lossless=lossless)
         grey = _is_grey(_used(raw, picture), _TINT) if picture.mode == "P" and raw is not None else rgb is None
         if picture.mode == "P" and raw is not None and (values or not grey):
-            read = _Read(_of_palette(raw, _palette(picture), values))
+            reading = _Read(_of_palette(raw, _palette(picture), values))
         elif rgb is not None and not grey and not _is_grey(rgb):
-            read = _Read(_of_colours(rgb, values))
+            reading = _Read(_of_colours(rgb, values))
         else:
             levels = light if raw is None or picture.mode == "P" else raw
-            read = _of_levels(levels, light, values, lossless=lossless)
-    found = read.mask
+            reading = _of_levels(levels, light, values, lossless=lossless)
+    mask = reading.mask
     return LesionMask(
-        mask=np.ascontiguousarray(found),
+        mask=np.ascontiguousarray(mask),
         brightest=int(light.max()),
-        specks=read.specks,
-        near=read.near,
-        revised=not np.array_equal(found, former),
+        specks=reading.specks,
+        near=reading.near,
+        revised=not np.array_equal(mask, former),
     )
 
 
 def read_mask(path: Path, *, max_pixels: int = MAX_PIXELS, values: Sequence[LabelValue] = ()) -> Mask:
-    """Return a mask file as bool H×W; arguments and errors as of :func:`decode_mask`."""
+    """Read a mask file as bool H×W; arguments and errors as in :func:`decode_mask`."""
     content = read_bytes(path, max_pixels=max_pixels).content
     return decode_mask(content, max_pixels=max_pixels, values=values).mask
 
 
 def read_bright(path: Path, *, max_pixels: int = MAX_PIXELS) -> Mask:
-    """Return what is above 127 in a picture, or has a label but 0 in one of labels up to ``MAX_LABEL``, as bool H×W.
+    """Read the pixels above 127, or the non-zero labels of a picture of labels up to ``MAX_LABEL``, as bool H×W.
 
-    For truths whose levels have a meaning of their own, as those of changedetection.net, where 170 is moving too.
+    For ground truths with special levels, e.g. changedetection.net, where 170 is also moving.
 
     Raises:
-        BadFileError: It is no readable picture within the bound.
+        BadFileError: It is not a readable picture within the limit.
     """
     with opened_picture(read_bytes(path, max_pixels=max_pixels).content, max_pixels) as picture:
         lossless = picture.format not in LOSSY
@@ -153,7 +153,7 @@ def read_bright(path: Path, *, max_pixels: int = MAX_PIXELS) -> Mask:
 
 
 def _pixels(picture: Pillow.Image) -> tuple[NDArray[np.generic] | None, Image | None]:
-    """Return a decoded picture's own numbers, where it has one a pixel, and its colours, where it is no plain grey."""
+    """Return a picture's raw numbers if it has one per pixel, and its colours unless it is plain grey."""
     wide = picture.mode.startswith(("I", "F"))
     raw = np.asarray(picture) if wide or picture.mode in ("1", "L", "P") else None
     plain = wide or picture.mode == "1" or (picture.mode == "L" and "transparency" not in picture.info)
@@ -161,7 +161,7 @@ def _pixels(picture: Pillow.Image) -> tuple[NDArray[np.generic] | None, Image | 
 
 
 def _light(raw: NDArray[np.generic] | None, rgb: Image | None) -> NDArray[np.uint8]:
-    """Return how light each pixel is: a grey picture's 8-bit values, luminance of others."""
+    """Return the brightness of each pixel: 8-bit values of grey pictures, luminance of others."""
     if rgb is not None:
         return cast("NDArray[np.uint8]", cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY))
     if raw is None:
@@ -172,7 +172,7 @@ def _light(raw: NDArray[np.generic] | None, rgb: Image | None) -> NDArray[np.uin
 
 
 def _bright(raw: NDArray[np.generic] | None, light: NDArray[np.uint8], *, palette: bool, lossless: bool) -> Mask:
-    """Return the mask that is read without a look at levels: labels up to ``MAX_LABEL``, else what is above 127."""
+    """Return the mask without examining levels: labels up to ``MAX_LABEL``, else pixels above 127."""
     if raw is not None and lossless and raw.dtype.kind != "f" and (not palette or int(light.max()) <= 127):
         numbers = raw.astype(np.int64)
         if int(numbers.min()) >= 0 and int(numbers.max()) <= MAX_LABEL:
@@ -184,7 +184,7 @@ def _bright(raw: NDArray[np.generic] | None, light: NDArray[np.uint8], *, palett
 
 
 class _Read(NamedTuple):
-    """A mask, whether it is empty but for noise, and which part of its pixels is noise next to black or white."""
+    """Mask, a flag for pictures with nothing but noise, and the share of pixels that are noise on black or white."""
 
     mask: Mask
     specks: bool = False
@@ -211,7 +211,7 @@ def _of_levels(
             raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {CURE}")
         return _Read(np.zeros(light.shape, np.bool_), specks=True)
     if not lossless:
-        # What JPEG makes of noise has no black that holds together; labels that were saved as JPEG do.
+        # JPEG noise has no coherent black region; label maps saved as JPEG do.
         if int(light.max()) <= MAX_LABEL and not _holds_together(levels == 0, int((levels == 0).sum())):
             return _Read(np.zeros(light.shape, np.bool_), specks=True)
         raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {CURE}")
@@ -220,8 +220,8 @@ def _of_levels(
     if len(coherent) == 1:
         raise BadFileError(f"holds nothing above 127 (brightest value {_brightest(numbers)}); {CURE}")
     by_level = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-    shown = {level: by_level[level] for level in (0, *(n.item() for n in coherent)) if level in by_level}
-    raise BadFileError(f"holds several levels ({in_words(shown)}); {CURE}")
+    level_shares = {level: by_level[level] for level in (0, *(n.item() for n in coherent)) if level in by_level}
+    raise BadFileError(f"holds several levels ({in_words(level_shares)}); {CURE}")
 
 
 def _brightest(numbers: NDArray[np.generic]) -> str:
@@ -229,29 +229,31 @@ def _brightest(numbers: NDArray[np.generic]) -> str:
 
 
 def _nearest(levels: NDArray[np.generic], light: NDArray[np.uint8], values: Sequence[int], *, lossless: bool) -> Mask:
-    """Return what has one of the values; where there is noise around levels, what is nearer to them than to others."""
+    """Return pixels with one of the values; with noise around levels, pixels closer to them than to other levels."""
     numbers = np.unique(levels)
     if len(numbers) <= FEW and lossless:
         return np.asarray(np.isin(levels, values))
     counts = level_counts(light)
     counted = plateaus(light, counts, few=lossless and is_drawn(counts))
-    others = [level for level in counted if min(abs(level - v) for v in values) > BLACK]
+    other_levels = [level for level in counted if min(abs(level - v) for v in values) > BLACK]
     own = np.min([np.abs(EVERY - value) for value in values], axis=0)
-    rest = np.min([np.abs(EVERY - level) for level in others], axis=0) if others else np.full(256, 256)
-    return np.asarray((own < rest)[light])
+    other_distance = (
+        np.min([np.abs(EVERY - level) for level in other_levels], axis=0) if other_levels else np.full(256, 256)
+    )
+    return np.asarray((own < other_distance)[light])
 
 
 # ------------------------------------------------------------------------------------------------ palettes and colours
 
 
 def _palette(picture: Pillow.Image) -> NDArray[np.uint8]:
-    """Return a palette as uint8 256×3; entries that the file leaves out are black."""
-    given = np.array(picture.getpalette("RGB") or [], np.uint8).reshape(-1, 3)
-    return np.vstack([given, np.zeros((256 - len(given), 3), np.uint8)])
+    """Return a palette as uint8 256×3; missing entries are black."""
+    colours = np.array(picture.getpalette("RGB") or [], np.uint8).reshape(-1, 3)
+    return np.vstack([colours, np.zeros((256 - len(colours), 3), np.uint8)])
 
 
 def _used(indices: NDArray[np.generic], picture: Pillow.Image) -> Image:
-    """Return those colours of a palette that occur, uint8 1×N×3."""
+    """Return the palette colours that occur, uint8 1×N×3."""
     return np.asarray(_palette(picture)[np.unique(indices)][None])
 
 
@@ -274,8 +276,8 @@ def _of_palette(indices: NDArray[np.generic], palette: NDArray[np.uint8], values
 
 
 def _entries(indices: Sequence[int], palette: NDArray[np.uint8]) -> str:
-    shown = [f"{n}: {_colour(palette[n])}" for n in indices[:MOST_SHOWN]]
-    return ", ".join(shown) + (f" and {len(indices) - MOST_SHOWN} more" * (len(indices) > MOST_SHOWN))
+    entries = [f"{n}: {_colour(palette[n])}" for n in indices[:MOST_SHOWN]]
+    return ", ".join(entries) + (f" and {len(indices) - MOST_SHOWN} more" * (len(indices) > MOST_SHOWN))
 
 
 def _colour(channels: Sequence[int] | NDArray[np.generic]) -> str:
@@ -283,7 +285,7 @@ def _colour(channels: Sequence[int] | NDArray[np.generic]) -> str:
 
 
 def _is_grey(rgb: Image, spread: int = _COLOURED) -> bool:
-    """Say whether hardly any pixel has a colour, channels further apart than ``spread``; JPEG tints grey."""
+    """Return True if hardly any pixel has channels further apart than ``spread``; JPEG tints grey."""
     red, green, blue = cv2.split(rgb)
     top = cv2.max(cv2.max(red, green), blue)
     coloured = (top - cv2.min(cv2.min(red, green), blue)) > spread
@@ -292,81 +294,83 @@ def _is_grey(rgb: Image, spread: int = _COLOURED) -> bool:
 
 
 def _of_colours(rgb: Image, values: Sequence[LabelValue]) -> Mask:
-    """Return the mask of a coloured picture: what has the one colour on black, or is nearest to those named."""
-    wanted = [(value, value, value) if isinstance(value, int) else value for value in values]
+    """Return the mask of a coloured picture: its only colour on black, or pixels closest to the named colours."""
+    lesions = [(value, value, value) if isinstance(value, int) else value for value in values]
     centres = _colours(rgb)
-    if not wanted:
+    if not lesions:
         lit = {colour: count for colour, count in centres.items() if max(colour) > _COLOURED}
         if len(lit) != 1:
-            shown = ", ".join(f"{_colour(c)}" for c in list(lit)[:MOST_SHOWN]) or "none that holds together"
-            raise BadFileError(f"holds several colours ({shown}); {CURE}")
-        wanted = list(lit)
-    others = [c for c in ((0, 0, 0), *centres) if min(_apart(c, w) for w in wanted) > _COLOURED]
-    own = np.min([_distance(rgb, colour) for colour in wanted], axis=0)
-    rest = np.min([_distance(rgb, colour) for colour in others], axis=0) if others else np.full(own.shape, 1e9)
-    return np.asarray(own < rest)
+            names = ", ".join(f"{_colour(c)}" for c in list(lit)[:MOST_SHOWN]) or "none that holds together"
+            raise BadFileError(f"holds several colours ({names}); {CURE}")
+        lesions = list(lit)
+    backgrounds = [c for c in ((0, 0, 0), *centres) if min(_apart(c, w) for w in lesions) > _COLOURED]
+    own = np.min([_distance(rgb, colour) for colour in lesions], axis=0)
+    other_distance = (
+        np.min([_distance(rgb, colour) for colour in backgrounds], axis=0) if backgrounds else np.full(own.shape, 1e9)
+    )
+    return np.asarray(own < other_distance)
 
 
 def _colours(rgb: Image) -> dict[tuple[int, int, int], int]:
-    """Return colours that hold together, each with its pixels, most first; those near one another are one."""
+    """Return coherent colours with their pixel counts, most frequent first; similar colours are merged."""
     packed, numbers, counts = _packed(rgb)
     if len(numbers) > FEW:
-        # JPEG makes hundreds of neighbours of every colour: they are put together before they are counted.
+        # JPEG makes hundreds of similar colours, which are merged before counting.
         packed, numbers, counts = _packed(rgb >> 4)
     lit = max(1, int(np.count_nonzero(rgb.max(axis=2) > _COLOURED)))
-    found: dict[tuple[int, int, int], int] = {}
+    merged: dict[tuple[int, int, int], int] = {}
     for place in np.argsort(-counts, kind="stable"):
         count = int(counts[place])
         if count < SHARE_FEW * lit:
             break
         part = packed == numbers[place]
         red, green, blue = (round(float(channel)) for channel in rgb[part].mean(axis=0))
-        near = next((other for other in found if _apart((red, green, blue), other) <= _COLOURED), None)
+        near = next((other for other in merged if _apart((red, green, blue), other) <= _COLOURED), None)
         if near is not None:
-            found[near] += count
+            merged[near] += count
         elif _holds_together(part, count):
-            found[red, green, blue] = count
-    return found
+            merged[red, green, blue] = count
+    return merged
 
 
 def _packed(rgb: Image) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.intp]]:
-    """Return each pixel's colour as one number, the numbers that occur, and how often."""
+    """Return each pixel's colour as one number, the numbers that occur, and their counts."""
     packed = rgb.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
     numbers, counts = np.unique(packed, return_counts=True)
     return packed, numbers, counts
 
 
-def _apart(one: Sequence[int], other: Sequence[int]) -> int:
-    return max(abs(a - b) for a, b in zip(one, other, strict=True))
+def _apart(first: Sequence[int], second: Sequence[int]) -> int:
+    return max(abs(a - b) for a, b in zip(first, second, strict=True))
 
 
 def _distance(rgb: Image, colour: Sequence[int]) -> NDArray[np.int32]:
-    """Return the squared distance of each pixel's colour to one, int32 H×W."""
+    """Return the squared distance of each pixel's colour to a colour, int32 H×W."""
     apart = rgb.astype(np.int32) - np.array(colour, np.int32)
     return np.asarray((apart * apart).sum(axis=2))
 
 
-# ---------------------------------------------------------------------------------------------- what to type for a file
+# ---------------------------------------------------------------------------------------------- suggested label values
 
 
 _MOST_VALUES = 6
 _LEAST_SHARE = 0.005
-"""Least part of what is no background that a value takes to be named."""
+"""Least share of the foreground for a value to be suggested."""
 
 
 def lesion_values(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[LabelValue, ...]:
-    """Return values with which a mask that no rule reads is read: every level, class or colour that is no background.
+    """Suggest values for a mask that no rule can read: every level, class or colour other than background.
 
     Args:
         content: A picture.
-        max_pixels: Bound on its pixels, checked before decoding.
+        max_pixels: Limit on its pixels, checked before decoding.
 
     Returns:
-        What :func:`decode_mask` takes as ``values`` and finds a part of the picture with, neither nothing nor all;
-        empty where there are more than six, or none.
+        ``values`` with which :func:`decode_mask` returns a part of the picture, neither nothing nor all; empty if there
+        are none or more than six.
 
     Raises:
-        BadFileError: It is no readable picture within the bound.
+        BadFileError: It is not a readable picture within the limit.
     """
     with opened_picture(content, max_pixels) as picture:
         picture = upright(picture)

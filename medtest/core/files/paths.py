@@ -1,4 +1,4 @@
-"""Where medtest's own files lie, in a checkout and in an installed wheel, and where runs write."""
+"""Paths of medtest's own files, in a checkout and in an installed wheel, and of the folders that runs write to."""
 
 from __future__ import annotations
 
@@ -11,65 +11,60 @@ DATABASE = "mlflow.db"
 SQLITE = "sqlite:///"
 STORE_VARIABLE = "MLFLOW_TRACKING_URI"
 TYPED_STORE: ContextVar[str | None] = ContextVar("TYPED_STORE", default=None)
-"""``tracking.uri`` of the call in hand, for what is looked up in that store before a run is begun."""
+"""``tracking.uri`` of the current call, for lookups in that store before a run begins."""
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def _shipped(name: str) -> Path:
-    """Return ``name/`` beside the package in a checkout, or the copy that a wheel carries."""
+    """Return ``name/`` beside the package in a checkout, or the copy inside a wheel."""
     installed = _PACKAGE / "_data" / name
     return installed if installed.is_dir() else _PACKAGE.parent / name
 
 
 def conf_folder() -> Path:
-    """Folder of the Hydra configuration and of the parts' defaults."""
+    """Return the folder of the Hydra configuration and of the parts' defaults."""
     return _shipped("conf")
 
 
 def suites_folder() -> Path:
-    """Folder of the suites that ship with medtest."""
+    """Return the folder of the suites shipped with medtest."""
     return _shipped("suites")
 
 
 def package_folder() -> Path:
-    """Folder of the installed package (weights, bundled objects, fonts lie below it)."""
+    """Return the folder of the installed package, with its weights, bundled objects and fonts."""
     return _PACKAGE
 
 
 def path_from_here(path: Path) -> str:
-    """Return a path as one would type it in the working directory: relative below it, else as it is."""
+    """Return a path as typed in the working directory: relative if it is below it, otherwise unchanged."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 
 
 def typed_folder(text: str | Path) -> Path:
-    """Return the absolute path of a folder as the user typed it: a link keeps its own name, ``~`` and ``..`` do not."""
+    """Return the absolute path of a typed folder: links keep their own names, ``~`` and ``..`` are resolved."""
     path = Path(text).expanduser().absolute()
     return path.resolve() if ".." in path.parts else path
 
 
 def is_inside(root: Path, path: Path) -> bool:
-    """Whether a path, which may lead nowhere, stays in a folder when links are followed."""
+    """Return True if a path, existing or not, stays inside a folder when links are followed."""
     return path.resolve().is_relative_to(root.resolve())
 
 
 def home() -> Path:
-    """Folder under which ``outputs/`` and ``mlruns/`` are written: ``MEDTEST_HOME``, else the working directory."""
+    """Return the parent folder of ``outputs/`` and ``mlruns/``: ``MEDTEST_HOME``, else the working directory."""
     chosen = os.environ.get("MEDTEST_HOME")
     return Path(chosen).expanduser().resolve() if chosen else Path.cwd()
 
 
 def store_uri(home_folder: Path | None = None, given: str | None = None) -> str:
-    """Return where runs go in MLflow: what the user gave, else ``MLFLOW_TRACKING_URI``, else the local store.
-
-    Args:
-        home_folder: Folder that holds ``mlruns/``; None for :func:`home`.
-        given: The user's choice.
-    """
+    """Return the MLflow tracking URI: the user's choice, else ``MLFLOW_TRACKING_URI``, else the local store."""
     return given or os.environ.get(STORE_VARIABLE) or local_uri(home_folder if home_folder is not None else home())
 
 
 def local_uri(home_folder: Path) -> str:
-    """Return the address of the store below a home folder."""
+    """Return the URI of the store below a home folder."""
     return f"{SQLITE}{home_folder / STORE / DATABASE}"

@@ -1,8 +1,8 @@
-"""SQLite files that several processes use at once: the one way to open them, in which each waits for the others.
+"""SQLite files shared by several processes: one way to open them, with waiting for other processes.
 
-SQLite waits for a lock by itself (``timeout``) wherever it can, but not where two wait for one another: of two
-processes that open a fresh file and switch it to WAL at once, one is told "database is locked" at once, whatever its
-timeout. Here it tries again until the wait is over.
+SQLite itself waits for a lock (``timeout``) wherever it can, but not where two processes wait for each other: if two
+processes open a fresh file and switch it to WAL at the same time, one fails at once with "database is locked",
+regardless of its timeout. This module retries until the wait is over.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 WAIT_SECONDS = 60.0
-"""How long a process waits for others that hold the file."""
+"""Seconds that a process waits for others that hold the file."""
 _PAUSE_SECONDS = 0.02
 _PRIMARY = 0xFF
-"""The part of SQLite's extended codes that says what kind of error it is."""
+"""Mask for the primary result code within SQLite's extended codes."""
 
 T = TypeVar("T")
 
@@ -25,20 +25,21 @@ T = TypeVar("T")
 def connect(
     path: Path, *, durable: bool = False, wait: float = WAIT_SECONDS, implicit: bool = False, wal: bool = True
 ) -> sqlite3.Connection:
-    """Open a file to read and write, made where it does not exist, its folder not.
+    """Open a file for reading and writing; create the file, but not its folder, if it does not exist.
 
     Args:
         path: The file.
-        durable: A commit is on disk when it returns; else a power cut may undo the last ones.
+        durable: True if a commit must be on disk when it returns; otherwise a power cut may undo the last ones.
         wait: Seconds to wait for others, here and in every statement.
-        implicit: Python's ``sqlite3`` begins transactions itself; else statements stand alone, or after a BEGIN.
-        wal: Switch the file to WAL where the file system has it; else its journal stays what its owner made it.
+        implicit: True to let Python's ``sqlite3`` begin transactions itself; otherwise each statement is its own
+            transaction unless it follows a BEGIN.
+        wal: True to switch the file to WAL if the file system supports it; otherwise its journal mode is not changed.
 
     Returns:
         A connection that several threads may use in turn; foreign keys are enforced.
 
     Raises:
-        sqlite3.Error: The file cannot be opened, is no database, or was held by others all the while.
+        sqlite3.Error: The file cannot be opened, is not a database, or was held by others for the whole wait.
     """
     begin: Literal["DEFERRED"] | None = "DEFERRED" if implicit else None
     connection = sqlite3.connect(path, isolation_level=begin, timeout=wait, check_same_thread=False)
@@ -59,16 +60,7 @@ def _prepare(connection: sqlite3.Connection, *, durable: bool, wal: bool) -> Non
 
 
 def read(path: Path, look: Callable[[sqlite3.Connection], T], *, wait: float = WAIT_SECONDS) -> T:
-    """Return what a function reads from a file that is not written; waits for those who write it.
-
-    Args:
-        path: The file; never made.
-        look: Is handed a connection, which is closed afterwards.
-        wait: Seconds.
-
-    Raises:
-        sqlite3.Error: The file cannot be read, is no database, or was held by others all the while.
-    """
+    """Read an existing file with a function and return its result; wait for processes that write the file."""
 
     def looked() -> T:
         connection = connect_readonly(path, wait=wait)
@@ -81,15 +73,15 @@ def read(path: Path, look: Callable[[sqlite3.Connection], T], *, wait: float = W
 
 
 def connect_readonly(path: Path, *, immutable: bool = False, wait: float = WAIT_SECONDS) -> sqlite3.Connection:
-    """Open a file that is there to read it.
+    """Open an existing file read-only.
 
     Args:
         path: The file.
-        immutable: Nobody can write it, as in a folder that takes no files: SQLite makes none beside it.
+        immutable: True if no process can write it, as in a read-only folder: SQLite creates no files beside it.
         wait: Seconds to wait for others in every statement.
 
     Raises:
-        sqlite3.Error: There is no such file.
+        sqlite3.Error: The file does not exist.
     """
     address = f"{path.resolve().as_uri()}?mode=ro" + ("&immutable=1" if immutable else "")
     connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=wait, check_same_thread=False)
@@ -98,10 +90,10 @@ def connect_readonly(path: Path, *, immutable: bool = False, wait: float = WAIT_
 
 
 def patiently(do: Callable[[], T], wait: float = WAIT_SECONDS) -> T:
-    """Do something, and do it again while others hold the file, for so many seconds at most.
+    """Call a function, and retry while others hold the file, for a limited number of seconds.
 
     Raises:
-        sqlite3.Error: As it does otherwise, and where the wait is over.
+        sqlite3.Error: As raised by the function, or when the wait is over.
     """
     end = time.monotonic() + wait
     while True:
@@ -114,6 +106,6 @@ def patiently(do: Callable[[], T], wait: float = WAIT_SECONDS) -> T:
 
 
 def is_held(error: Any) -> bool:
-    """Whether SQLite refused because others hold the file."""
+    """Return True if SQLite refused because others hold the file."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & _PRIMARY in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -1,4 +1,4 @@
-"""Weights of ours on disk: safetensors in half precision; one entry of the header says what the file is."""
+"""Weight files: safetensors in half precision, with one header entry that describes the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEADER = "medtest"
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes its place whole, flushed to the disk, or not at all."""
+    """Open a file for writing that replaces the target atomically, flushed to disk, or not at all."""
     partial = path.with_name(path.name + ".partial")
     with partial.open("wb") as file:
         yield file
@@ -29,28 +29,28 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_tensors(path: Path, state: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Write tensors in half precision (whole numbers as they are), atomically.
+    """Write tensors in half precision atomically; integers are not converted.
 
     Args:
         path: A .safetensors file.
         state: The tensors.
-        facts: What the file says of itself, JSON values.
+        facts: Description of the file, JSON values.
     """
     import torch
     from safetensors.torch import save
 
-    kept = {
+    tensors = {
         name: (value.detach().to(torch.float16) if value.is_floating_point() else value.detach()).cpu().contiguous()
         for name, value in state.items()
     }
-    # One entry: the library writes several in an order of chance, and equal weights should be equal files.
+    # One entry: the library writes several in random order, and equal weights should give equal files.
     header = {HEADER: json.dumps(dict(facts), sort_keys=True)}
     with replacing(path) as file:
-        file.write(save(kept, metadata=header))
+        file.write(save(tensors, metadata=header))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a file, in float32 (whole numbers as they are)."""
+    """Return the tensors of a file in float32; integers are not converted."""
     import torch
     from safetensors.torch import load_file
 
@@ -58,11 +58,11 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def facts_of(path: Path) -> Any:
-    """Return what a file says of itself, without its tensors: an object, or an empty one where it says nothing.
+    """Return a file's description without reading its tensors; empty if the file has none.
 
     Raises:
-        MedtestError: It is no file of this form.
-        ValueError, RecursionError: The entry is no JSON.
+        MedtestError: The file does not have this form.
+        ValueError, RecursionError: The entry is not JSON.
     """
     from safetensors import SafetensorError, safe_open
 

@@ -1,7 +1,7 @@
-"""Colour TIFFs that call themselves grey, as CVC-ClinicDB's 612 do, given the header that they should have.
+"""Header correction for colour TIFFs declared as grey, such as CVC-ClinicDB's 612.
 
-Their PhotometricInterpretation is 1 (black is zero), which one sample a pixel may have, while they hold three. Pillow
-refuses them and OpenCV reads the first sample alone; tags are those of TIFF 6.0 and of BigTIFF.
+Their PhotometricInterpretation is 1 (black is zero), which allows one sample per pixel, although they hold three.
+Pillow refuses them and OpenCV reads only the first sample. Tags are those of TIFF 6.0 and BigTIFF.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_ENTRIES = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """Widths of one of the two formats: how the number of entries, an entry and an offset are packed."""
+    """Field widths of TIFF or BigTIFF: packing of the number of entries, an entry and an offset."""
 
     order: str
     count: str
@@ -30,7 +30,7 @@ class _Form:
 
     @property
     def inline(self) -> int:
-        """Bytes of a value that stands in its entry."""
+        """Number of bytes of a value stored inside its entry."""
         return self.size(self.offset)
 
 
@@ -40,30 +40,30 @@ _FORMS = {
     b"II+\0": (_Form("<", "Q", "HHQ", "Q"), 8),
     b"MM\0+": (_Form(">", "Q", "HHQ", "Q"), 8),
 }
-"""By the first four bytes, with where the offset of the first directory stands."""
+"""Forms by the first four bytes, each with the position of the first directory's offset."""
 
 
 def is_tiff(content: bytes) -> bool:
-    """Say whether a file begins as a TIFF does."""
+    """Return True if a file begins like a TIFF."""
     return content[:4] in _FORMS
 
 
 def declared_rgb(content: bytes) -> bytes:
-    """Return a file's bytes; of a TIFF with three or more samples a pixel that says grey, the first directory mended.
+    """Return a file's bytes; correct the first directory of a TIFF with three or more samples that claims to be grey.
 
-    Its samples are then red, green and blue, and of further ones that ExtraSamples describes the first two are taken
-    off that list. Whatever else a file is, or should its directory be damaged, comes back as it is.
+    Its samples are then red, green and blue; the first two further samples described by ExtraSamples are removed from
+    that list. Any other file, or one with a damaged directory, is returned unchanged.
     """
     if not is_tiff(content):
         return content
     try:
         return _mended(content)
     except struct.error:
-        return content  # cut off inside its directory: decoders say so
+        return content  # truncated inside its directory; decoders report it
 
 
 def described(content: bytes) -> str:
-    """Return what a TIFF's pixels are, in words; "" where its directory does not say or it is no TIFF."""
+    """Describe a TIFF's pixels; "" if its directory does not tell or it is not a TIFF."""
     if not is_tiff(content):
         return ""
     try:
@@ -78,7 +78,7 @@ def described(content: bytes) -> str:
 
 
 def _directory(content: bytes) -> tuple[_Form, int, list[bytes]]:
-    """Return a TIFF's form, where its first directory stands, and the entries of that."""
+    """Return a TIFF's form, the position of its first directory, and the entries of that directory."""
     form, place = _FORMS[content[:4]]
     (start,) = struct.unpack_from(form.order + form.offset, content, place)
     (count,) = struct.unpack_from(form.order + form.count, content, start)
@@ -105,10 +105,10 @@ def _mended(content: bytes) -> bytes:
     width = form.size(form.entry) + form.inline
     end = start + form.size(form.count) + len(entries) * width
     following = content[end : end + form.inline]
-    kept = [entry for entry in entries if entry]
-    made = struct.pack(form.order + form.count, len(kept)) + b"".join(kept) + following
-    made += b"\0" * (width * (len(entries) - len(kept)))
-    return content[:start] + made + content[start + len(made) :]
+    remaining = [entry for entry in entries if entry]
+    directory = struct.pack(form.order + form.count, len(remaining)) + b"".join(remaining) + following
+    directory += b"\0" * (width * (len(entries) - len(remaining)))
+    return content[:start] + directory + content[start + len(directory) :]
 
 
 def _tag(form: _Form, entry: bytes) -> int:

@@ -1,7 +1,7 @@
-"""Files below a folder that the user typed, which is trusted: links are followed, and what is wrong with them is said.
+"""Files below a trusted folder typed by the user: links are followed, and broken ones are reported.
 
-DVC, git-annex, the cache of Hugging Face and scripts that stage data put links where files are looked for. A file is
-known by the path of its link below the folder, never by where the link leads: that stands in no message.
+DVC, git-annex, the Hugging Face cache and staging scripts place links in data folders. A file is identified by the path
+of its link below the folder, never by the target, which no message contains.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from medtest.core.files.links import unreadable
 
 HERE = PurePosixPath(".")
 MOST_FILES = 1_000_000
-"""More files than this are not a data set but a wrong folder."""
+"""Upper limit of files; more are not a data set but a wrong folder."""
 
 DEEPEST = 64
-"""Folders below one another that are followed where nothing else is asked for."""
+"""Default limit on nested folders."""
 
 KEPT_APART = (".git", ".dvc")
-"""Folders in which tools keep what links elsewhere lead to."""
+"""Folders in which tools keep the targets of links."""
 
 LOOP = "is a link to a folder that holds it; it is passed over"
 TOO_DEEP = "is too deep a folder; its files are not read"
@@ -33,14 +33,14 @@ _Id = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkedFolder:
-    """One folder.
+    """One visited folder.
 
     Attributes:
-        path: It, relative to the root.
-        files: Names of what is no folder, broken links among them, in order.
-        broken: Those of them that are links to nothing.
-        passed: Names that were passed over.
-        troubles: Folders in it, or "" for itself, that are not walked, and why.
+        path: Its path relative to the root.
+        files: Sorted names of files, including broken links.
+        broken: The broken links among them.
+        passed: Names that were ignored.
+        troubles: Folders in it, or "" for itself, that were not visited, and why.
     """
 
     path: PurePosixPath
@@ -52,12 +52,12 @@ class WalkedFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """A folder that is not walked.
+    """Folder that was not visited.
 
     Attributes:
-        path: It, relative to the root.
-        reason: Why, in one phrase.
-        loses: Whether files are lost by it: a link to a folder above shows none but those that are there anyway.
+        path: Its path relative to the root.
+        reason: The reason, in one phrase.
+        loses: True if files are missed; a link to a parent folder shows only files that are visited anyway.
     """
 
     path: PurePosixPath
@@ -73,14 +73,14 @@ def walk(
     ignored: Callable[[str], bool] = lambda _name: False,
     most: int = MOST_FILES,
 ) -> Iterator[WalkedFolder]:
-    """Yield a folder and those below it, the last named first; links are followed.
+    """Yield a folder and its subfolders, the last name first; links are followed.
 
     Args:
         root: The user's folder.
-        start: Where to begin, relative to it.
-        deepest: How many folders below ``start`` are looked into, one in the other.
-        ignored: Says whether a file or folder of a name is passed over.
-        most: Bound on files and folders together.
+        start: Starting folder, relative to ``root``.
+        deepest: Limit on nested folders below ``start``.
+        ignored: Returns True for names of files and folders to ignore.
+        most: Limit on files and folders together.
 
     Raises:
         BadFileError: There are more than ``most``.
@@ -88,42 +88,42 @@ def walk(
     waiting: list[tuple[PurePosixPath, int, frozenset[_Id]]] = [(start, 0, frozenset())]
     count = 0
     while waiting:
-        here, depth, above = waiting.pop()
-        found = WalkedFolder(path=here)
-        place = os.path.join(root, here)
+        current, depth, above = waiting.pop()
+        folder = WalkedFolder(path=current)
+        place = os.path.join(root, current)
         try:
             above = above | {_identity(os.stat(place))} if above else frozenset(_holders(place))
             with os.scandir(place) as listing:
                 entries = sorted(islice(listing, most + 1), key=lambda entry: entry.name)
         except OSError as error:
-            found.troubles.append(Trouble(path=here, reason=_why(Path(place), error)))
-            yield found
+            folder.troubles.append(Trouble(path=current, reason=_why(Path(place), error)))
+            yield folder
             continue
         count += len(entries)
         if count > most:
             raise BadFileError(f"holds more than {most:,} files; give a smaller folder")
         for entry in entries:
             if ignored(entry.name):
-                found.passed.append(entry.name)
+                folder.passed.append(entry.name)
             elif not is_folder(entry):
-                found.files.append(entry.name)
+                folder.files.append(entry.name)
                 if entry.is_symlink() and not _is_file(entry):
-                    found.broken.append(entry.name)
+                    folder.broken.append(entry.name)
             elif _identity(os.stat(entry.path)) in above:
-                found.troubles.append(Trouble(path=here / entry.name, reason=LOOP, loses=False))
+                folder.troubles.append(Trouble(path=current / entry.name, reason=LOOP, loses=False))
             elif depth >= deepest:
-                found.troubles.append(Trouble(path=here / entry.name, reason=TOO_DEEP))
+                folder.troubles.append(Trouble(path=current / entry.name, reason=TOO_DEEP))
             else:
-                waiting.append((here / entry.name, depth + 1, above))
-        yield found
+                waiting.append((current / entry.name, depth + 1, above))
+        yield folder
 
 
 def files_below(root: Path, ignored: Callable[[str], bool] = lambda name: name in KEPT_APART) -> Iterator[Path]:
-    """Yield the files below a folder, links followed; broken links are none, and what cannot be read is empty.
+    """Yield the files below a folder, following links; skip broken links and unreadable folders.
 
     Args:
-        root: The user's folder; of one that is not there nothing is yielded.
-        ignored: Says whether a file or folder of a name is passed over.
+        root: The user's folder; nothing is yielded if it does not exist.
+        ignored: Returns True for names of files and folders to ignore.
 
     Raises:
         BadFileError: There are too many.
@@ -136,7 +136,7 @@ def files_below(root: Path, ignored: Callable[[str], bool] = lambda name: name i
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
-    """Say whether an entry is a folder or a link to one; a link that leads to itself is none."""
+    """Return True if an entry is a folder or a link to one; False for a link to itself."""
     try:
         return entry.is_dir()
     except OSError:
@@ -160,16 +160,16 @@ def _identity(status: os.stat_result) -> _Id:
 
 
 def _holders(place: str) -> Iterator[_Id]:
-    """Yield what a folder and all those above it are on their devices, wherever links to it lie."""
+    """Yield device and inode of a folder and of all its parents, with links resolved."""
     real = Path(place).resolve(strict=True)
     yield from (_identity(folder.stat()) for folder in (real, *real.parents))
 
 
 def named_below(root: Path, relative: str) -> Path | None:
-    """Return the path of a file that is named below a folder: its links may lead anywhere, its name may not.
+    """Return the path of a file named relative to a folder: its links may lead anywhere, its name may not.
 
     Returns:
-        None where the name leads out of the folder.
+        None if the name leads out of the folder.
     """
     path = PurePosixPath(relative)
     return None if path.is_absolute() or ".." in path.parts or "\0" in relative else root / path

@@ -1,8 +1,8 @@
-"""ZIP files that strangers made, read within bounds; ZIP files of ours, whose bytes are the same each time.
+"""ZIP files: bounded reading of untrusted ones, and reproducible writing.
 
-What a ZIP says of itself is looked at before anything is unpacked: how many entries, how large each and all together,
-how much smaller they are packed, where they would lie. What it says is then held against what it holds: no entry gives
-more bytes than it declares, none shares its bytes with another, and every checksum is compared.
+The declared number of entries, sizes, compression ratios and paths are checked before unpacking. The content is then
+checked against the declaration: no entry yields more bytes than declared, none shares its bytes with another, and every
+checksum is compared.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import IO
 from medtest.core.errors import MedtestError
 
 AT_ONCE = 1 << 20
-"""Bytes that are in memory at one time."""
+"""Number of bytes held in memory at a time."""
 _TAIL = struct.Struct("<4s4H2LH")
-"""What stands at a ZIP's end: signature, disks, entries, size and place of its directory, length of a comment."""
+"""End record of a ZIP: signature, disks, entries, size and position of the directory, length of a comment."""
 _TAIL_SIGNATURE = b"PK\x05\x06"
 _LONGEST_COMMENT = 0xFFFF
 _LOCAL_HEADER = 30
@@ -35,25 +35,25 @@ _DEVICES = frozenset(
     ("con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10)))
 )
 _HERE = "./"
-"""Begins names that libarchive writes, and is one itself."""
+"""Prefix of names written by libarchive, and itself an entry."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 
 
 class RefusedZip(MedtestError):
-    """A ZIP file that cannot be read, or is not unpacked; the message goes on from its name ("holds a link")."""
+    """A ZIP file cannot be read or is not unpacked; the message continues its name ("holds a link")."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ZipBounds:
-    """What is read of a ZIP file.
+    """Limits for reading a ZIP file.
 
     Attributes:
         entries: Most entries.
-        total: Most bytes of all entries together, unpacked.
-        entry: Most bytes of one.
-        times: An entry may be this many times as large as it is packed ...
-        slack: ... and these bytes more: a short text of repetitions shrinks further.
+        total: Most unpacked bytes of all entries together.
+        entry: Most unpacked bytes of one entry.
+        times: An entry may be this many times as large as its packed data ...
+        slack: ... plus this many bytes, because short repetitive text compresses further.
     """
 
     entries: int = 50_000
@@ -64,7 +64,7 @@ class ZipBounds:
 
     @property
     def directory(self) -> int:
-        """Most bytes of its directory, which is in memory at once."""
+        """Most bytes of the directory, which is read into memory whole."""
         return self.entries * 2 * _LONGEST_NAME
 
 
@@ -72,17 +72,17 @@ BOUNDS = ZipBounds()
 
 
 class BoundedZip:
-    """A ZIP file whose entries were looked at; use it in a ``with``.
+    """ZIP file with checked entries; use it in a ``with``.
 
     Args:
         path: The file.
-        bounds: What is read of it.
+        bounds: Limits for reading.
 
     Attributes:
-        names: Its files, in the order of its directory; folders are left out.
+        names: Its files, in the order of its directory, without folders.
 
     Raises:
-        RefusedZip: It is no ZIP file, is damaged, or holds what is not unpacked.
+        RefusedZip: It is not a ZIP file, is damaged, or holds entries that are not unpacked.
     """
 
     def __init__(self, path: Path, bounds: ZipBounds = BOUNDS) -> None:
@@ -95,10 +95,10 @@ class BoundedZip:
             directory, count = _check_tail(self._file, bounds)
             with _readable():
                 self._zip = zipfile.ZipFile(self._file)
-            found = self._zip.infolist()
-            if len(found) != count:
-                raise RefusedZip(f"is damaged: it declares {count:,} entries and lists {len(found):,}")
-            self._entries = dict(_checked(found, directory, bounds))
+            infos = self._zip.infolist()
+            if len(infos) != count:
+                raise RefusedZip(f"is damaged: it declares {count:,} entries and lists {len(infos):,}")
+            self._entries = dict(_checked(infos, directory, bounds))
         except BaseException:
             self._file.close()
             raise
@@ -111,14 +111,14 @@ class BoundedZip:
         self._file.close()
 
     def size(self, name: str) -> int:
-        """Return how many bytes a file declares, unpacked."""
+        """Return the declared unpacked size of a file in bytes."""
         return self._entries[name].file_size
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """Yield a file's content, at most :data:`AT_ONCE` bytes at a time.
 
         Raises:
-            RefusedZip: It is damaged, or holds more or less than it declares.
+            RefusedZip: It is damaged, or its size differs from the declared one.
         """
         entry, count = self._entries[name], 0
         with _readable(name), self._zip.open(entry) as member:
@@ -143,7 +143,7 @@ class BoundedZip:
 
 @contextmanager
 def _readable(name: str = "") -> Iterator[None]:
-    """Put what Python's reader says of a damaged file in words."""
+    """Convert exceptions of Python's reader for damaged files to :class:`RefusedZip`."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, RuntimeError, OSError) as error:
@@ -152,10 +152,10 @@ def _readable(name: str = "") -> Iterator[None]:
 
 
 def _check_tail(file: IO[bytes], bounds: ZipBounds) -> tuple[int, int]:
-    """Look at a ZIP's end before its directory is read; return where the directory begins and how much it lists.
+    """Check a ZIP's end record before reading its directory; return the directory's position and number of entries.
 
     Raises:
-        RefusedZip: It has no end, its directory is too large or lies elsewhere, or something stands before it.
+        RefusedZip: It has no end record, its directory is too large or elsewhere, or data precede it.
     """
     size = file.seek(0, 2)
     file.seek(max(0, size - _TAIL.size - _LONGEST_COMMENT))
@@ -163,11 +163,11 @@ def _check_tail(file: IO[bytes], bounds: ZipBounds) -> tuple[int, int]:
     at = tail.rfind(_TAIL_SIGNATURE)
     if at < 0 or len(tail) - at < _TAIL.size:
         raise RefusedZip("is no ZIP file, or one that was cut off")
-    _, disk, of_directory, here, entries, length, start, comment = _TAIL.unpack_from(tail, at)
+    _, disk, of_directory, disk_entries, entries, length, start, comment = _TAIL.unpack_from(tail, at)
     end = size - len(tail) + at
-    if disk or of_directory or here != entries or at + _TAIL.size + comment != len(tail):
+    if disk or of_directory or disk_entries != entries or at + _TAIL.size + comment != len(tail):
         raise RefusedZip("is one part of several, or has something behind its end")
-    if 0xFFFF in (here, entries) or 0xFFFFFFFF in (length, start):
+    if 0xFFFF in (disk_entries, entries) or 0xFFFFFFFF in (length, start):
         raise RefusedZip(f"is larger than what is read: {bounds.entries:,} entries and 4 GB at most")
     if entries > bounds.entries:
         raise RefusedZip(f"holds {entries:,} entries; {bounds.entries:,} at most are read")
@@ -179,28 +179,30 @@ def _check_tail(file: IO[bytes], bounds: ZipBounds) -> tuple[int, int]:
 
 
 def _checked(
-    found: Sequence[zipfile.ZipInfo], directory: int, bounds: ZipBounds
+    infos: Sequence[zipfile.ZipInfo], directory: int, bounds: ZipBounds
 ) -> Iterator[tuple[str, zipfile.ZipInfo]]:
-    """Yield the files among the entries by their names, without the ``./`` that some tools begin names with.
+    """Yield the files among the entries by name, without the ``./`` prefix of some tools.
 
     Raises:
         RefusedZip: An entry is not unpacked.
     """
-    total = sum(one.file_size for one in found)
+    total = sum(info.file_size for info in infos)
     if total > bounds.total:
         raise RefusedZip(f"holds {total / 1e9:,.1f} GB unpacked; {bounds.total / 1e9:,.1f} GB at most are read")
-    _check_places(found, directory)
-    named = [(_name_of(one.filename), one) for one in found if one.filename != _HERE]
-    taken: dict[str, str] = {}
-    for name, entry in named:
+    _check_places(infos, directory)
+    entries = [(_name_of(info.filename), info) for info in infos if info.filename != _HERE]
+    names_by_key: dict[str, str] = {}
+    for name, entry in entries:
         _check_entry(entry, bounds)
         key = _folded(name)
-        if key in taken:
-            twice = name if taken[key] == name else f"{taken[key]!r} and {name!r}, one name to many systems"
+        if key in names_by_key:
+            twice = (
+                name if names_by_key[key] == name else f"{names_by_key[key]!r} and {name!r}, one name to many systems"
+            )
             raise RefusedZip(f"holds a name twice: {twice}")
-        taken[key] = name
-    files = {_folded(name) for name, entry in named if not entry.is_dir()}
-    for name, entry in named:
+        names_by_key[key] = name
+    files = {_folded(name) for name, entry in entries if not entry.is_dir()}
+    for name, entry in entries:
         parts = _folded(name).split("/")
         if any("/".join(parts[:end]) in files for end in range(1, len(parts))):
             raise RefusedZip(f"holds {name!r} below a file")
@@ -208,44 +210,42 @@ def _checked(
             yield name, entry
 
 
-def _name_of(written: str) -> str:
-    return written.removeprefix(_HERE).removesuffix("/")
+def _name_of(stored: str) -> str:
+    return stored.removeprefix(_HERE).removesuffix("/")
 
 
-def _check_places(found: Sequence[zipfile.ZipInfo], directory: int) -> None:
-    """Refuse entries that share their bytes: a few kilobytes would be unpacked again and again."""
-    ordered = sorted(found, key=lambda one: one.header_offset)
-    ends = [*(one.header_offset for one in ordered[1:]), directory]
+def _check_places(infos: Sequence[zipfile.ZipInfo], directory: int) -> None:
+    """Refuse entries that share bytes, which would unpack a few kilobytes many times."""
+    ordered = sorted(infos, key=lambda info: info.header_offset)
+    ends = [*(info.header_offset for info in ordered[1:]), directory]
     for entry, end in zip(ordered, ends, strict=True):
         if entry.header_offset + _LOCAL_HEADER + entry.compress_size > end:
             raise RefusedZip(f"is damaged, or made to swell: {entry.filename!r} shares its bytes with something else")
 
 
 def _check_entry(entry: zipfile.ZipInfo, bounds: ZipBounds) -> None:
-    shown = entry.filename[:120]
+    short_name = entry.filename[:120]
     mode = stat.S_IFMT(entry.external_attr >> 16)
     if why := name_refused(_name_of(entry.orig_filename)):
         raise RefusedZip(f"holds the name {entry.orig_filename[:120]!r}, {why}")
     if mode not in (0, stat.S_IFREG, stat.S_IFDIR):
-        raise RefusedZip(f"holds {shown!r}, a link or device and no file")
+        raise RefusedZip(f"holds {short_name!r}, a link or device and no file")
     if entry.flag_bits & _ENCRYPTED:
-        raise RefusedZip(f"holds {shown!r}, which is encrypted")
+        raise RefusedZip(f"holds {short_name!r}, which is encrypted")
     if entry.compress_type not in _METHODS:
-        raise RefusedZip(f"holds {shown!r}, packed in a way (method {entry.compress_type}) that not everyone reads")
+        raise RefusedZip(
+            f"holds {short_name!r}, packed in a way (method {entry.compress_type}) that not everyone reads"
+        )
     if entry.file_size > (0 if entry.is_dir() else bounds.entry):
-        raise RefusedZip(f"holds {shown!r} of {entry.file_size:,} bytes; {bounds.entry:,} at most are read")
+        raise RefusedZip(f"holds {short_name!r} of {entry.file_size:,} bytes; {bounds.entry:,} at most are read")
     if entry.file_size > bounds.times * entry.compress_size + bounds.slack:
         raise RefusedZip(
-            f"holds {shown!r}, {entry.compress_size:,} bytes that become {entry.file_size:,}: made to swell, or damaged"
+            f"holds {short_name!r}, {entry.compress_size:,} bytes that become {entry.file_size:,}: made to swell, or damaged"
         )
 
 
 def name_refused(name: str) -> str:
-    """Return why nothing is unpacked under a name, "" where it may be: one plain path below a folder, everywhere.
-
-    Args:
-        name: A path with ``/`` between its parts.
-    """
+    """Return the reason for refusing a name, or "" if it is a plain path below a folder on every system."""
     parts = name.split("/")
     if name.startswith("/") or name[1:2] == ":":
         return "an absolute path"
@@ -267,31 +267,31 @@ def _bytes(text: str) -> bytes:
 
 
 def _folded(name: str) -> str:
-    """Return what names have in common that are one to systems without regard to case or to how accents are written."""
+    """Return the form shared by names that are equal to systems that ignore case or the encoding of accents."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def clashing(names: Iterable[str]) -> tuple[str, str] | None:
-    """Return two names that some system takes for one, None where there are none."""
-    taken: dict[str, str] = {}
+    """Return two names that some system takes for the same, or None."""
+    first_names: dict[str, str] = {}
     for name in names:
-        before = taken.setdefault(_folded(name), name)
+        before = first_names.setdefault(_folded(name), name)
         if before != name:
             return before, name
     return None
 
 
 def write_zip(target: IO[bytes], files: Iterable[tuple[str, Path]], bounds: ZipBounds = BOUNDS) -> None:
-    """Write a ZIP file: the same files give the same bytes, whenever they are packed and whoever owns them.
+    """Write a reproducible ZIP file: equal files give equal bytes, regardless of time and owner.
 
     Args:
-        target: Where to, open for writing, which can be sought.
-        files: (name, where it lies) each.
-        bounds: What a reader will read of it.
+        target: Seekable file open for writing.
+        files: (name, path) of each file.
+        bounds: Limits of the reader.
 
     Raises:
         RefusedZip: A reader would refuse it.
-        OSError: A file cannot be read, or the target not be written.
+        OSError: A file cannot be read, or the target cannot be written.
     """
     ordered = sorted(files)
     names = [name for name, _ in ordered]
@@ -328,7 +328,7 @@ def _add(archive: zipfile.ZipFile, name: str, path: Path, bounds: ZipBounds) -> 
 
 
 def _swells(path: Path, bounds: ZipBounds) -> bool:
-    """Whether a file shrinks so far that a reader takes it for one that is made to swell."""
+    """Return True if a file compresses so well that a reader would take it for a ZIP bomb."""
     packer, packed = zlib.compressobj(wbits=-15), 0
     with path.open("rb") as source:
         while part := source.read(AT_ONCE):

@@ -1,4 +1,4 @@
-"""What an oracle is: it turns answers into score columns, and those into the primary criterion's verdict."""
+"""Oracle base class: score columns from answers, and verdicts from the primary criterion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medtest.core.records import NO_PREDICTION, SEED_FACTORS, SOURCE_FAILED
 
 
 class Oracle(Part, ABC):
-    """Judges one kind of answer.
+    """Judge of one kind of answer.
 
     Args:
         settings: An instance of the class's ``Settings``.
@@ -23,20 +23,21 @@ class Oracle(Part, ABC):
     Attributes:
         task: Name of the task whose answers it judges.
         scores: Names of the score columns, in order; ``source_<score>`` is filled by the runner.
-        criteria: What a criterion may name: scores of which more is better, or rules over them; ``scores`` by default.
-        reads: Name of the reader whose facts it judges by, where a suite names no other (``oracles.reader``); they are
-            ``answer.facts``, and stand in its ``texts``. "" for none.
-        references: What a criterion may be ``against``.
+        criteria: Names allowed in a criterion: scores of which more is better, or rules over them; ``scores`` by
+            default.
+        reads: Name of the default reader whose facts it judges by (``oracles.reader``); the facts are ``answer.facts``
+            and are recorded in its ``texts``. "" for none.
+        references: Allowed values of a criterion's ``against``.
         self_scores: Scores that also exist as ``self_<score>`` (follow-up's output against the source's).
-        texts: Names of the text columns that :meth:`describe` fills.
-        measures: Names of number columns that :meth:`measure` fills: what an answer cost, which is no score.
+        texts: Names of the text columns filled by :meth:`describe`.
+        measures: Names of the number columns filled by :meth:`measure`, e.g. the cost of an answer.
         seed_factors: Factor columns that belong to seeds of this kind.
-        needs: Scores by name that need more of a stored answer than ``compact`` keeps, with what they need: ``maps``.
-            They are recorded only under ``answers: maps``, or where a suite names them.
-        recorded: Those of ``scores`` that records have under this suite; all of them until the suite says so.
-        relations: The suite's relation ids with the name of their part; empty until the suite says so.
-        effects: The same ids with what the relation says it does to the picture (``Relation.effects``), None where it
-            does not say; an id whose relation is not installed is missing.
+        needs: Scores that need more of a stored answer than ``compact`` keeps, each with its need: ``maps``. They are
+            recorded only under ``answers: maps`` or if a suite names them.
+        recorded: Those of ``scores`` recorded under this suite; all of them until the suite sets it.
+        relations: The suite's relation ids with the names of their parts; empty until the suite sets it.
+        effects: The same ids with the relation's declared effect on the picture (``Relation.effects``), None if
+            undeclared; ids of relations that are not installed are missing.
     """
 
     Settings: ClassVar[type[PartSettings]] = PartSettings
@@ -59,7 +60,7 @@ class Oracle(Part, ABC):
 
     @classmethod
     def check(cls, settings: Any) -> list[Mistake]:
-        """Return the user's mistakes in settings that can be seen before anything runs: a folder that is not there."""
+        """Return mistakes in settings that are visible before a run, e.g. a missing folder."""
         return []
 
     @abstractmethod
@@ -69,39 +70,39 @@ class Oracle(Part, ABC):
         """Return the case's score columns and ``self_`` columns.
 
         Args:
-            answer: What the system said of this image.
-            source: What it said of the source image; ``answer`` itself for the source case; None when that failed.
+            answer: The system's answer to this image.
+            source: The system's answer to the source image; ``answer`` itself for the source case; None if that failed.
             seed: The source case, with the expected answer if there is one.
-            effect: What the relation did to the expected answer.
+            effect: The relation's effect on the expected answer.
 
         Returns:
-            A value for every name in ``scores`` and ``self_<name>`` for ``self_scores``; None where undefined
-            (no truth, no source answer).
+            A value for every name in ``scores`` and ``self_<name>`` for ``self_scores``; None where undefined (no
+            truth, no source answer).
         """
 
     def describe(
         self, *, answer: Output | None, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, str | None]:
-        """Return the case's text columns: a value for every name in ``texts``, None where there is nothing to say.
+        """Return the case's text columns: a value for every name in ``texts``, None if there is no text.
 
         Args:
-            answer: What the system said of this image; None where it has no valid answer.
-            source: What it said of the source image; ``answer`` itself for the source case; None when that failed.
+            answer: The system's answer to this image; None if it has no valid answer.
+            source: The system's answer to the source image; ``answer`` itself for the source case; None if that failed.
             seed: The source case.
-            effect: What the relation did to the expected answer.
+            effect: The relation's effect on the expected answer.
         """
         return dict.fromkeys(self.texts)
 
     def measure(self, answer: Output) -> dict[str, float | None]:
-        """Return the number columns of an answer that are no scores: a value for every name in ``measures``."""
+        """Return the number columns of an answer other than scores: a value for every name in ``measures``."""
         return dict.fromkeys(self.measures)
 
     def notices(self) -> list[str]:
-        """Return lines for the user about what is judged under this suite, before anything runs."""
+        """Return notices for the user about judging under this suite, shown before a run."""
         return []
 
     def unknown_items(self, items: Collection[str]) -> list[Mistake]:
-        """Return what the settings say of questions that are not asked, which is known once seeds are listed.
+        """Return mistakes in settings that name questions which no seed asks; checked once seeds are listed.
 
         Args:
             items: Names of all questions that the seeds ask.
@@ -110,28 +111,28 @@ class Oracle(Part, ABC):
 
     @property
     def from_records(self) -> bool:
-        """Whether a raised revision judges what records hold; else it judges the answers that runs keep."""
+        """True if a new revision can judge from records; False if it needs the answers that runs keep."""
         return bool(self.reads) and type(self).rejudged is not Oracle.rejudged
 
     @property
     def judged_columns(self) -> tuple[str, ...]:
-        """Number columns of a record that say what the oracle makes of an answer."""
+        """Number columns of a record that hold the oracle's judgement of an answer."""
         own = tuple(f"self_{name}" for name in self.self_scores)
         return (*self.recorded, *(f"source_{name}" for name in self.recorded), *own)
 
     def judging(self) -> dict[str, Json]:
-        """Return what of the settings goes into scores and texts; records made under something else are judged anew.
+        """Return the settings that affect scores and texts; records made under others are judged again.
 
-        Empty where scores depend on no setting and on no reader: verdicts alone are then made anew.
+        Empty if scores depend on no setting and no reader: then only verdicts are recomputed.
         """
         return {"revision": self.revision} if self.reads else {}
 
     def of_source(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the texts that the follow-ups of a source take over from its record; none by default."""
+        """Return the texts that follow-ups copy from their source's record; none by default."""
         return {}
 
     def rejudged(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a record's scores (``source_`` and ``self_`` columns too) and texts under these settings.
+        """Return a record's scores (including ``source_`` and ``self_`` columns) and texts under these settings.
 
         Args:
             row: A record of the same oracle under other settings: its scores and texts, ``relation`` and ``item``.
@@ -141,9 +142,9 @@ class Oracle(Part, ABC):
     def judged_again(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record's scores, texts, verdict and reason under these settings, from the record alone.
 
-        What has no answer, and what was not judged for another reason than its scores, stays as it is.
+        Records without an answer, or with a verdict that does not depend on scores, are unchanged.
         """
-        # Where the source has no answer the reason says so, and what else is known of the case changes nothing of that.
+        # A missing source answer already decides the verdict; nothing else about the case changes it.
         if row["verdict"] == Verdict.ERROR or str(row["reason"] or "").startswith((SOURCE_FAILED, NO_PREDICTION)):
             return {}
         new = self.rejudged(row) if self.judging() else {}
@@ -158,7 +159,7 @@ class Oracle(Part, ABC):
         """Return PASS, FAIL or SKIP under the primary criterion, and the reason for SKIP, from the record alone.
 
         Args:
-            row: The record's score columns, ``source_<score>`` and ``self_<score>`` among them, and its texts.
+            row: The record's score columns, including ``source_<score>`` and ``self_<score>``, and its texts.
         """
-        wanted = self.primary
-        return criteria.verdict(row, score=wanted.score, threshold=wanted.threshold, against=wanted.against)
+        criterion = self.primary
+        return criteria.verdict(row, score=criterion.score, threshold=criterion.threshold, against=criterion.against)

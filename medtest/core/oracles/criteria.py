@@ -1,15 +1,15 @@
-"""When a case is a violation: equation 6 of the MedTest report, as pure functions of score columns.
+"""Violation criteria: equation 6 of the MedTest report, as pure functions of score columns.
 
 A case violates its relation when ``(original - artefact) / original > t``, strictly (MedTest report, section 4.3,
 equation 6). Against ``truth`` both scores compare with the expected answer; against ``source`` the artefact score
 compares with the system's own answer to the source image (moved as expected) and the original score is 1. Against
-``input`` the original score is that of the image which the system was given (``input_<score>``): with t = 0 an answer
-violates when it is worse than what went in.
+``input`` the original score is that of the image given to the system (``input_<score>``): with t = 0 an answer violates
+when it is worse than the input.
 
 The rules ``both`` (the report's prose: "both Dice and IoU") and ``either`` combine Dice and IoU. The rule ``label``
-asks of classifiers whether the label changed (against ``source``), or is wrong while it was right on the source image
-(against ``truth``); it has no threshold. The rule ``answer`` asks the same of answers in words. The scores of
-:data:`ALONE` are of cases that have a truth of their own: whether the source was right makes no difference to them.
+applies to classifiers: the label changed (against ``source``), or is wrong although it was right on the source image
+(against ``truth``); it has no threshold. The rule ``answer`` is the same for text answers. The scores of :data:`ALONE`
+belong to cases with a truth of their own, whether or not the source was right.
 """
 
 from __future__ import annotations
@@ -33,24 +33,28 @@ RULES: dict[str, tuple[str, ...]] = {
     "label": ("agreement",),
     "answer": ("agreement",),
 }
-"""Rules over scores, and the scores they look at."""
+"""Rules over scores, with the scores they use."""
 
 ALONE: frozenset[str] = frozenset({"whole", "entities", "relations", "attributes", "counts"})
-"""Scores of 0 and 1 of what a picture shows. Against ``truth`` a follow-up is held against its own prompt alone."""
+"""Scores of 0 and 1 for the content of a picture. Against ``truth`` a follow-up is compared only with its own prompt.
+"""
 
 NO_THRESHOLD: frozenset[str] = frozenset({"label", "answer", "exact"}) | ALONE
 """Rules over scores that are 0 or 1, which any loss violates; tables leave their threshold empty."""
 
 ORIGINALS: dict[str, str] = {"probability": "source_confidence"}
-"""The original score of ``self_<score>`` where it is not 1: what the answer to the source gives to its own label."""
+"""Original score of ``self_<score>`` if it is not 1: the source answer's confidence in its own label."""
 
 TIE_BREAKERS: dict[str, str] = {"label": "probability", "answer": "jaccard"}
-"""Scores that rank cases of equal loss, where a rule's own score is 0 or 1 and most cases tie."""
+"""Scores that rank cases of equal loss if a rule's own score is 0 or 1 and most cases tie."""
 
 TIE = 2e-15
-"""Slack of the comparison, relative to the original score. Dice and IoU are fractions of pixel counts: two different
-relative losses on images up to 2000 × 2000 differ by more than 8e-15, and double rounding adds less than 1e-15, so with
-this slack ``>`` is exactly the strict comparison of the fractions (0.8 → 0.6 is a loss of 0.25, not above it)."""
+"""Slack of the comparison, relative to the original score.
+
+Dice and IoU are fractions of pixel counts: two different relative losses on images up to 2000 × 2000 differ by more
+than 8e-15, and double rounding adds less than 1e-15, so with this slack ``>`` is exactly the strict comparison of the
+fractions (0.8 → 0.6 is a loss of 0.25, not above it).
+"""
 
 _KNOWN = np.ones(1)
 NO_SOURCE = "the system failed on the source image"
@@ -62,13 +66,13 @@ WRONG_SOURCE = "the label of the source image is wrong already"
 
 @dataclass(frozen=True, kw_only=True)
 class CriterionResult:
-    """What a criterion says of many cases.
+    """Result of a criterion for many cases.
 
     Attributes:
         applies: bool N; the case can be judged (both scores exist and the original is above zero).
         violated: bool N; it applies and the loss is above the threshold.
-        source_failed: bool N; it cannot be judged because the original score is zero or missing while the follow-up
-            was answered.
+        source_failed: bool N; not judged because the original score is zero or missing although the follow-up was
+            answered.
     """
 
     applies: Bools
@@ -77,22 +81,22 @@ class CriterionResult:
 
 
 def components(score: str) -> tuple[str, ...]:
-    """Return the score columns that a score or a rule looks at."""
+    """Return the score columns used by a score or a rule."""
     return RULES.get(score, (score,))
 
 
 def threshold_of(score: str, threshold: float) -> float:
-    """Return the threshold that counts: 0 for a rule that has none."""
+    """Return the effective threshold: 0 for a rule without one."""
     return 0.0 if score in NO_THRESHOLD else threshold
 
 
 def criterion_name(score: str, threshold: float) -> str:
-    """Return score and threshold as people name them: ``dice t=0.25``, ``label``."""
+    """Format score and threshold for display: ``dice t=0.25``, ``label``."""
     return score if score in NO_THRESHOLD else f"{score} t={threshold:g}"
 
 
 def compared_columns(score: str, against: str) -> tuple[str, str | None]:
-    """Return the columns of a score on the follow-up, and on what it is compared with (None where that is 1)."""
+    """Return the columns of the follow-up's score and of its reference (None if that is 1)."""
     if against == "source":
         return f"self_{score}", ORIGINALS.get(score)
     if score in ALONE:
@@ -107,7 +111,7 @@ def columns_needed(score: str, against: str) -> tuple[str, ...]:
 
 
 def loss_exceeds(original: ArrayLike, artefact: ArrayLike, threshold: float) -> Bools:
-    """Return whether the relative loss is above ``threshold`` (equation 6, strict).
+    """Return True where the relative loss is above ``threshold`` (equation 6, strict).
 
     Args:
         original: Scores on the source images, above zero.
@@ -132,7 +136,7 @@ def judge(columns: Mapping[str, ArrayLike], *, score: str, threshold: float, aga
     Args:
         columns: The score columns of :func:`columns_needed`, NaN where undefined, all of one length.
         score: A score column, or a rule of :data:`RULES`.
-        threshold: t of equation 6; not looked at by a rule of :data:`NO_THRESHOLD`.
+        threshold: t of equation 6; ignored by the rules of :data:`NO_THRESHOLD`.
         against: ``truth``, ``source`` or ``input``.
     """
     limit = threshold_of(score, threshold)
@@ -162,7 +166,7 @@ def _number(value: Any) -> float:
 
 
 def verdict(row: Mapping[str, Any], *, score: str, threshold: float, against: str) -> tuple[Verdict, str]:
-    """Return the verdict of one record's score columns, and the reason where it is SKIP.
+    """Return the verdict from one record's score columns, and the reason if it is SKIP.
 
     Args:
         row: Score columns by name; None or NaN where undefined.
@@ -170,11 +174,11 @@ def verdict(row: Mapping[str, Any], *, score: str, threshold: float, against: st
         threshold: t of equation 6.
         against: ``truth``, ``source`` or ``input``.
     """
-    wanted = columns_needed(score, against)
-    columns = {name: np.array([_number(row.get(name))]) for name in wanted}
-    found = judge(columns, score=score, threshold=threshold, against=against)
-    if found.applies[0]:
-        return (Verdict.FAIL if found.violated[0] else Verdict.PASS), ""
+    needed = columns_needed(score, against)
+    columns = {name: np.array([_number(row.get(name))]) for name in needed}
+    result = judge(columns, score=score, threshold=threshold, against=against)
+    if result.applies[0]:
+        return (Verdict.FAIL if result.violated[0] else Verdict.PASS), ""
     if against == "source":
         return Verdict.SKIP, NO_SOURCE
     names = components(score)

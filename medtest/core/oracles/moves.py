@@ -1,8 +1,8 @@
-"""What an :class:`~medtest.core.cases.Effect` of kind ``move`` says, done to masks and to points.
+"""Geometry of effects of kind ``move``, applied to masks and points.
 
 A matrix is 2×3 (affine) or 3×3 (perspective) numbers that map a source pixel (x, y) to its place in the follow-up, at
-the prepared size; pixel centres lie on whole numbers. ``prepared`` are rows and columns of the prepared image, where
-what is moved belongs to a picture of another size.
+the prepared size; pixel centres lie on whole numbers. ``prepared`` is (rows, columns) of the prepared image, needed if
+the mask or points belong to a picture of another size.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from medtest.core.cases import Effect, Mask
 
 
 def moved_mask(mask: Mask, effect: Effect) -> Mask:
-    """Return the mask of a prepared source as it lies in the follow-up, the same one where nothing moves.
+    """Return the mask of a prepared source moved to its place in the follow-up; unchanged if nothing moves.
 
     Args:
         mask: bool H×W, of the prepared size.
-        effect: What the relation did.
+        effect: Effect of the relation.
     """
     return move_mask(mask, effect.data["matrix"]) if effect.kind == "move" else mask
 
 
 def move_mask(mask: Mask, matrix: Any, *, prepared: tuple[int, int] | None = None) -> Mask:
-    """Return a mask moved by a relation's matrix, nearest neighbour, False where nothing came from.
+    """Move a mask by a relation's matrix: nearest neighbour, False for pixels that come from outside.
 
     Args:
         mask: bool H×W.
@@ -47,29 +47,29 @@ def move_mask(mask: Mask, matrix: Any, *, prepared: tuple[int, int] | None = Non
 def move_points(
     points: ArrayLike, matrix: Any, *, size: tuple[int, int] | None = None, prepared: tuple[int, int] | None = None
 ) -> NDArray[np.float64]:
-    """Return points moved by a relation's matrix; they may leave the picture.
+    """Move points by a relation's matrix; they may leave the picture.
 
     Args:
         points: …×2 pixels (x, y), not rounded.
         matrix: See the module.
-        size: Rows and columns of the picture that they lie in, where that is not the prepared one.
-        prepared: See the module; goes with ``size``.
+        size: Rows and columns of the points' picture, if it is not the prepared one.
+        prepared: See the module; required with ``size``.
 
     Returns:
         float64 of the points' shape.
     """
-    given = np.asarray(points, dtype=np.float64)
-    x, y = given[..., 0], given[..., 1]
-    # term by term: the sum of a matrix product depends on the processor
+    coordinates = np.asarray(points, dtype=np.float64)
+    x, y = coordinates[..., 0], coordinates[..., 1]
+    # Summed term by term, because the sum in a matrix product depends on the processor.
     right, down, far = (row[0] * x + row[1] * y + row[2] for row in _whole(matrix, size, prepared))
     return np.stack([right / far, down / far], axis=-1)
 
 
 def _whole(matrix: Any, size: tuple[int, int] | None, prepared: tuple[int, int] | None) -> NDArray[np.float64]:
-    """Return the 3×3 matrix of a picture of a size."""
+    """Return the 3×3 matrix scaled to a picture's size."""
     full = np.eye(3)
-    given = np.asarray(matrix, dtype=np.float64)
-    full[: given.shape[0]] = given
+    core = np.asarray(matrix, dtype=np.float64)
+    full[: core.shape[0]] = core
     if size is None or prepared is None or size == prepared:
         return full
     rows, columns = size[0] / prepared[0], size[1] / prepared[1]

@@ -1,9 +1,8 @@
-"""What a task is: everything that runner, suites, tables and reports have to know of one kind of answer.
+"""Task base class: everything that runner, suites, tables and reports need to know about one kind of answer.
 
-A task is a class in a folder of its own, found by its name as other parts are: ``conf/tasks/mask.yaml`` names one of
-ours, an entry point in the group ``medtest.tasks`` one of another package. Seeds say by that name which task they are
-for, systems which ones they can do, oracles which one they judge. Engines hold the object and ask it; none of them
-looks at its name.
+A task is a class in its own folder, found by name like other parts: ``conf/tasks/mask.yaml`` names one of medtest's, an
+entry point in the group ``medtest.tasks`` one of another package. Seeds name their task, systems the tasks they
+support, oracles the task they judge. Engines use the task object; none of them depends on its name.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PICTURE = "picture"
-"""What relations take unless they say otherwise: any task whose seeds are pictures, volumes or films."""
+"""Default of relations: any task whose seeds are pictures, volumes or films."""
 PROMPT = "prompt"
-"""What relations take that change words: tasks whose seeds are prompts."""
+"""For relations that change text: tasks whose seeds are prompts."""
 
 
 class AskedSystem(Protocol):
-    """What a task needs of a system that it asks."""
+    """Interface that a task needs from a system."""
 
     @property
     def classes(self) -> Classes | None:
-        """What its scores stand for, in their order; None where they are the seeds' classes in the seeds' order."""
+        """Classes of the scores, in their order; None if they are the seeds' classes in the seeds' order."""
 
     @property
     def answer_form(self) -> str:
@@ -59,12 +58,12 @@ class AskedSystem(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemInput:
-    """What a system was shown.
+    """Input of a system.
 
     Attributes:
         image: The image.
-        spec: What its numbers and axes mean.
-        classes: The seeds' classes, where they have some.
+        spec: Meaning of its numbers and axes.
+        classes: The seeds' classes, if any.
     """
 
     image: Image
@@ -73,33 +72,34 @@ class SystemInput:
 
 
 class Task(Part, ABC):
-    """One kind of answer.
+    """Base class of a task, one kind of answer.
 
     Attributes:
-        name: What records, digests and suites call it; also the name of its YAML file or entry point.
+        name: Name in records, digests and suites; also the name of its YAML file or entry point.
         output: Class of its checked answers, a subclass of :class:`medtest.core.cases.Output`.
-        takes: What its seeds are: :data:`PICTURE`, or a word that relations name in ``takes``.
-        series: Seeds are images of any dtype, range and dimension, neither resized nor otherwise prepared.
-        stream: Seeds ask questions; systems draw them from a stream and yield answers in words.
-        labels: Answers are in the seeds' classes.
-        masks: Answers mark pixels or voxels; files of them hold labels and no grey levels.
-        pictured: What :meth:`keep` keeps is pictures, which travel in packs only where all pictures do.
-        crops: A crop from the middle of a picture leaves its answer as it is.
-        oracle: Name of the oracle that judges it where a suite names none; "" for the first that does.
-        folder: The system that reads answers from files under the names of exported follow-ups; "" where there is none.
-        choose: How a system is chosen on the command line, for the message about a suite without one.
-        seeds: What source cases are called in counts.
-        case_input: What a case's input is called.
-        source_words: A source case as the terminal counts them, with {} for the plural's s.
+        takes: Kind of its seeds: :data:`PICTURE`, or a word that relations name in ``takes``.
+        series: Seeds are images of any dtype, range and dimension, not resized or otherwise prepared.
+        stream: Seeds ask questions; systems draw them from a stream and yield text answers.
+        labels: Answers use the seeds' classes.
+        masks: Answers mark pixels or voxels; their files hold labels instead of grey levels.
+        pictured: :meth:`keep` keeps pictures, which packs include only if they include all pictures.
+        crops: Cropping the middle of a picture does not change its answer.
+        oracle: Name of the default oracle; "" for the first that judges the task.
+        folder: The system that reads answers from files named like exported follow-ups; "" if there is none.
+        choose: How to choose a system on the command line, for the message about a suite without one.
+        seeds: Name of source cases in counts.
+        case_input: Name of a case's input.
+        source_words: Phrase for a source case in terminal counts, with {} for the plural's s.
         word_columns: Text columns of records that :meth:`words` reads.
-        state_column: The one of them that says what became of a call; null where nothing was answered.
-        read_table: Name of the table of what a reader read; "" where answers are not read.
-        table_names: Names of its own tables, which no package's may have; ``*`` stands for any ending.
+        state_column: The text column with the outcome of a call; null if there was no answer.
+        read_table: Name of the table of a reader's readings; "" if answers are not read.
+        table_names: Names of task-specific tables, which other packages may not use; ``*`` matches any ending.
         said_columns: Text columns of records that hold words of prompts.
-        named_columns: Text columns of records that hold JSON in which things are named with such words.
-        rate_words: What the report says above rates of all relations, where sections of the task's own stand first.
-        strip_words: What the report says of its strips.
-        measures: Further measures of :meth:`differences` by name: what their section is called, and all rows together.
+        named_columns: Text columns of records that hold JSON with names taken from prompts.
+        rate_words: Text of the report above the rates of all relations, if the task-specific sections come first.
+        strip_words: Text of the report above its strips.
+        measures: Further measures of :meth:`differences` by name: the title of their section, and the label of all rows
+            together.
     """
 
     name: ClassVar[str]
@@ -131,144 +131,144 @@ class Task(Part, ABC):
 
     @property
     def noun(self) -> str:
-        """Its name as sentences say it, see :func:`noun`."""
+        """Its name with an article for use in sentences, see :func:`noun`."""
         return noun(self.name)
 
     @property
     def prompts(self) -> bool:
-        """Whether a case's input is a prompt and no image."""
+        """True if a case's input is a prompt and not an image."""
         return self.takes == PROMPT
 
     def fits(self, takes: frozenset[str]) -> bool:
-        """Say whether relations that take these (``Relation.takes``) can be used on its seeds."""
+        """Return True if relations with this ``Relation.takes`` apply to its seeds."""
         return not takes.isdisjoint((self.takes, self.name))
 
     # --- a case: input, answer --------------------------------------------------------------------------------------
 
     def truth(self, seed: Seed) -> tuple[Mask | None, Image | None]:
-        """Return the mask and the clean image that the expected answer of a series' seed is, None for what it is not.
+        """Return the mask and the clean image of a series seed's expected answer, None for the one that does not apply.
 
         Raises:
-            ValueError: It does not fit the image.
+            ValueError: The expected answer does not fit the image.
         """
         return seed.expected, None
 
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
-        """Return the factor columns of a prepared seed, those that its oracle names in ``seed_factors``."""
+        """Return the factor columns of a prepared seed, those in its oracle's ``seed_factors``."""
         return {}
 
     def ask(
         self, system: AskedSystem, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[Any]:
-        """Have a system answer one batch.
+        """Ask a system for the answers to one batch.
 
         Args:
             system: The opened system.
             images: Sources and follow-ups.
-            specs: What each one's numbers and axes mean.
+            specs: Meaning of each image's numbers and axes.
             addresses: Their addresses.
         """
-        given: Sequence[Any] = (
+        answers: Sequence[Any] = (
             system.process(images, specs, addresses) if self.series else system.predict(images, addresses)
         )
-        return given
+        return answers
 
     @abstractmethod
     def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> Output:
-        """Return a system's raw answer as this task's output: the border where answers come in.
+        """Check a system's raw answer and return it as this task's output.
 
         Args:
-            raw: What it gave for one image.
-            shown: What it was shown.
-            system: Who answered.
+            raw: The answer to one image.
+            shown: The system's input.
+            system: The system that answered.
 
         Raises:
-            BadOutput: It is no answer; the message says why, and the case becomes ERROR.
+            BadOutput: The answer is invalid; the message gives the reason, and the case becomes ERROR.
         """
 
     def misfit(self, own: Classes | None, asked: Classes) -> str:
-        """Return why a system's classes cannot answer for the seeds', or ""."""
+        """Return the reason why a system's classes do not suit the seeds', or "" if they do."""
         return ""
 
     def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
-        """Return what a run keeps of an answer, so that a later revision of an oracle can judge it again.
+        """Serialise an answer for the run's folder, so that a later revision of an oracle can judge it again.
 
-        :func:`medtest.core.files.arrays.packed` makes bytes of arrays. What :meth:`restore` makes of them must be
-        judged as the answer is.
+        :func:`medtest.core.files.arrays.packed` turns arrays into bytes. The answer that :meth:`restore` returns must
+        be judged like the original.
 
         Args:
             output: A checked answer.
             seed: The source case.
-            maps: Whether 8-bit probability maps are kept too (``answers: maps``).
+            maps: True to also keep 8-bit probability maps (``answers: maps``).
 
         Returns:
-            None where nothing is kept, as by default: the system is asked again where an oracle needs the answer.
+            None, the default, if nothing is kept: the system is asked again if an oracle needs the answer.
         """
         return None
 
     def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> Output:
-        """Return the answer of which :meth:`keep` gave these bytes.
+        """Restore an answer from the bytes of :meth:`keep`.
 
         Args:
-            kept: What the run kept.
+            kept: The stored bytes.
             seed: The source case.
-            shown: What the system was shown, made again.
+            shown: The system's input, recreated.
 
         Raises:
-            MedtestError: They are none of this task's.
+            MedtestError: The bytes are not from this task.
         """
         raise NotImplementedError
 
     # --- what people look at -----------------------------------------------------------------------------------------
 
     def view(self, seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> FlatView:
-        """Return what an image of a seed looks like.
+        """Return an image of a seed as a flat picture for display.
 
         Args:
-            seed: Whose it is.
+            seed: The seed of the image.
             image: The source, a follow-up or an answer, of the seed's shape.
             region: A region of its spatial shape.
         """
         return FlatView(image=image, region=region)
 
     def region(self, output: Output) -> NDArray[np.bool_] | None:
-        """Return the pixels or voxels that an answer marks; None where it marks none."""
+        """Return the pixels or voxels marked by an answer; None if it marks none."""
         return None
 
     def apart(self, given: Output | NDArray[np.float64], answer: Output) -> NDArray[np.float64]:
-        """Return by how much probabilities differ from an answer's, see :func:`probe_gap`."""
+        """Return the differences between probabilities and those of an answer, see :func:`probe_gap`."""
         raise NotImplementedError
 
     def expected_region(self, seed: PreparedSeed, effect: Effect) -> NDArray[np.bool_] | None:
-        """Return what pictures outline as expected: by default the seed's mask, moved as our oracles move it.
+        """Return the expected region for outlines: by default the seed's mask, moved by the relation.
 
-        A task whose seeds expect something else (``PreparedSeed.truth``) marks its pixels here.
+        A task whose seeds have another expectation (``PreparedSeed.truth``) marks its pixels here.
 
         Args:
             seed: The source case.
-            effect: What a relation did to it; ``Effect()`` for the source itself.
+            effect: Effect of the relation; ``Effect()`` for the source itself.
 
         Returns:
-            bool of the image's spatial shape; None where nothing is outlined.
+            bool of the image's spatial shape; None if nothing is outlined.
         """
         return None if seed.mask is None else moved_mask(seed.mask, effect)
 
     def answer_view(self, seed: PreparedSeed, image: Image, output: Output) -> FlatView:
-        """Return what an answer looks like on the image that was asked about."""
+        """Return an answer as a flat picture, drawn on its input image."""
         return self.view(seed, image, self.region(output))
 
     def expected_words(self, seed: PreparedSeed) -> str:
-        """Return what stands below a picture with a seed's expected answer."""
+        """Return the caption for a seed's expected answer."""
         return f"expected {self.name}"
 
     def answer_words(self, answer: CaseAnswer) -> str:
-        """Return an answer in a line, "" where a picture shows it; without one, why there is none."""
+        """Return a one-line text of an answer, "" if a picture shows it; without an answer, the reason."""
         return "" if answer.output is not None else answer.reason or "not asked"
 
     def panels(self, case: Case) -> Panels:
-        """Return the strip of a case: source and follow-up with what is expected and answered there, and its words."""
+        """Return the strip of a case: source and follow-up with expected and actual answers, and its texts."""
         seed = case.seed
-        found = []
+        panels = []
         for name, image, effect, answer in (
             ("source", seed.image, Effect(), case.before),
             ("follow-up", case.image, case.effect, case.after),
@@ -276,25 +276,25 @@ class Task(Part, ABC):
             words = self.answer_words(answer)
             below = f"{name}\n{words}" if words else name
             if image is None:
-                found.append(Panel(name=below, words=case.reason))
+                panels.append(Panel(name=below, words=case.reason))
                 continue
             marked = None if answer.output is None else self.region(answer.output)
-            found.append(Panel(name=below, image=image, truth=self.expected_region(seed, effect), answer=marked))
-        found += [Panel(name="", lines=case.words)] if case.words else []
-        truth = any(panel.truth is not None for panel in found)
-        return Panels(panels=found, outlines=truth or any(panel.answer is not None for panel in found), truth=truth)
+            panels.append(Panel(name=below, image=image, truth=self.expected_region(seed, effect), answer=marked))
+        panels += [Panel(name="", lines=case.words)] if case.words else []
+        truth = any(panel.truth is not None for panel in panels)
+        return Panels(panels=panels, outlines=truth or any(panel.answer is not None for panel in panels), truth=truth)
 
     def words(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
-        """Return headings and texts that stand beside a follow-up's strip.
+        """Return headings and texts displayed beside a follow-up's strip.
 
         Args:
             record: Its record, with :attr:`word_columns`.
-            source: The source's record; None where it is not known.
+            source: The source's record; None if unknown.
         """
         return ()
 
     def recorded(self, record: Mapping[str, Any]) -> Output | None:
-        """Return an answer as a record holds it, for strips of systems that are not asked again; None where none does.
+        """Restore an answer from a record, for strips of systems that are not asked again; None if there is none.
 
         Args:
             record: A record, with :attr:`word_columns`.
@@ -304,7 +304,7 @@ class Task(Part, ABC):
     # --- what is made of records -------------------------------------------------------------------------------------
 
     def tables(self, records: RunRecords) -> Mapping[str, pd.DataFrame]:
-        """Return the task's own tables by file name (``boxes.csv``), beside those that every task has.
+        """Return the task's own tables by file name (``boxes.csv``), in addition to those of every task.
 
         They are pure functions of the records: no system is asked and no image is read.
         """
@@ -314,21 +314,21 @@ class Task(Part, ABC):
         """Return the task's own sections of the report.
 
         Args:
-            tables: What :meth:`tables` gave.
+            tables: The result of :meth:`tables`.
         """
         return ()
 
     def results(self, records: RunRecords, context: Any) -> TaskResults:
-        """Return what is made of records beyond rates: :meth:`tables` and what reports show of them.
+        """Return the task's own results from records: :meth:`tables` and their presentation in reports.
 
         Args:
             records: Records of one system.
-            context: What else is known of the run (:class:`medtest.results.tables.Context`).
+            context: Further information on the run (:class:`medtest.results.tables.Context`).
         """
         return TaskResults(self.tables(records), self.sections)
 
     def graded(self, records: Any, place: Any) -> Graded | None:
-        """Return how right the answers to follow-ups are, for tables of attacks; None where nothing says so.
+        """Return the correctness of the answers to follow-ups, for tables of attacks; None if it is undefined.
 
         Args:
             records: Records of one system (:class:`medtest.results.records.records_io.Records`), with follow-ups.
@@ -337,33 +337,38 @@ class Task(Part, ABC):
         return None
 
     def decided(self, records: Any, frame: pd.DataFrame) -> pd.DataFrame | None:
-        """Return how right each of some records is, for tables of defences; None where nothing says so.
+        """Return the correctness of some records, for tables of defences; None if it is undefined.
 
         Args:
             records: Records of one system.
             frame: Some of its rows, sources or follow-ups.
 
         Returns:
-            With the index of ``frame``: ``value`` in [0, 1], NaN where nothing is answered or expected; the texts
-            ``answer`` and ``expected``; how many ``positives`` a case has and how many of them are ``found``, how many
-            ``negatives`` and how many of them are ``cleared``; and ``chance``, the balanced accuracy of guessing.
+            With the index of ``frame``: ``value`` in [0, 1], NaN without an answer or an expected answer; the texts
+            ``answer`` and ``expected``; the number of ``positives`` in a case and how many of them are ``found``, the
+            number of ``negatives`` and how many of them are ``cleared``; and ``chance``, the balanced accuracy of
+            guessing.
         """
         return None
 
     def flip_probability(self, records: Any) -> float | None:
-        """Return how often answers change along sequences of small perturbations; None where there are no sequences."""
+        """Return the mean frequency of answer changes along sequences of small perturbations; None without sequences."""
         return None
 
     def reference(self, records: Any) -> Any:
-        """Return what other systems' figures can be relative to (``Context.reference``), or None."""
+        """Return the reference for other systems' figures (``Context.reference``), or None."""
         return None
 
     def side_by_side(self, systems: Sequence[tuple[str, TaskResults]]) -> Sequence[Mapping[str, Any]]:
-        """Return heat maps (:mod:`medtest.report.charts.heat`) that set systems beside one another, by their names."""
+        """Return heat maps (:mod:`medtest.report.charts.heat`) that compare systems side by side.
+
+        Args:
+            systems: Names and results of the systems.
+        """
         return ()
 
     def differences(self, sides: Mapping[str, Any], place: Any) -> Iterable[tuple[Any, Sequence[Any]]]:
-        """Yield groupings and systems' cases of further measures in which two systems may differ.
+        """Yield groupings and cases of the systems for further measures in which two systems may differ.
 
         Args:
             sides: Records of each system's common cases (:func:`medtest.results.rates.differences.difference_table`).
@@ -374,15 +379,15 @@ class Task(Part, ABC):
     def before_after(
         self, before: Any, after: Any, order: Sequence[str], family: str
     ) -> tuple[pd.DataFrame, int] | None:
-        """Return what further training changed, and how many cases only one of both answered.
+        """Return the changes after further training, and the number of cases that only one of both systems answered.
 
-        None has the scores compared (:mod:`medtest.results.before_after.change`).
+        If None, the scores are compared (:mod:`medtest.results.before_after.change`).
         """
         return None
 
 
 def noun(name: str) -> str:
-    """Return a task's name as sentences say it: "a mask", "an image", and of several things "keypoints"."""
+    """Return a task's name as used in sentences: "a mask", "an image", or the plural "keypoints"."""
     if name.endswith("s") and not name.endswith("ss"):
         return name
     return f"{'an' if name[:1] in 'aeiou' else 'a'} {name}"
@@ -390,21 +395,21 @@ def noun(name: str) -> str:
 
 @cache
 def task_of(name: str) -> Task:
-    """Return the task of a name.
+    """Return the task with a name.
 
     Raises:
-        UserMistakes: No installed package brings it.
+        UserMistakes: No installed package provides it.
     """
-    known = parts("tasks")
-    if name not in known:
+    infos = parts("tasks")
+    if name not in infos:
         fix = "install the package that brings it; seeds, systems and oracles name it in their attribute `task`"
         raise Mistake(
             where="medtest",
             key="task",
             found=repr(name),
-            allowed=", ".join(known),
-            nearest=nearest_name(name, known),
+            allowed=", ".join(infos),
+            nearest=nearest_name(name, infos),
             fix=fix,
         ).as_error()
-    made: Task = known[name].load()()
-    return made
+    task: Task = infos[name].load()()
+    return task

@@ -1,14 +1,14 @@
-"""The border where a system's answer comes in: what adapters and networks may give, checked once for all of them.
+"""Validation of system answers, shared by all adapters and networks.
 
-The one interface of every system, whether a network of ours, a user's function, an ONNX graph or a folder of maps:
+The interface is the same for a network of medtest, a user's function, an ONNX graph or a folder of maps:
 
-* In: a batch of images, uint8 RGB H×W×3, contiguous. Of one size under ``prepare.size: 512``.
-* Out: one answer per image, in the same order. An answer is a two-dimensional array of any size (it is resized to the
-  image's): ``bool`` (a mask), ``uint8`` (probability × 255), or a float type (probability in [0, 1]). Leading and
-  trailing axes of length 1 are dropped, so that 1×H×W, H×W×1 and 1×1×H×W are fine. What has two channels or more is
-  refused: which of them is the lesion is the user's to say (see ``channel`` of the adapters).
+* Input: a batch of images, uint8 RGB H×W×3, contiguous. All of one size with ``prepare.size: 512``.
+* Output: one answer per image, in the same order. An answer is a two-dimensional array of any size (it is resized to
+  the image's): ``bool`` (a mask), ``uint8`` (probability × 255), or a float type (probability in [0, 1]). Leading and
+  trailing axes of length 1 are dropped, so that 1×H×W, H×W×1 and 1×1×H×W are accepted. Two or more channels are
+  refused: the user must select the lesion's channel (see ``channel`` of the adapters).
 * ``Missing(reason)`` instead of an array: the system has no answer; the case becomes SKIP.
-* Everything else (a wrong shape or dtype, NaN, values outside of [0, 1], an exception) is a fault of the system under
+* Everything else (a wrong shape or dtype, NaN, values outside [0, 1], an exception) is a fault of the system under
   test: the case becomes ERROR with the reason. A system that hangs is stopped by the runner's time limit.
 """
 
@@ -24,24 +24,24 @@ from medtest.core.cases import MaskOutput, Probability
 from medtest.core.errors import BadOutput
 
 CUT = 0.5
-"""A pixel belongs to the lesion where its probability exceeds this; systems with another threshold map theirs to it."""
+"""Probability above which a pixel belongs to the lesion; systems with another threshold are mapped to it."""
 SLACK = 1e-3
-"""How far float answers may leave [0, 1], as rounding in half precision does; they are clipped."""
+"""Tolerance of float answers outside [0, 1], for rounding in half precision; they are clipped."""
 
 
 def check_mask(raw: Any, shape: tuple[int, int]) -> MaskOutput:
-    """Return a system's raw answer as a segmentation of the prepared image.
+    """Check a system's raw answer as a segmentation of the prepared image.
 
     Args:
         raw: The answer, see the module's text.
         shape: Height and width of the prepared image.
 
     Returns:
-        Probability (float32) and mask at that size; ``native`` holds the probability at the answer's own size where it
-        is another.
+        Probability (float32) and mask at that size; ``native`` holds the probability at the answer's own size if that
+        differs.
 
     Raises:
-        BadOutput: It is not an answer; the message says why.
+        BadOutput: The answer is invalid; the message gives the reason.
     """
     if _holds_maps(raw):
         raise _several(raw, "the map")
@@ -53,22 +53,24 @@ def check_mask(raw: Any, shape: tuple[int, int]) -> MaskOutput:
 
 
 def resize_probability(probability: Probability, shape: tuple[int, int]) -> Probability:
-    """Resize a map to height and width: bilinear with half-pixel centres, averaging areas where both sides shrink."""
+    """Resize a map: bilinear with half-pixel centres, or area averaging if both sides shrink."""
     height, width = shape
     shrinks = height <= probability.shape[0] and width <= probability.shape[1]
-    how = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
-    return np.clip(np.asarray(cv2.resize(probability, (width, height), interpolation=how), np.float32), 0.0, 1.0)
+    interpolation = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    return np.clip(
+        np.asarray(cv2.resize(probability, (width, height), interpolation=interpolation), np.float32), 0.0, 1.0
+    )
 
 
 def as_array(raw: Any, what: str = "a mask") -> NDArray[Any]:
-    """Return the answer as a NumPy array; tensors of torch and what else knows ``__array__`` are taken too.
+    """Return the answer as a NumPy array; torch tensors and other objects with ``__array__`` are accepted.
 
     Args:
-        raw: What a system gave.
-        what: What is expected, for the message.
+        raw: The system's answer.
+        what: Description of the expected answer, for the message.
 
     Raises:
-        BadOutput: It is no array of numbers.
+        BadOutput: It is not an array of numbers.
     """
     if raw is None:
         raise BadOutput(f"gave None where {what} is expected")
@@ -78,35 +80,35 @@ def as_array(raw: Any, what: str = "a mask") -> NDArray[Any]:
         if hasattr(raw, method):
             raw = getattr(raw, method)()
     try:
-        found = np.asarray(raw)
+        array = np.asarray(raw)
     except Exception as error:
         if _holds_maps(raw):
             raise _several(raw, "the map" if what == "a mask" else what) from None
         raise BadOutput(f"gave {type(raw).__name__}, which is no array: {error}") from error
-    if found.dtype == object:
+    if array.dtype == object:
         raise BadOutput(f"gave {type(raw).__name__}, which is no array of numbers")
-    return found
+    return array
 
 
 def _holds_maps(raw: Any) -> bool:
-    """Whether a function returned a map and something else beside it."""
-    return isinstance(raw, list | tuple) and len(raw) > 1 and any(getattr(one, "ndim", 0) > 1 for one in raw)
+    """Return True if a function returned a map together with other values."""
+    return isinstance(raw, list | tuple) and len(raw) > 1 and any(getattr(part, "ndim", 0) > 1 for part in raw)
 
 
-def _several(raw: Any, what: str) -> BadOutput:
-    return BadOutput(f"gave a {type(raw).__name__} of {len(raw)}; return {what} alone")
+def _several(raw: Any, expected: str) -> BadOutput:
+    return BadOutput(f"gave a {type(raw).__name__} of {len(raw)}; return {expected} alone")
 
 
-def _plane(found: NDArray[Any]) -> NDArray[Any]:
-    if found.size == 0:
-        raise BadOutput(f"gave an empty array of shape {found.shape}")
-    plane = found
+def _plane(array: NDArray[Any]) -> NDArray[Any]:
+    if array.size == 0:
+        raise BadOutput(f"gave an empty array of shape {array.shape}")
+    plane = array
     while plane.ndim > 2 and plane.shape[0] == 1:
         plane = plane[0]
     while plane.ndim > 2 and plane.shape[-1] == 1:
         plane = plane[..., 0]
     if plane.ndim != 2:
-        raise BadOutput(f"gave shape {found.shape}; one height × width map per image is expected")
+        raise BadOutput(f"gave shape {array.shape}; one height × width map per image is expected")
     return plane
 
 
@@ -118,7 +120,7 @@ def _probability(plane: NDArray[Any]) -> Probability:
     if not np.issubdtype(plane.dtype, np.floating):
         raise BadOutput(f"gave dtype {plane.dtype}; bool, uint8 (0 to 255) or a float type (0 to 1) is expected")
     low, high = float(plane.min()), float(plane.max())
-    # NaN anywhere makes the minimum NaN, and infinities leave the range: both comparisons fail.
+    # NaN anywhere makes the minimum NaN, and infinities are out of range: both comparisons fail.
     if not (low >= -SLACK and high <= 1 + SLACK):
         if not np.isfinite(plane).all():
             kind = "NaN" if np.isnan(plane).any() else "an infinite value"

@@ -1,4 +1,4 @@
-"""How a task's cases are looked at: flat views, and the panels of a strip."""
+"""Presentation of a task's cases: flat views, and the panels of a strip."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from medtest.core.scenes import Box
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatView:
-    """A picture as a person looks at it.
+    """Flat picture for display.
 
     Attributes:
         image: uint8 H×W×3.
-        region: bool H×W that is outlined; None where there is none.
+        region: bool H×W to outline; None if there is none.
     """
 
     image: NDArray[np.uint8]
@@ -30,13 +30,13 @@ class Panel:
     """One picture of a strip.
 
     Attributes:
-        name: What stands below it; several lines are parted by line feeds.
+        name: Caption; may have several lines.
         image: H×W×3, any size; None for an empty panel.
-        words: What is written across it: why there is nothing to see.
+        words: Text written across an empty panel: the reason why there is no picture.
         truth: bool H×W, outlined as expected.
         answer: bool H×W, outlined and tinted as answered.
-        lines: Headings and texts that stand in the panel in place of a picture.
-        boxes: Boxes that are drawn on it, as fractions of its width and height, each with what stands at it.
+        lines: Headings and texts shown in place of a picture.
+        boxes: Boxes drawn on the picture, as fractions of its width and height, each with its label.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseAnswer:
-    """A system's answer, or why there is none."""
+    """A system's answer, or the reason for its absence."""
 
     output: Output | None = None
     reason: str = ""
@@ -58,17 +58,17 @@ class CaseAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A case as strips show it.
+    """Case data for strips.
 
     Attributes:
         seed: The source case.
-        image: The follow-up; None where there is none.
-        reason: Why there is none.
-        effect: What the relation did to the expected answer.
+        image: The follow-up; None if there is none.
+        reason: Reason for a missing follow-up.
+        effect: Effect of the relation on the expected answer.
         before: The answer to the source.
         after: The answer to the follow-up.
         words: Headings and texts of :meth:`Task.words`.
-        pixels: Returns a picture that an answer names by its SHA-256, uint8 H×W×3; None where it is no longer there.
+        pixels: Returns the picture with the SHA-256 named by an answer, uint8 H×W×3; None if it no longer exists.
     """
 
     seed: PreparedSeed
@@ -83,12 +83,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panels:
-    """A strip.
+    """Strip of panels.
 
     Attributes:
         panels: From left to right.
-        outlines: Whether a legend says what the outlines' colours mean.
-        truth: Whether what is expected is among them.
+        outlines: True if a legend explains the outlines' colours.
+        truth: True if the expected answer is outlined.
     """
 
     panels: Sequence[Panel]

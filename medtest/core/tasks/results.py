@@ -1,4 +1,4 @@
-"""What a task makes of the records of one system: engines ask for it and know no table in it."""
+"""Task-specific results from the records of one system; engines use them without knowing their tables."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class RunRecords(Protocol):
-    """The records of one system, as tables read them."""
+    """Records of one system as read by tables."""
 
     @property
     def followups(self) -> pd.DataFrame:
-        """One row per follow-up case: the columns of the results contract, the oracle's scores and texts among them."""
+        """One row per follow-up case: the columns of the results contract, including the oracle's scores and texts."""
 
     @property
     def sources(self) -> pd.DataFrame:
@@ -30,23 +30,22 @@ class RunRecords(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Graded:
-    """How right the answers to follow-ups are, and how much they changed: what attacks are measured by.
+    """Correctness of the answers to follow-ups, and how much they changed: the measures of attacks.
 
-    Each case has ``whole`` decisions (1, or one a label where several may be true), of which ``right`` are as
-    expected; a case without an answer, or that nothing is known to compare with, has none. All arrays are float64 N,
-    one for each follow-up.
+    Each case has ``whole`` decisions (1, or one per label if several may be true), of which ``right`` are as expected;
+    a case without an answer or a reference has none. All arrays are float64 N, one value per follow-up.
 
     Attributes:
-        measure: What ``right / whole`` is called: ``accuracy``, ``right decisions``, ``Dice``.
+        measure: Name of ``right / whole``: ``accuracy``, ``right decisions``, ``Dice``.
         right: In [0, whole].
         whole: At least 0.
-        before: The same as ``right`` of the answer to the source image.
+        before: ``right`` for the answer to the source image.
         changed: Decisions that differ from those on the source image, in [0, compared].
-        compared: Decisions that are known on both.
-        unrounded: As ``right``, of the pixels before they were rounded to 8 bits.
-        unrounded_whole: As ``whole``, likewise; 0 where nothing is known of them.
+        compared: Decisions known for both images.
+        unrounded: ``right`` for the pixels before rounding to 8 bits.
+        unrounded_whole: ``whole`` for the pixels before rounding; 0 if unknown.
         areas: Mean area under the ROC curve with its interval, columns ``dataset``, ``relation``, ``severity``,
-            ``auroc``, ``auroc_low``, ``auroc_high``; None where answers have none.
+            ``auroc``, ``auroc_low``, ``auroc_high``; None if answers have none.
     """
 
     measure: str
@@ -62,14 +61,14 @@ class Graded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A section of the report. Everything in it is text; the page escapes it.
+    """Section of the report. All values are text, which the page escapes.
 
     Attributes:
-        name: Its anchor: small letters, digits, - and _; unlike those of every report.
+        name: Its anchor: lower-case letters, digits, - and _; different from those of the standard sections.
         title: Its heading.
         words: A paragraph below the heading.
-        columns: Heads of its table.
-        rows: Cells, a row each; no table where there are none.
+        columns: Column titles of its table.
+        rows: Rows of cells; no table if empty.
     """
 
     name: str
@@ -81,16 +80,16 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskPage:
-    """What a task shows on the page of one system.
+    """Task-specific part of the page of one system.
 
     Attributes:
-        template: File of its own sections (Jinja2); None where :attr:`sections` are all there is.
-        values: What the template shows as ``p.own``.
-        first: Name and title of the sections that stand before the rates; where there are some, the rates and most
-            cases are folded, every criterion is shown once, and the template says where the rates stand.
-        after: Name and title of those that follow the rates.
+        template: File of task-specific sections (Jinja2); None if it only has :attr:`sections`.
+        values: Values for the template as ``p.own``.
+        first: Name and title of the sections before the rates; if there are any, the rates and most cases are folded,
+            every criterion is shown once, and the template places the rates.
+        after: Name and title of the sections after the rates.
         rate_words: A sentence below the rates.
-        sections: Sections without a template of their own.
+        sections: Sections without their own template.
     """
 
     template: Path | None = None
@@ -102,17 +101,17 @@ class TaskPage:
 
 
 class TaskResults:
-    """What a task makes of the records of one system, beside what is made of every task's.
+    """Task-specific results of one system, in addition to those of every task.
 
-    Engines ask it and look up no table of it. This one is of tasks that have :meth:`Task.tables` and
-    :meth:`Task.sections` alone.
+    Engines call its methods instead of looking up tables. This class serves tasks that only have :meth:`Task.tables`
+    and :meth:`Task.sections`.
 
     Attributes:
-        mean_card: Whether the mean score of the source cases has a card on the page.
+        mean_card: True if the page has a card with the mean score of the source cases.
 
     Args:
         tables: The task's tables by file name.
-        sections: Makes sections of them.
+        sections: Creates sections from them.
     """
 
     mean_card: ClassVar[bool] = True
@@ -125,12 +124,12 @@ class TaskResults:
         self._tables, self._sections = tables or {}, sections
 
     def frames(self) -> Mapping[str, pd.DataFrame]:
-        """Return its tables by file name."""
+        """Return the tables by file name."""
         return self._tables
 
     @property
     def classes(self) -> Classes | None:
-        """What answers are in; None where they are in no classes."""
+        """Classes of the answers; None if they have none."""
         return None
 
     @property
@@ -140,15 +139,15 @@ class TaskResults:
 
     @property
     def reader(self) -> str:
-        """Who read answers in which no value was found; "" for nobody."""
+        """Name of the reader of answers without a recognised value; "" if there is none."""
         return ""
 
     def read_by(self, records: Any, readings: Any) -> TaskResults:
-        """Return the same with what a reader read of records (:class:`medtest.readers.base.Readings`)."""
+        """Return a copy that includes a reader's readings of records (:class:`medtest.readers.base.Readings`)."""
         return self
 
     def page(self, material: Any) -> TaskPage:
-        """Return what the page of one system (``medtest.report.pages.material.Material``) shows of it."""
+        """Return the task-specific part of the page of one system (``medtest.report.pages.material.Material``)."""
         return TaskPage(sections=self._sections(self._tables))
 
     def cards(self) -> Sequence[Mapping[str, Any]]:
@@ -156,11 +155,11 @@ class TaskResults:
         return ()
 
     def sources(self, seeds: pd.DataFrame, trained_on: Sequence[str]) -> str:
-        """Return how many source cases there are in words; "" where a count by data set says it."""
+        """Return the number of source cases as a phrase; "" if the count by data set suffices."""
         return ""
 
     def lines(self) -> Sequence[str]:
-        """Return sentences that the terminal shows after a run."""
+        """Return sentences for the terminal after a run."""
         return ()
 
     def metrics(self) -> Mapping[str, float]:
@@ -168,5 +167,5 @@ class TaskResults:
         return {}
 
     def pictures(self, system: str) -> Sequence[tuple[Any, Sequence[Any]]]:
-        """Return kinds of pictures with those to be drawn (:mod:`medtest.report.replayed`)."""
+        """Return kinds of pictures with those to draw (:mod:`medtest.report.replayed`)."""
         return ()

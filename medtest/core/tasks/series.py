@@ -1,4 +1,4 @@
-"""What tasks on series share: images of any dtype, range and dimension, neither resized nor otherwise prepared."""
+"""Base class of tasks on series: images of any dtype, range and dimension, not resized or otherwise prepared."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from medtest.core.tasks.views import view
 
 
 class SeriesTask(Task):
-    """A task whose seeds are shown to systems as they are, with an :class:`~medtest.core.cases.ImageSpec`."""
+    """Task whose seeds are passed to systems unchanged, with an :class:`~medtest.core.cases.ImageSpec`."""
 
     series: ClassVar[bool] = True
     folder: ClassVar[str] = "results"
 
     def view(self, seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> FlatView:
-        """Return an image as it looks: its range is black to white, of volumes and films one slice."""
+        """Return an image for display: its range from black to white, one slice of a volume or film."""
         return view(seed, image, region)
 
     def expected_region(self, seed: PreparedSeed, effect: Effect) -> NDArray[np.bool_] | None:
-        """Return the true region: nothing moves a series."""
+        """Return the true region, which no relation moves."""
         return seed.mask
 
     def panels(self, case: Case) -> Panels:
-        """Return source, the clean image where it is another, follow-up, and answers as images or outlines."""
+        """Return source, clean image if it differs, follow-up, and answers as images or outlines."""
         seed = case.seed
         region = self.expected_region(seed, case.effect)
         truth = None if region is None else self.view(seed, seed.image, region).region
         changed = None if case.image is None else self.view(seed, case.image).image
-        found = [Panel(name="source", image=self.view(seed, seed.image).image, truth=truth)]
+        panels = [Panel(name="source", image=self.view(seed, seed.image).image, truth=truth)]
         if seed.clean is not None and seed.clean is not seed.image:
-            found.append(Panel(name="clean", image=self.view(seed, seed.clean).image))
-        found.append(Panel(name="follow-up", image=changed, words=case.reason))
+            panels.append(Panel(name="clean", image=self.view(seed, seed.clean).image))
+        panels.append(Panel(name="follow-up", image=changed, words=case.reason))
         for name, image, answer in (
             ("answer to the source", seed.image, case.before),
             ("answer to the follow-up", case.image, case.after),
         ):
             if answer.output is None or image is None:
-                found.append(Panel(name=name, words=answer.reason or "not asked"))
+                panels.append(Panel(name=name, words=answer.reason or "not asked"))
                 continue
-            shown = self.answer_view(seed, image, answer.output)
-            found.append(Panel(name=name, image=shown.image, truth=truth, answer=shown.region))
-        return Panels(panels=found, outlines=self.masks, truth=truth is not None)
+            flat = self.answer_view(seed, image, answer.output)
+            panels.append(Panel(name=name, image=flat.image, truth=truth, answer=flat.region))
+        return Panels(panels=panels, outlines=self.masks, truth=truth is not None)

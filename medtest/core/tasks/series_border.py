@@ -1,8 +1,8 @@
-"""The border of series: what an algorithm may answer where an image or a region of any dimension is expected.
+"""Validation of answers for series: images or regions of any dimension.
 
 * Kind ``image``: an array of the input's shape, of a number type. Answers to integer images are rounded and clipped to
-  the dtype (an 8-bit picture cannot hold 255.4); answers to floating-point images are taken as they are. A length-1
-  axis at either end is dropped, and a grey answer to a colour image is refused.
+  the dtype (an 8-bit picture cannot hold 255.4); answers to floating-point images are not changed. A length-1 axis at
+  either end is dropped, and a grey answer to a colour image is refused.
 * Kind ``region``: an array of the input's spatial shape: ``bool``; integers (labels, every value but 0 is inside); or
   floats in [0, 1] (probability, inside above 0.5).
 
@@ -22,69 +22,69 @@ from medtest.core.tasks.border import CUT, SLACK, as_array
 
 
 def check_image(raw: Any, given: Image) -> ImageOutput:
-    """Return a raw answer as a processed image.
+    """Check a raw answer as a processed image.
 
     Args:
         raw: The answer.
-        given: The image that was asked about.
+        given: The input image.
 
     Raises:
-        BadOutput: It is no image of that shape; the message says why.
+        BadOutput: It is not an image of that shape; the message gives the reason.
     """
-    found = _shaped(as_array(raw, "an image"), given.shape)
-    if found.dtype == np.bool_ or not (
-        np.issubdtype(found.dtype, np.integer) or np.issubdtype(found.dtype, np.floating)
+    processed = _shaped(as_array(raw, "an image"), given.shape)
+    if processed.dtype == np.bool_ or not (
+        np.issubdtype(processed.dtype, np.integer) or np.issubdtype(processed.dtype, np.floating)
     ):
-        raise BadOutput(f"gave dtype {found.dtype} where an image is expected")
-    _refuse_not_finite(found)
+        raise BadOutput(f"gave dtype {processed.dtype} where an image is expected")
+    _refuse_not_finite(processed)
     if np.issubdtype(given.dtype, np.integer):
-        if found.dtype != given.dtype:
+        if processed.dtype != given.dtype:
             limits = np.iinfo(given.dtype)
-            found = np.clip(np.rint(found), limits.min, limits.max).astype(given.dtype)
+            processed = np.clip(np.rint(processed), limits.min, limits.max).astype(given.dtype)
     else:
-        found = found.astype(given.dtype, copy=False)
-        _refuse_not_finite(found)  # a double may overflow on its way to single precision
-    return ImageOutput(image=np.ascontiguousarray(found), given=given)
+        processed = processed.astype(given.dtype, copy=False)
+        _refuse_not_finite(processed)  # conversion from double to single precision may overflow
+    return ImageOutput(image=np.ascontiguousarray(processed), given=given)
 
 
 def check_region(raw: Any, given: Image, spec: ImageSpec) -> RegionOutput:
-    """Return a raw answer as a region.
+    """Check a raw answer as a region.
 
     Args:
         raw: The answer.
-        given: The image that was asked about.
-        spec: What its axes are.
+        given: The input image.
+        spec: Meaning of its axes.
 
     Raises:
-        BadOutput: It is no region of that shape; the message says why.
+        BadOutput: It is not a region of that shape; the message gives the reason.
     """
-    found = _shaped(as_array(raw, "a region"), spec.spatial(given.shape))
-    if found.dtype == np.bool_:
-        region = found
-    elif np.issubdtype(found.dtype, np.integer):
-        region = found != 0
-    elif np.issubdtype(found.dtype, np.floating):
-        _refuse_not_finite(found)
-        low, high = float(found.min()), float(found.max())
+    array = _shaped(as_array(raw, "a region"), spec.spatial(given.shape))
+    if array.dtype == np.bool_:
+        region = array
+    elif np.issubdtype(array.dtype, np.integer):
+        region = array != 0
+    elif np.issubdtype(array.dtype, np.floating):
+        _refuse_not_finite(array)
+        low, high = float(array.min()), float(array.max())
         if low < -SLACK or high > 1 + SLACK:
             raise BadOutput(f"gave values from {low:.4g} to {high:.4g}; probabilities in [0, 1] are expected")
-        region = found > CUT
+        region = array > CUT
     else:
-        raise BadOutput(f"gave dtype {found.dtype}; bool, labels or probabilities are expected")
+        raise BadOutput(f"gave dtype {array.dtype}; bool, labels or probabilities are expected")
     return RegionOutput(region=np.ascontiguousarray(region))
 
 
-def _shaped(found: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    trimmed = found
+def _shaped(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    trimmed = array
     while trimmed.ndim > len(shape) and trimmed.shape[0] == 1:
         trimmed = trimmed[0]
     while trimmed.ndim > len(shape) and trimmed.shape[-1] == 1:
         trimmed = trimmed[..., 0]
     if trimmed.shape != shape:
-        raise BadOutput(f"gave shape {found.shape}; {shape} is expected")
+        raise BadOutput(f"gave shape {array.shape}; {shape} is expected")
     return trimmed
 
 
-def _refuse_not_finite(found: NDArray[Any]) -> None:
-    if np.issubdtype(found.dtype, np.floating) and not np.isfinite(found).all():
-        raise BadOutput("gave NaN" if np.isnan(found).any() else "gave an infinite value")
+def _refuse_not_finite(array: NDArray[Any]) -> None:
+    if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
+        raise BadOutput("gave NaN" if np.isnan(array).any() else "gave an infinite value")

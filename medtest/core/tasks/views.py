@@ -1,4 +1,4 @@
-"""What a strip shows of series: pictures of any range as they look, volumes and films by their most telling slice."""
+"""Views of series for strips: pictures of any range, and the most informative slice of volumes and films."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _WHITE = 255.0
 
 
 def view(seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> FlatView:
-    """Return what an image of a seed looks like: its range is 0 to 255, of volumes and films one slice.
+    """Return an image of a seed for display: its range mapped to 0 to 255, one slice of a volume or film.
 
     Args:
-        seed: Whose range, axes and truth count.
+        seed: Seed that defines range, axes and truth.
         image: The source, a follow-up, or an answer, of the seed's shape.
         region: A region of its spatial shape.
     """
@@ -27,7 +27,7 @@ def view(seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = No
 
 
 def telling_slice(seed: PreparedSeed) -> int | None:
-    """Return which slice of a volume or film is shown: that with most of the truth, else the middle; None if flat."""
+    """Return the index of the slice to show: the one with most of the truth, else the middle; None for flat images."""
     if seed.spec.axes in ("yx", "yxc"):
         return None
     if seed.mask is None or not seed.mask.any():
@@ -36,7 +36,7 @@ def telling_slice(seed: PreparedSeed) -> int | None:
 
 
 def as_picture(flat: Image, spec: ImageSpec) -> NDArray[np.uint8]:
-    """Return H×W or H×W×3 of any dtype as uint8 H×W×3; what leaves the range is clipped."""
+    """Convert H×W or H×W×3 of any dtype to uint8 H×W×3; values out of range are clipped."""
     levels = (flat.astype(np.float32) - np.float32(spec.low)) * np.float32(_WHITE / spec.span)
     grey = np.clip(np.rint(levels), 0, _WHITE).astype(np.uint8)
     return grey if grey.ndim == 3 else np.repeat(grey[..., None], 3, axis=2)
