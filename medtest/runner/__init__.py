@@ -1,7 +1,7 @@
-"""Plan → batches → records: runs a suite's systems in worker processes and keeps what they answered.
+"""From a plan to records: runs a suite's systems in worker processes and stores their answers.
 
-:func:`run_suite` is what ``run.py`` calls. The parent process imports no network library and survives whatever a
-system under test does; see :mod:`medtest.runner.pool.child`. Names load when they are asked for, for a worker needs
+:func:`run_suite` is the entry point for ``run.py``. The parent process imports no network library and survives failures
+of the system under test; see :mod:`medtest.runner.pool.child`. Names are loaded lazily, because a worker needs only a
 few.
 """
 

@@ -1,4 +1,4 @@
-"""A system's folder: where it lies, who may write to it, and files that are whole or not there."""
+"""Result folders: paths, locks, and atomic writing of files."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ from medtest.core.files.paths import path_from_here
 
 MANIFEST = "manifest.sha256"
 PRIVATE = ("ledger.sqlite", "judge.sqlite")
-"""How files begin that a system keeps for itself: no result, hence not in the manifest nor in MLflow."""
+"""Beginnings of the names of private files of a system, which are not results and hence neither in the manifest nor in
+MLflow.
+"""
 OUTPUTS = "outputs"
 VIEWS = "views"
 SHARD_FOLDERS = "shards"
-"""Folder, in a run's own, of the parts of a run that ``shard=K/N`` makes: ``shards/3-of-16``."""
+"""Subfolder of a run's folder for the parts made with ``shard=K/N``: ``shards/3-of-16``."""
 RUN_FILE = "run.json"
 FORMAT = 2
 """Layout of a run's folder, stated in ``run.json``; raised when folders of before cannot be read."""
 RECORDS = "records.parquet"
 TABLES_OF = "tables_of"
-"""Key of ``run.json``: SHA-256 of the records that the folder's own tables and report were made of."""
+"""Key of ``run.json``: SHA-256 of the records from which the folder's own tables and report were made."""
 SWEEP_VARIABLE = "MEDTEST_SWEEP_ID"
-"""Environment variable that is the same in all jobs of one multirun: they wait for one another's folders."""
+"""Environment variable shared by all jobs of one multirun: they wait for each other's folders."""
 
 _POLL = 0.2
 
@@ -43,58 +45,58 @@ def system_folder(home: Path, suite: str, record_name: str, digest: str) -> Path
 
 
 def earlier_folder(home: Path, suite: str, system: str, digest: str, names: Sequence[str]) -> Path | None:
-    """Return the folder of this very run under another name: names are in no digest, and finished cases stay.
+    """Return the folder of this run under another name: names are not in the digest, and finished cases are reused.
 
     Args:
         home: Folder that holds ``outputs/``.
         suite: Name of the suite.
-        system: The system's id in it.
-        digest: The run's.
-        names: What systems of this call are called: their folders are not taken.
+        system: The system's id in the suite.
+        digest: The run's digest.
+        names: Names of the systems of this call, whose folders are excluded.
 
     Returns:
-        The newest of a system of this id; None where there is none.
+        The newest folder of a system with this id; None if there is none.
     """
-    found: list[tuple[str, Path]] = []
+    candidates: list[tuple[str, Path]] = []
     for folder in sorted((home / OUTPUTS / suite).glob(f"*/{digest}")):
         if folder.parent.name in names or not folder.is_dir():
             continue
-        content = read_object(folder / "run.json")  # empty: a run that was stopped before its first tables
+        content = read_object(folder / "run.json")  # empty for a run that stopped before its first tables
         if content.get("system_id", folder.parent.name) == system:
-            found.append((str(content.get("finished_at", "")), folder))
-    return max(found)[1] if found else None
+            candidates.append((str(content.get("finished_at", "")), folder))
+    return max(candidates)[1] if candidates else None
 
 
 MONTAGE = "montage.png"
 """One image under every scale of a relation, with every system's answer, in the relation's folder of a series."""
 LEAST, MOST = "least", "greatest"
-"""How files of volumes begin that were drawn where a relation's scale is least and greatest, in the same folder."""
+"""Beginnings of the names of volume files for the least and greatest scale of a relation, in the same folder."""
 VOLUME_PICTURES = tuple(f"{which}-{kind}.png" for which in (LEAST, MOST) for kind in ("slices", "surfaces"))
 
 
 def series_folder(home: Path, suite: str, view: str = "") -> Path:
-    """Return where a series' tables and figures of all systems lie, a folder for each relation.
+    """Return the folder of a series' tables and figures of all systems, with a subfolder for each relation.
 
     Args:
         home: Folder that holds ``outputs/``.
         suite: Name of the suite.
-        view: Digest of the oracle where it is not the suite's own.
+        view: Digest of the oracle if it is not the suite's own.
     """
     return home / OUTPUTS / suite / (f"alpha_sigma-{view}" if view else "alpha_sigma")
 
 
 def view_folder(folder: Path, view: str) -> Path:
-    """Return where the tables and report of a view of a system's folder lie; the folder itself for "", its own."""
+    """Return the folder of the tables and report of a view; the system's folder itself for "", its own view."""
     return folder / VIEWS / view if view else folder
 
 
 def tables_are_stale(folder: Path) -> bool:
-    """Whether a folder's own tables were not made of the records that it holds now; see :func:`note_tables`."""
+    """Return True if a folder's own tables were not made from its current records; see :func:`note_tables`."""
     return read_object(folder / RUN_FILE).get(TABLES_OF) != _records_sha256(folder)
 
 
 def note_tables(folder: Path) -> None:
-    """Note in ``run.json`` that a folder's own tables are those of its records; call it when they are written.
+    """Note in ``run.json`` that a folder's own tables match its records; call it after writing them.
 
     Raises:
         OutputProblem: It cannot be written.
@@ -131,7 +133,7 @@ def write_run(folder: Path, content: Mapping[str, Any]) -> None:
 
 
 def set_unread_aside(folder: Path) -> list[str]:
-    """Set every ``run.json`` of a folder and its views aside that cannot be read, before one is written in its place.
+    """Rename every unreadable ``run.json`` of a folder and its views before it is replaced.
 
     Returns:
         Their paths below the folder.
@@ -139,13 +141,13 @@ def set_unread_aside(folder: Path) -> list[str]:
     Raises:
         OutputProblem: One cannot be renamed.
     """
-    found = []
+    renamed = []
     for path in (folder / RUN_FILE, *sorted((folder / VIEWS).glob(f"*/{RUN_FILE}"))):
         if path.is_file() and not read_object(path):
             with output_problems(path):
                 path.rename(path.with_name(f"{path.name}.aside-{time.time_ns()}"))
-            found.append(path.relative_to(folder).as_posix())
-    return found
+            renamed.append(path.relative_to(folder).as_posix())
+    return renamed
 
 
 def _records_sha256(folder: Path) -> str:
@@ -162,7 +164,7 @@ def utc_now() -> str:
 
 @contextmanager
 def writing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name when the block ends well, on disk by then, and not at all otherwise.
+    """Open a file that appears under its name, synced to disk, when the block succeeds, and not at all otherwise.
 
     Raises:
         OutputProblem: The disk is full, the folder is read-only, and the like.
@@ -184,9 +186,9 @@ def writing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def writing_text(path: Path) -> Iterator[IO[str]]:
-    """Open a UTF-8 file as :func:`writing` does; line feeds stay as they are.
+    """Open a UTF-8 file like :func:`writing`; line feeds are not converted.
 
-    Bytes of a command line that are no UTF-8 (folders named under another encoding) are written out, by their number.
+    Bytes of a command line that are not UTF-8 (folders named in another encoding) are escaped by their number.
     """
     with writing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
@@ -197,7 +199,7 @@ def writing_text(path: Path) -> Iterator[IO[str]]:
 
 @contextmanager
 def output_problems(path: Path) -> Iterator[None]:
-    """Put the operating system's refusals to write in words."""
+    """Convert write errors of the operating system to :class:`OutputProblem`."""
     try:
         yield
     except OSError as error:
@@ -217,15 +219,15 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Make everything below a folder durable at once: one wait for the disk, however many files there are.
+    """Make everything below a folder durable with a single wait for the disk.
 
     Raises:
-        OSError: The disk could not take it.
+        OSError: The disk could not be written.
     """
     handle = os.open(folder, os.O_RDONLY)
     try:
         syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-        if syncfs is None:  # no Linux
+        if syncfs is None:  # not Linux
             os.sync()
         elif syncfs(handle) != 0:
             number = ctypes.get_errno()
@@ -235,10 +237,10 @@ def sync_tree(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for results.
+    """Create a folder for results.
 
     Raises:
-        OutputProblem: It cannot be made or written to.
+        OutputProblem: It cannot be created or written to.
     """
     with output_problems(folder / "records"):
         (folder / "records").mkdir(parents=True, exist_ok=True)
@@ -263,22 +265,22 @@ def write_manifest(folder: Path) -> Path:
     with writing_text(target) as file:
         for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()):
             name = path.relative_to(folder).as_posix()
-            own = not name.startswith((*PRIVATE, f"{SHARD_FOLDERS}/"))  # shards have manifests of their own
+            own = not name.startswith((*PRIVATE, f"{SHARD_FOLDERS}/"))  # shards have their own manifests
             if name != MANIFEST and not name.endswith(".tmp") and own:
                 file.write(_line(file_sha256(path), name))
     return target
 
 
 def _line(digest: str, name: str) -> str:
-    # sha256sum marks lines whose name holds a backslash or a line feed, and escapes them
+    # sha256sum marks lines whose name contains a backslash or a line feed, and escapes them
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"{chr(92) if escaped != name else ''}{digest}  {escaped}\n"
 
 
 class FolderLock:
-    """The operating system's lock of one folder; it lies beside the folder, which ``fresh=true`` moves.
+    """Operating-system lock of one folder; its file is beside the folder, because ``fresh=true`` moves the folder.
 
-    The lock belongs to the open file: when its process dies, however it does, the lock is gone.
+    The lock belongs to the open file: it is released when its process ends, even by a crash.
 
     Args:
         folder: The folder to lock.
@@ -290,10 +292,10 @@ class FolderLock:
         self._file: IO[str] | None = None
 
     def acquire(self) -> None:
-        """Take the lock; wait for it when another job of the same multirun has it.
+        """Acquire the lock; wait if another job of the same multirun holds it.
 
         Raises:
-            FolderInUse: Another process has it.
+            FolderInUse: Another process holds it.
             OutputProblem: The folder cannot be written.
         """
         with output_problems(self._path):
@@ -323,7 +325,7 @@ class FolderLock:
         self._write(fresh=str(self._read(file).get("fresh", "")))
 
     def share(self) -> None:
-        """Keep runs out of a folder that is only read, where it has a lock; nothing is made or written.
+        """Keep runs out of a folder that is only read, if it has a lock; nothing is created or written.
 
         Raises:
             FolderInUse: A process writes to it.
@@ -331,7 +333,7 @@ class FolderLock:
         try:
             file = self._path.open(encoding="utf-8")
         except OSError:
-            return  # no run was ever here, or nobody may look
+            return  # the folder never held a run, or the lock is unreadable
         try:
             fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -339,23 +341,23 @@ class FolderLock:
             file.close()
             raise FolderInUse(self._words(holder)) from None
         except OSError:
-            file.close()  # a share without locks
+            file.close()  # a network share without locks
             return
         self._file = file
 
     def release(self) -> None:
-        """Give the lock back; the file stays, for removing it would let two processes hold "the" lock."""
+        """Release the lock; its file stays, because removing it would let two processes hold "the" lock."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def move_aside(self, but: str = "") -> Path | None:
-        """Rename the folder to ``<digest>.old-<timestamp>`` and return its new path; None when there is none.
+        """Rename the folder to ``<digest>.old-<timestamp>`` and return its new path; None if there is none.
 
         Within one multirun a folder is moved once, not by every job that uses it.
 
         Args:
-            but: Name of a folder in it that stays where it is.
+            but: Name of a subfolder that is not moved.
         """
         sweep = os.environ.get(SWEEP_VARIABLE, "")
         if self._file is not None and sweep and self._read(self._file).get("fresh") == sweep:
@@ -402,12 +404,14 @@ class FolderLock:
 
     def _words(self, holder: dict[str, object]) -> str:
         place = "/".join(self._folder.parts[-4:])
-        who = f"process {holder['pid']} (since {holder.get('since', '?')})" if "pid" in holder else "another process"
-        return f"{place} is in use by {who}. Wait until it has ended, or stop it; its finished cases are kept."
+        holder_name = (
+            f"process {holder['pid']} (since {holder.get('since', '?')})" if "pid" in holder else "another process"
+        )
+        return f"{place} is in use by {holder_name}. Wait until it has ended, or stop it; its finished cases are kept."
 
 
 def _is_lock(file: IO[str]) -> bool:
-    """Return True if a lock file is new, or one that medtest wrote: whole, or torn by a full disk."""
+    """Return True if a lock file is new, or was written by medtest: whole, or truncated by a full disk."""
     file.seek(0)
     text = file.read(64).lstrip("\0").lstrip()
     return not text or text.startswith('{"pid"')

@@ -1,4 +1,4 @@
-"""What a run would make of records that an earlier revision of the oracle judged; nothing is run or written."""
+"""Preview of the records that a run would judge again after a new oracle revision; nothing is run or written."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from medtest.suite.model import Invocation, Suite
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedAgain:
-    """What would become of one system's finished cases.
+    """Preview for one system's finished cases.
 
     Attributes:
         system: Its name in records.
-        judged: Cases whose stored answers would be judged again; the system is not asked about them.
-        asked: Chosen cases without a fitting answer, which would run again.
-        left: Cases without one that are not chosen: their records would stay as they are.
-        revision: Of the oracle.
+        judged: Cases whose stored answers would be judged again, without asking the system.
+        asked: Chosen cases without a suitable answer, which would run again.
+        left: Cases without one that are not chosen: their records would stay.
+        revision: Revision of the oracle.
     """
 
     system: str
@@ -43,15 +43,15 @@ class JudgedAgain:
 
     @property
     def line(self) -> str:
-        """The line for the user."""
-        said = f"{self.system}: {self.judged:,} finished cases would be judged again from stored answers"
-        said += f", {self.asked:,} without a fitting answer would run again" if self.asked else ""
-        said += f", {self.left:,} more without one were not chosen and would stay" if self.left else ""
-        return f"{said} (oracle revision {self.revision})."
+        """Line for the user."""
+        text = f"{self.system}: {self.judged:,} finished cases would be judged again from stored answers"
+        text += f", {self.asked:,} without a fitting answer would run again" if self.asked else ""
+        text += f", {self.left:,} more without one were not chosen and would stay" if self.left else ""
+        return f"{text} (oracle revision {self.revision})."
 
 
 def forecast(suite: Suite, invocation: Invocation) -> list[JudgedAgain]:
-    """Return what a run would judge or ask again, a system that it concerns each; empty where nothing can be told.
+    """Return what a run would judge or ask again, for each affected system; empty if that is unknown.
 
     Args:
         suite: The suite under its own oracle.
@@ -63,12 +63,12 @@ def forecast(suite: Suite, invocation: Invocation) -> list[JudgedAgain]:
         return []
     try:
         return list(_of_run(prepare_run(suite, invocation)))
-    except (MedtestError, OSError):  # the run itself says what is wrong
+    except (MedtestError, OSError):  # the run itself reports the error
         return []
 
 
 def _any_stale(above: Path, judged: JudgedBy) -> bool:
-    """Whether any records below a suite's folder were judged otherwise, looking at no more than one column."""
+    """Return True if any records below a suite's folder were judged otherwise; reads at most one column."""
     for path in (*above.glob(f"*/*/{RECORDS}"), *above.glob(f"*/*/**/{SHARDS}/shard-*.parquet")):
         with suppress(pa.ArrowException, OSError, KeyError), pq.ParquetFile(path) as file:
             names = set(file.schema_arrow.names)
@@ -87,14 +87,14 @@ def _of_run(prepared: PreparedRun) -> Iterator[JudgedAgain]:
         if not folder.is_dir():
             continue
         parts = scan(folder, prepared.schema, digest.value, places.find, judged, look=True).parts
-        found = standing(folder, parts, judged, total=places.total, row=places.row, maps=maps)
-        if found is None:
+        state = standing(folder, parts, judged, total=places.total, row=places.row, maps=maps)
+        if state is None:
             continue
-        asked = int(np.count_nonzero(found.ask & prepared.chosen))
+        to_ask = int(np.count_nonzero(state.ask & prepared.chosen))
         yield JudgedAgain(
             system=system.record_name,
-            judged=int(np.count_nonzero(found.judge)),
-            asked=asked,
-            left=int(np.count_nonzero(found.ask)) - asked,
+            judged=int(np.count_nonzero(state.judge)),
+            asked=to_ask,
+            left=int(np.count_nonzero(state.ask)) - to_ask,
             revision=oracle.revision,
         )

@@ -1,4 +1,4 @@
-"""What the parent process knows of a run before anything heavy loads: seeds, systems, digests, folders, the plan."""
+"""Run preparation in the parent process, before anything heavy loads: seeds, systems, digests, folders, plan."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from medtest.suite.plan import Plan
 from medtest.systems.base import System
 
 _LISTED = 50
-"""At most this many unusable files are named in what the user reads."""
+"""Maximum number of unusable files named in a message."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRun:
-    """A suite with everything that the parent process knows of it; no system is loaded.
+    """Suite with all information of the parent process; no system is loaded.
 
     Attributes:
         suite: The suite.
         plan: All its cases.
-        chosen: bool, one for each case of the plan: this invocation is to have it finished.
-        owners: Which seed source each seed comes from.
-        names: How ids are shown.
+        chosen: bool, one per case of the plan: True if this invocation must finish it.
+        owners: Index of each seed's source.
+        names: Display of ids.
         systems: The systems, in order, not opened.
-        digests: Theirs.
-        folders: Theirs.
-        aside: Folders of the same runs under other names, which ``fresh=true`` moves aside too.
-        schema: What records look like.
+        digests: Digests of the systems.
+        folders: Folders of the systems.
+        aside: Folders of the same runs under other names, which ``fresh=true`` also moves aside.
+        schema: Schema of the records.
         strata: Columns that stratify tables.
         notices: Lines for the user.
         classes: Classes of the data sets that have any.
@@ -69,26 +69,26 @@ class PreparedRun:
 
 
 def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
-    """List seeds, check systems, and find the folders, loading nothing heavy and writing nothing.
+    """List seeds, check systems, and determine the folders, without loading anything heavy or writing anything.
 
     Raises:
-        UserMistakes: Seeds or systems cannot be used, or ``only=`` chooses nothing.
+        UserMistakes: Seeds or systems are unusable, or ``only=`` chooses nothing.
     """
     sources = suite.build_seeds(invocation.data)
     refs: list[SeedRef] = []
     owners: list[int] = []
     notices: list[str] = []
     for number, source in enumerate(sources):
-        found = source.places()
-        refs += found
-        owners += [number] * len(found)
+        source_refs = source.places()
+        refs += source_refs
+        owners += [number] * len(source_refs)
         notices += source.notices()
         left_out = source.problems()
         if left_out:
             count = len(left_out)
             files = "file" if count == 1 else "files"
             notices.append(f"{count} {files} of {source.dataset} left out as unusable seeds.")
-            if suite.privacy.seed_ids != "hashed":  # names of files may be names of patients
+            if suite.privacy.seed_ids != "hashed":  # file names may be patient names
                 notices += [f"Left out: {problem.file} {problem.reason}" for problem in left_out[:_LISTED]]
                 if count > _LISTED:
                     notices.append(f"… and {count - _LISTED} more; on_bad_seed: stop names them all.")
@@ -108,12 +108,13 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         raise UserMistakes(mistakes)
     names = ShownNames.of(suite.privacy, invocation.home)
     plan = Plan(refs, relations, invocation.batch_size)
-    # Parts of a run end in one folder: what one of them needs stops all, for once it is mended all are run again.
-    needed = plan.needed(limit=invocation.limit, only=_plain_seeds(plan, invocation.only, names))
-    notices += check_needed(sources, needed, named=suite.privacy.seed_ids != "hashed")
+    # All parts of a run share one folder: a mistake in the needs of one stops them all, because all run again
+    # afterwards.
+    required = plan.needed(limit=invocation.limit, only=_plain_seeds(plan, invocation.only, names))
+    notices += check_needed(sources, required, named=suite.privacy.seed_ids != "hashed")
     digests = _digests(suite, systems, sources, relations, names)
-    folders, aside, said = _folders(invocation, suite, systems, digests)
-    notices += said
+    folders, aside, folder_notices = _folders(invocation, suite, systems, digests)
+    notices += folder_notices
     _check_folders(list(systems), folders)
     suite = _holding(suite, folders)
     strata = strata_of(refs)
@@ -133,18 +134,20 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         schema=records_schema(suite.build_oracle(), strata, crafts=suite.crafts),
         strata=strata,
         notices=tuple(notices),
-        classes={source.dataset: known for source in sources if (known := source.classes()) is not None},
+        classes={
+            source.dataset: source_classes for source in sources if (source_classes := source.classes()) is not None
+        },
     )
 
 
 def run_folders(
     suite: Suite, invocation: Invocation, sources: Sequence[SeedSource], relations: Mapping[str, Relation]
 ) -> tuple[Path, ...]:
-    """Return where a run of a suite has the folder of each of its systems, whether that is there or not.
+    """Return the folders of a suite's systems for a run, whether or not they exist.
 
     Args:
         suite: The suite.
-        invocation: ``home`` counts.
+        invocation: Only ``home`` is used.
         sources: Its seed sources.
         relations: Its relations.
     """
@@ -174,33 +177,35 @@ def _digests(
 def _folders(
     invocation: Invocation, suite: Suite, systems: Mapping[str, System], digests: Sequence[Digest]
 ) -> tuple[tuple[Path, ...], tuple[Path, ...], list[str]]:
-    """Return every system's folder, those that are to be moved aside beside them, and what is to be said.
+    """Return every system's folder, other folders to move aside, and notices.
 
-    Where only a folder of another name holds this run, that one is gone on with: no name is in a digest.
+    If only a folder under another name holds this run, that folder is used: names are not in digests.
     """
     names = [system.record_name for system in systems.values()]
     folders: list[Path] = []
     aside: list[Path] = []
-    said: list[str] = []
+    messages: list[str] = []
     part = None if invocation.shard is None else invocation.shard.folder
     for (key, system), digest in zip(systems.items(), digests, strict=True):
         own = system_folder(invocation.home, suite.name, system.record_name, digest.value)
-        other = None if own.exists() else earlier_folder(invocation.home, suite.name, key, digest.value, names)
-        if other is not None and not invocation.fresh:
-            place = f"outputs/{suite.name}/{other.parent.name}/{other.name}"
-            said.append(f"{system.record_name}: this run was begun as {other.parent.name} and goes on in {place}.")
-            own = other
-        elif other is not None and part is None:
-            aside.append(other)
+        earlier = None if own.exists() else earlier_folder(invocation.home, suite.name, key, digest.value, names)
+        if earlier is not None and not invocation.fresh:
+            place = f"outputs/{suite.name}/{earlier.parent.name}/{earlier.name}"
+            messages.append(
+                f"{system.record_name}: this run was begun as {earlier.parent.name} and goes on in {place}."
+            )
+            own = earlier
+        elif earlier is not None and part is None:
+            aside.append(earlier)
         folders.append(own if part is None else own / SHARD_FOLDERS / part)
-    return tuple(folders), tuple(aside), said
+    return tuple(folders), tuple(aside), messages
 
 
 def _holding(suite: Suite, folders: Sequence[Path]) -> Suite:
-    """Return the suite with the scores that its folders' records hold already: none of them is ever emptied."""
+    """Return the suite with the scores that its folders' records already hold: none is ever emptied."""
     scores = suite.build_oracle().scores
-    held = {name for folder in folders for name in columns_there(folder) if name in scores}
-    return replace(suite, held=tuple(dict.fromkeys((*suite.held, *(name for name in scores if name in held)))))
+    recorded = {name for folder in folders for name in columns_there(folder) if name in scores}
+    return replace(suite, held=tuple(dict.fromkeys((*suite.held, *(name for name in scores if name in recorded)))))
 
 
 def _check_seeds(refs: Sequence[SeedRef]) -> None:
@@ -215,37 +220,37 @@ def _check_seeds(refs: Sequence[SeedRef]) -> None:
 
 
 def _check_folders(names: Sequence[str], folders: Sequence[Path]) -> None:
-    seen: dict[Path, str] = {}
+    owners: dict[Path, str] = {}
     for name, folder in zip(names, folders, strict=True):
-        if folder in seen:
+        if folder in owners:
             raise Mistake(
                 where="suite",
                 key=f"systems.{name}",
-                found=f"the same system as systems.{seen[folder]}",
+                found=f"the same system as systems.{owners[folder]}",
                 fix="Take one of them out.",
             ).as_error()
-        seen[folder] = name
+        owners[folder] = name
 
 
 def _with_privacy(digest: Digest, *, seed_ids: bytes | None, prompts: bytes | None) -> Digest:
-    """Give hashed records a folder of their own: one that holds plain ids is never gone on with under hashed ones."""
+    """Return a separate digest for hashed records: a folder with plain ids is never continued with hashed ones."""
     hidden = {"seed_ids": seed_ids, "prompts": prompts}
-    more = {name: f"hashed with key {key_fingerprint(key)}" for name, key in hidden.items() if key is not None}
-    covers = {**digest.covers, **more}
-    return Digest(value=digest_of(covers), covers=covers) if more else digest
+    fingerprints = {name: f"hashed with key {key_fingerprint(key)}" for name, key in hidden.items() if key is not None}
+    covers = {**digest.covers, **fingerprints}
+    return Digest(value=digest_of(covers), covers=covers) if fingerprints else digest
 
 
 def _chosen_places(plan: Plan, invocation: Invocation, names: ShownNames) -> NDArray[np.bool_]:
-    """Return which places this invocation is to execute.
+    """Return which places this invocation must execute.
 
     Raises:
-        UserMistakes: A seed or question that is not there is chosen, or nothing is.
+        UserMistakes: A chosen seed or question does not exist, or nothing is chosen.
     """
     only = _plain_seeds(plan, invocation.only, names)
     check_selection(only, plan.refs, lambda ref: names.seed_id(ref.dataset, ref.seed_id))
     chosen = np.zeros((len(plan.refs), plan.cases_per_seed // plan.row, plan.row), dtype=np.bool_)
     steps = np.array(plan.chosen_steps(only))
-    # a source goes with its follow-ups: where none is chosen it is not either, unless the suite has nothing else
+    # a source goes with its follow-ups: without any it is not run either, unless the suite has nothing else
     steps[0] &= plan.row == 1 or bool(steps[1:].any())
     for seed in plan.chosen_seeds(limit=invocation.limit, only=only, shard=invocation.shard):
         chosen[seed.unit, seed.items] = steps
@@ -255,8 +260,8 @@ def _chosen_places(plan: Plan, invocation: Invocation, names: ShownNames) -> NDA
 
 
 def _plain_seeds(plan: Plan, only: Selection, names: ShownNames) -> Selection:
-    """Let ``only=seed:…`` name seeds as a report with hashed ids shows them."""
+    """Resolve ``only=seed:…`` names as shown by a report with hashed ids."""
     if names.key is None or not only.seeds:
         return only
-    shown = {names.seed_id(ref.dataset, ref.seed_id): ref.seed_id for ref in plan.refs}
-    return replace(only, seeds=frozenset(shown.get(seed, seed) for seed in only.seeds))
+    plain_ids = {names.seed_id(ref.dataset, ref.seed_id): ref.seed_id for ref in plan.refs}
+    return replace(only, seeds=frozenset(plain_ids.get(seed, seed) for seed in only.seeds))

@@ -17,9 +17,7 @@ _MENDS = (
 
 
 def unreadable(path: Path, error: OSError) -> str:
-    """Return the reason why a path is unreadable, as a phrase that continues its name; it never contains a link's
-    target.
-    """
+    """Return the reason why a path is unreadable, as a phrase that continues its name, without a link's target."""
     if error.errno in (errno.ELOOP, errno.ENOENT) and path.is_symlink():
         return broken(path)
     return f"cannot be read ({error.strerror or type(error).__name__})"

@@ -224,23 +224,21 @@ def _check_places(infos: Sequence[zipfile.ZipInfo], directory: int) -> None:
 
 
 def _check_entry(entry: zipfile.ZipInfo, bounds: ZipBounds) -> None:
-    short_name = entry.filename[:120]
+    name = entry.filename[:120]
     mode = stat.S_IFMT(entry.external_attr >> 16)
     if why := name_refused(_name_of(entry.orig_filename)):
         raise RefusedZip(f"holds the name {entry.orig_filename[:120]!r}, {why}")
     if mode not in (0, stat.S_IFREG, stat.S_IFDIR):
-        raise RefusedZip(f"holds {short_name!r}, a link or device and no file")
+        raise RefusedZip(f"holds {name!r}, a link or device and no file")
     if entry.flag_bits & _ENCRYPTED:
-        raise RefusedZip(f"holds {short_name!r}, which is encrypted")
+        raise RefusedZip(f"holds {name!r}, which is encrypted")
     if entry.compress_type not in _METHODS:
-        raise RefusedZip(
-            f"holds {short_name!r}, packed in a way (method {entry.compress_type}) that not everyone reads"
-        )
+        raise RefusedZip(f"holds {name!r}, packed in a way (method {entry.compress_type}) that not everyone reads")
     if entry.file_size > (0 if entry.is_dir() else bounds.entry):
-        raise RefusedZip(f"holds {short_name!r} of {entry.file_size:,} bytes; {bounds.entry:,} at most are read")
+        raise RefusedZip(f"holds {name!r} of {entry.file_size:,} bytes; {bounds.entry:,} at most are read")
     if entry.file_size > bounds.times * entry.compress_size + bounds.slack:
         raise RefusedZip(
-            f"holds {short_name!r}, {entry.compress_size:,} bytes that become {entry.file_size:,}: made to swell, or damaged"
+            f"holds {name!r}, {entry.compress_size:,} bytes that become {entry.file_size:,}: made to swell, or damaged"
         )
 
 

@@ -352,7 +352,7 @@ class Task(Part, ABC):
         return None
 
     def flip_probability(self, records: Any) -> float | None:
-        """Return the mean frequency of answer changes along sequences of small perturbations; None without sequences."""
+        """Return the mean frequency of answer changes along sequences of small perturbations; None without any."""
         return None
 
     def reference(self, records: Any) -> Any:

@@ -1,7 +1,7 @@
-"""An actor of Ray, seen from Ray's driver: room for it is reserved, it is started, listened to and ended.
+"""Ray actor as seen from Ray's driver: reserves room, starts the actor, listens to it and ends it.
 
-Room is reserved by a placement group of one bundle, since Ray says of nothing else whether a node keeps processors for
-it: an actor that waits for room and one whose process is slow to start look alike in its tables.
+Room is reserved by a placement group of one bundle, because Ray offers no other way to see whether a node has reserved
+processors: in its tables an actor that waits for room looks like one whose process is slow to start.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from medtest.runner.cluster.talk import (
 )
 
 WAIT_SECONDS = 2.0
-"""Time for which one call waits for something to happen."""
+"""Seconds that one call waits for an event."""
 _UNHEARD = 20.0
-"""Seconds after which an actor is killed whose process was to be."""
+"""Seconds after which an actor that does not answer is killed."""
 _THREADS = 5
-"""Calls that an actor answers at a time: one that waits, and short ones beside it."""
+"""Number of concurrent calls to an actor: one that waits, and short ones."""
 
 
 class Driver(Protocol):
-    """What an actor asks of the process that is Ray's driver."""
+    """Interface of the process that is Ray's driver, used by actors."""
 
     job: BridgeJob
     ray: Any
     host: Any
 
-    def report(self, what: WorkerReport) -> None:
-        """Tell the run's process."""
+    def report(self, report: WorkerReport) -> None:
+        """Send a report to the run's process."""
 
     def end_if_cut_off(self) -> None:
-        """End this process if Ray has ended all that it started, which is no failure of the actor's."""
+        """End this process if Ray has ended everything it started, which is not the actor's fault."""
 
 
 class Actor:
-    """One actor: a thread that listens to it, and what is sent to it.
+    """One actor, with a thread that listens to it.
 
     Args:
-        number: By which the run's process knows its worker.
+        number: Number of its worker in the run's process.
         driver: Ray's driver.
     """
 
@@ -67,11 +67,11 @@ class Actor:
         self.thread.start()
 
     def start(self, begin: HostStart) -> None:
-        """Let the worker process begin."""
+        """Let the worker process start."""
         self._begin.put(begin)
 
     def give(self, content: bytes) -> None:
-        """Hand the worker something; nothing is said of one that is gone."""
+        """Send something to the worker; ignored if it is gone."""
         with self._lock:
             self._sent.append(content)
             if self._handle is not None:
@@ -83,7 +83,7 @@ class Actor:
             self._handle.give.remote(place, content)
 
     def kill(self) -> None:
-        """Kill the worker process; the actor itself where it does not answer."""
+        """Kill the worker process, or the actor itself if it does not answer."""
         self._unwanted.set()
         self._begin.put(None)
         with suppress(Exception):
@@ -141,12 +141,12 @@ class Actor:
                 return WorkerEnded(number=number, death=heard.ended[0], words=heard.ended[1])
 
     def _reserved(self) -> str:
-        """Wait until a node keeps room for the actor, and return the node's address."""
+        """Wait until a node has reserved room for the actor, and return the node's address."""
         from ray.util import placement_group
 
         job = self._driver.job
-        wanted = {"CPU": job.cpus, "GPU": job.gpus}
-        self._group = placement_group([{name: share for name, share in wanted.items() if share > 0}])
+        resources = {"CPU": job.cpus, "GPU": job.gpus}
+        self._group = placement_group([{name: share for name, share in resources.items() if share > 0}])
         while not self._group.wait(WAIT_SECONDS):
             self._look_whether_wanted()
         _, node_id = self._room()
@@ -154,14 +154,14 @@ class Actor:
         return nodes.get(node_id, "")
 
     def _room(self) -> tuple[bool, str]:
-        """Return whether a node keeps room for the actor as yet, and the node's id."""
+        """Return whether a node has reserved room for the actor, and the node's id."""
         from ray.util import placement_group_table
 
         table = placement_group_table(self._group)
         return table.get("state") == "CREATED", str(table.get("bundles_to_node_id", {}).get(0, ""))
 
     def _placed(self, node: str) -> NodeFacts:
-        """Start the actor where there is room, wait until it answers, and return what is known of its node."""
+        """Start the actor in the reserved room, wait until it answers, and return facts about its node."""
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         ray, job = self._driver.ray, self._driver.job
@@ -204,15 +204,15 @@ class Actor:
 
 
 class _Unwanted(Exception):
-    """The worker is of no use any more, and nothing is lost with it."""
+    """The worker is no longer needed."""
 
 
 class _RoomIsGone(Exception):
-    """The node that kept room for the actor is gone, and Ray looks for another."""
+    """The node that had reserved room for the actor is gone; Ray looks for another."""
 
 
 def first_line(error: BaseException) -> str:
-    """Return the type of an error and the first line of what it says, at most 400 characters."""
+    """Return the type of an error and the first line of its message, at most 400 characters."""
     text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {text}"[:400]
 

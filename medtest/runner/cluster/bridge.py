@@ -1,9 +1,9 @@
-"""Ray's driver, in a process of its own: a cluster that dies takes this process with it and not the run.
+"""Ray's driver, in a separate process: a dying cluster ends this process but not the run.
 
-It starts or joins a cluster, makes an actor for each worker that is wanted, and passes on what is said. It watches the
-nodes: when its own dies, Ray ends every actor that was started through it and starts no other, so that this process
-says so and ends, and the run's process starts another. Ray sends home no figures of its use, opens no dashboard, and
-one that is started here listens on loopback alone.
+It starts or joins a cluster, creates an actor for each requested worker, and relays messages. It watches the nodes:
+when its own node dies, Ray ends all actors started through it and starts no others, so that this process reports the
+loss and ends, and the run's process starts another. Ray sends no usage statistics and opens no dashboard, and a Ray
+started here listens on loopback only.
 """
 
 from __future__ import annotations
@@ -38,24 +38,25 @@ from medtest.runner.cluster.talk import (
 _ANSWER_SECONDS = 10.0
 _OFF = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_worker_niceness": "0"}
-"""Of a Ray that is started here: its address is then 127.0.0.1, who speaks to it needs the token in the home folder,
-and its workers are as nice as local ones (Ray's own default is 15)."""
+"""Settings of a Ray started here: its address is 127.0.0.1, clients need the token in the home folder, and its workers
+have the niceness of local ones (Ray's default is 15).
+"""
 _TRIES = 3
-"""How often Ray is started here where it timed itself out, as it does after 30 s on a busy machine."""
+"""Attempts to start Ray here if it times out, as it does after 30 s on a busy machine."""
 
 
 class Bridge:
     """Ray's driver as the session of a worker process.
 
     Args:
-        job: What it is for.
-        send: Puts a report into the pipe to the run's process.
+        job: The job of the bridge.
+        send: Sends a report through the pipe to the run's process.
         own_process: True.
 
     Attributes:
-        job: What it is for.
-        ray: The library, once it is open.
-        host: The class of actors, as Ray wants it.
+        job: The job of the bridge.
+        ray: The library, once it is imported.
+        host: The class of actors, wrapped for Ray.
     """
 
     def __init__(self, job: BridgeJob, send: Callable[[Any], None], *, own_process: bool = True) -> None:
@@ -68,7 +69,7 @@ class Bridge:
         self._leaving = threading.Lock()
 
     def open(self) -> bool:
-        """Start or join the cluster and say so, or why that cannot be."""
+        """Start or join the cluster and report success, or the reason for failure."""
         _be_ordinary(self.job)
         started = time.monotonic()
         try:
@@ -97,24 +98,26 @@ class Bridge:
 
     def _join(self) -> None:
         job = self.job
-        how: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if job.address:
             _answers(job.address)
-            how["address"] = job.address
+            options["address"] = job.address
         else:
-            how |= {"address": "local", "include_dashboard": False, "num_cpus": job.start_cpus}
-        with tempfile.TemporaryDirectory(prefix="medtest-wheel-") as folder:  # Ray has sent it once it is there
+            options |= {"address": "local", "include_dashboard": False, "num_cpus": job.start_cpus}
+        with tempfile.TemporaryDirectory(
+            prefix="medtest-wheel-"
+        ) as folder:  # Ray has sent the folder once init returns
             if job.wheel:
-                how["runtime_env"] = {"py_modules": _unpacked(Path(job.wheel), Path(folder))}
-            self._init(how)
+                options["runtime_env"] = {"py_modules": _unpacked(Path(job.wheel), Path(folder))}
+            self._init(options)
         from medtest.runner.cluster.host import WorkerHost
 
         self.host = self.ray.remote(WorkerHost)
 
-    def _init(self, how: dict[str, Any]) -> None:
+    def _init(self, options: dict[str, Any]) -> None:
         for number in range(1, _TRIES + 1):
             try:
-                self.ray.init(**how)
+                self.ray.init(**options)
                 return
             except Exception as error:
                 if self.job.address or "timed out during startup" not in str(error) or number == _TRIES:
@@ -122,10 +125,10 @@ class Bridge:
                 self.ray.shutdown()
 
     def _seen(self, nodes: Sequence[Mapping[str, Any]]) -> ClusterSeen:
-        """Return what is known of the cluster's nodes, as :func:`ray.nodes` lists them."""
+        """Return a summary of the cluster's nodes from the list of :func:`ray.nodes`."""
         alive = [node["Resources"] for node in nodes if node["Alive"]]
         free = self.ray.available_resources()
-        wanted = {"CPU": self.job.cpus, "GPU": self.job.gpus}
+        shares = {"CPU": self.job.cpus, "GPU": self.job.gpus}
         return ClusterSeen(
             nodes=len(alive),
             cpus=sum(has.get("CPU", 0.0) for has in alive),
@@ -133,12 +136,12 @@ class Bridge:
             free_cpus=float(free.get("CPU", 0.0)),
             free_gpus=float(free.get("GPU", 0.0)),
             room=sum(
-                int(min(has.get(name, 0.0) // share for name, share in wanted.items() if share > 0)) for has in alive
+                int(min(has.get(name, 0.0) // share for name, share in shares.items() if share > 0)) for has in alive
             ),
         )
 
     def _watch(self, seen: ClusterSeen) -> None:
-        """Tell of nodes that come and go. Where the head is silent, Ray itself ends this process."""
+        """Report nodes that come and go. If the head is silent, Ray itself ends this process."""
         while True:
             time.sleep(WAIT_SECONDS)
             self.end_if_cut_off()
@@ -149,10 +152,10 @@ class Bridge:
                     self._send(seen)
 
     def run(self, command: Command) -> None:
-        """Do what the run's process asks."""
+        """Execute a command of the run's process."""
         match command:
             case Open(number=number):
-                if number not in self._actors:  # it may be asked for twice where another bridge was lost
+                if number not in self._actors:  # a worker may be requested twice if another bridge was lost
                     self._actors[number] = Actor(number, self)
             case Start(number=number, begin=begin):
                 if (actor := self._actors.get(number)) is not None:
@@ -175,31 +178,31 @@ class Bridge:
             actor.thread.join(timeout=WAIT_SECONDS)
         self.ray.shutdown()
 
-    # what an actor asks of it
+    # interface for actors
 
-    def report(self, what: Report) -> None:
-        """Tell the run's process."""
-        self._send(what)
+    def report(self, report: Report) -> None:
+        """Send a report to the run's process."""
+        self._send(report)
 
     def end_if_cut_off(self) -> None:
-        """End this process if the node through which it speaks to the cluster is dead."""
+        """End this process if the node through which it is connected to the cluster is dead."""
         with self._leaving:
             try:
                 nodes = self.ray.nodes()
                 if any(node["Alive"] and node["NodeID"] == self._node for node in nodes):
                     return
-                seen = self._seen(nodes)
+                nodes_seen = self._seen(nodes)
             except Exception:  # noqa: BLE001 - whatever Ray raises of a head that is away; it ends this process itself
                 return
-            self._send(CutOff(seen))
+            self._send(CutOff(nodes_seen))
             os._exit(0)
 
 
 def _unpacked(wheel: Path, folder: Path) -> list[str]:
-    """Unpack a wheel and return its folders: given whole, Ray would have pip fetch all that medtest needs on each node.
+    """Unpack a wheel and return its folders: for a wheel file Ray would download all dependencies on each node.
 
     Raises:
-        zipfile.BadZipFile: It is no wheel.
+        zipfile.BadZipFile: It is not a wheel.
     """
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(folder)
@@ -207,10 +210,10 @@ def _unpacked(wheel: Path, folder: Path) -> list[str]:
 
 
 def _answers(address: str) -> None:
-    """Look whether anybody listens at an address: Ray itself would try for minutes.
+    """Check that a server listens at an address; Ray itself would try for minutes.
 
     Raises:
-        OSError: Nobody does.
+        OSError: No server does.
     """
     host, _, port = address.rpartition(":")
     if port.isdigit():
@@ -218,7 +221,7 @@ def _answers(address: str) -> None:
 
 
 def _be_ordinary(job: BridgeJob) -> None:
-    """Take back what makes a worker process one, for what is started from here inherits it."""
+    """Undo the settings of a worker process, which child processes would inherit."""
     for name, value in job.environment.items():
         if value is None:
             os.environ.pop(name, None)

@@ -1,4 +1,4 @@
-"""Where a command's workers live, as its options say."""
+"""Choice of the cluster for workers from a command's options."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ADDRESS = re.compile(r"auto|[A-Za-z0-9.-]{1,253}:\d{1,5}|\[[0-9A-Fa-f:]+\]:\d{1
 
 
 def cluster_of(options: ExecutorBlock) -> ClusterSettings | None:
-    """Return the cluster that is chosen, None where workers live on this machine.
+    """Return the chosen cluster, None for workers on this machine.
 
     Raises:
-        UserMistakes: Ray is not installed, the address is none, or there is no such wheel.
+        UserMistakes: Ray is not installed, the address is invalid, or the wheel does not exist.
     """
     if options.name == "local":
         return None
@@ -44,5 +44,5 @@ def cluster_of(options: ExecutorBlock) -> ClusterSettings | None:
     )
 
 
-def _mistake(key: str, found: str, allowed: str, fix: str) -> Mistake:
-    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix)
+def _mistake(key: str, actual: str, allowed: str, fix: str) -> Mistake:
+    return Mistake(where="command line", key=key, found=actual, allowed=allowed, fix=fix)

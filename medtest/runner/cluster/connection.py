@@ -1,4 +1,4 @@
-"""The way from a run's process to a Ray cluster: a bridge, and another where that one is lost."""
+"""Connection of a run's process to a Ray cluster: a bridge, replaced when it is lost."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ from medtest.runner.pool.messages import Gone
 from medtest.runner.pool.process_worker import ProcessWorker
 
 _START_SECONDS = 180.0
-"""Time that a cluster has to answer, or to start."""
+"""Seconds allowed for a cluster to answer or start."""
 _END_SECONDS = 20.0
 _AGAIN_SECONDS = 3.0
-"""Pause between two tries to join a cluster again."""
+"""Seconds between two attempts to rejoin a cluster."""
 _LOOK = "Look whether it runs (`ray status`) and whether this machine reaches it."
 
 
 class Listener(Protocol):
-    """What a connection tells of, from a thread of its own."""
+    """Receiver of a connection's events, called from the connection's thread."""
 
     def joined(self, joined: ClusterJoined) -> None:
-        """The cluster is joined again; it knows of no worker."""
+        """Handle that the cluster was rejoined; it has no workers yet."""
 
     def lost(self, why: str) -> None:
-        """The cluster is lost, and every worker that had a node with it."""
+        """Handle the loss of the cluster and of every worker on its nodes."""
 
     def seen(self, seen: ClusterSeen) -> None:
-        """The cluster's nodes are others."""
+        """Handle a change of the cluster's nodes."""
 
     def heard(self, report: WorkerReport) -> None:
-        """Something is heard of a worker."""
+        """Handle a report about a worker."""
 
 
 class Connection:
-    """The way to a cluster; when it breaks off, the cluster is joined again as soon as it answers.
+    """Connection to a cluster that reconnects as soon as the cluster answers again.
 
     Args:
-        job: What the bridge is for.
-        listener: Is told what happens.
-        wait_seconds: Time without a cluster after which :meth:`problem` says so.
+        job: The job of the bridge.
+        listener: Receives the events.
+        wait_seconds: Seconds without a cluster after which :meth:`problem` reports it.
     """
 
     def __init__(self, job: BridgeJob, listener: Listener, wait_seconds: float) -> None:
@@ -93,40 +93,40 @@ class Connection:
         return answer
 
     def tell(self, command: Command) -> None:
-        """Tell the bridge something; nothing comes of it while there is none."""
+        """Send a command to the bridge; ignored while there is none."""
         with self._lock:
             if self._bridge is not None:
                 self._bridge._send(command)
 
     def works(self) -> None:
-        """A worker on the cluster has loaded its systems: what was lost before counts no longer."""
+        """Reset the count of failures: a worker on the cluster has loaded its systems."""
         self._lost_at = None
 
     @property
     def lost(self) -> bool:
-        """Whether there is no cluster at the moment."""
+        """True while there is no cluster."""
         return not self._connected
 
     def problem(self) -> str:
-        """Return why the run cannot go on: there has been no cluster for too long; else ""."""
+        """Return why the run cannot go on, i.e. that there has been no cluster for too long; else ""."""
         since, joined = self._lost_at, self._joined
         if self._connected or since is None or joined is None or time.monotonic() - since <= self._wait_seconds:
             return ""
-        kept = "What is finished is kept; the same command goes on from there"
+        advice = "What is finished is kept; the same command goes on from there"
         seconds = f"{self._wait_seconds:g} s"
         if self._cut_off is not None:
             rest = self._cut_off
             return (
                 f"Ray's node on this machine is gone ({joined.here}), and with it the way to the cluster at "
                 f"{joined.address}; none has come in its place for {seconds}. Without it the cluster had "
-                f"{nodes_in_words(rest)}, {amount(rest.free_cpus, 'CPU')} of them free. {kept} once a node runs here "
+                f"{nodes_in_words(rest)}, {amount(rest.free_cpus, 'CPU')} of them free. {advice} once a node runs here "
                 f"(`ray start --address={joined.address}`), or without executor=ray."
             )
         where = f" at {joined.address}" if self._job.address else ""
         return (
             f"The Ray cluster{where} is gone: its head has not answered for {seconds}"
             + (f" ({self._refusal})" if self._refusal else "")
-            + f". {kept}, with executor=ray or without."
+            + f". {advice}, with executor=ray or without."
         )
 
     def close(self) -> None:
@@ -141,10 +141,10 @@ class Connection:
         if self._thread is not None:
             self._thread.join(timeout=_END_SECONDS)
 
-    # ------------------------------------------------------------------------------------------------ one bridge's life
+    # ------------------------------------------------------------------------------------------- life of a bridge
 
     def _start(self) -> ClusterJoined | NoCluster:
-        """Start a bridge and return what it says first."""
+        """Start a bridge and return its first message."""
         with self._lock:
             if self._closing.is_set():
                 return NoCluster("the run ends", "")
@@ -165,7 +165,7 @@ class Connection:
                 return NoCluster(" ".join([f"the process that speaks to it {bridge.death()}", *words]), _LOOK)
 
     def _take(self, joined: ClusterJoined) -> None:
-        if self._job.address == "auto":  # whatever else is started on this machine later: the run stays with this one
+        if self._job.address == "auto":  # stay with this cluster, whatever else is started on this machine later
             self._job = replace(self._job, address=joined.address)
         self._joined, self._connected, self._cut_off, self._refusal = joined, True, None, ""
 
@@ -181,7 +181,7 @@ class Connection:
                 return
 
     def _listen(self) -> str:
-        """Pass on what the bridge says until it is gone, and return why it is, in words."""
+        """Relay the bridge's messages until it is gone, and return the reason."""
         self._cut_off = None
         while True:
             _, report = self._inbox.get()
@@ -205,7 +205,7 @@ class Connection:
         return "its head died"
 
     def _join_again(self) -> bool:
-        """Try until the cluster is joined and return True; False where the run ends before."""
+        """Try until the cluster is rejoined and return True; False if the run ends first."""
         while True:
             self._end_bridge()
             answer = self._start()
@@ -225,12 +225,12 @@ class Connection:
             bridge.end(patience=0.0)
 
 
-def nodes_in_words(seen: ClusterSeen) -> str:
-    """Return how many nodes there are and what they have ("2 nodes with 4 CPUs and 1 GPU")."""
-    gpus = f" and {amount(seen.gpus, 'GPU')}" if seen.gpus else ""
-    return f"{amount(seen.nodes, 'node')} with {amount(seen.cpus, 'CPU')}{gpus}"
+def nodes_in_words(cluster: ClusterSeen) -> str:
+    """Format the number of nodes and their resources ("2 nodes with 4 CPUs and 1 GPU")."""
+    gpus = f" and {amount(cluster.gpus, 'GPU')}" if cluster.gpus else ""
+    return f"{amount(cluster.nodes, 'node')} with {amount(cluster.cpus, 'CPU')}{gpus}"
 
 
 def amount(number: float, noun: str) -> str:
-    """Return a number with its noun ("1 CPU", "0.5 CPUs")."""
+    """Format a number with its noun ("1 CPU", "0.5 CPUs")."""
     return f"{number:g} {noun}{'' if number == 1 else 's'}"

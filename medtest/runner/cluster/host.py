@@ -1,7 +1,7 @@
-"""The actor of a worker: starts the worker process on its node, hands it what comes, and gives back what it says.
+"""Actor of a worker: starts the worker process on its node and relays messages in both directions.
 
-The process is the one of local runs, with its limits, allocator and threads. What it says stays packed, so that no code
-of a user's is imported here; files that it keeps are given back with the message that tells of them.
+The process is the same as in local runs, with the same limits, allocator and threads. Its messages stay packed, so that
+no user code is imported here; files that it keeps are returned with the message that mentions them.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from medtest.runner.pool.messages import Gone, LoadedModules
 from medtest.runner.pool.process_worker import ProcessWorker
 
 _LINGER = 0.03
-"""Seconds for which more messages are waited for once there is one: they go back together."""
+"""Seconds to wait for further messages after the first, so that they are returned together."""
 _MOST_MESSAGES = 512
 _MOST_FILE = 256 * 1024**2
-"""Bytes of one kept file."""
+"""Size limit of one kept file in bytes."""
 _END_SECONDS = 5.0
 
 
 class PackedWorker(ProcessWorker):
-    """A worker process whose tasks and messages pass through unread.
+    """Worker process whose tasks and messages pass through packed.
 
     ``inbox`` takes ``(self, bytes)``, and :class:`~medtest.runner.pool.messages.Gone` last.
     """
 
-    def _send(self, thing: Any) -> None:
-        with suppress(OSError):  # it is gone, which its closing pipe reports
-            self._tasks.send_bytes(thing.job if isinstance(thing, HostStart) else thing)
+    def _send(self, task: Any) -> None:
+        with suppress(OSError):  # it is gone; the closed pipe reports that
+            self._tasks.send_bytes(task.job if isinstance(task, HostStart) else task)
 
     def _read(self) -> None:
         loaded = LoadedModules.__name__.encode()
@@ -56,10 +56,10 @@ class PackedWorker(ProcessWorker):
 
 
 class WorkerHost:
-    """Hosts one worker process; its methods are called from several threads.
+    """Host of one worker process; its methods are called from several threads.
 
     Args:
-        probe: A file that this node sees if it shares the run's folder, and what it holds.
+        probe: Path of a file that this node sees if it shares the run's folder, and the file's content.
         where: The machine of the run, :func:`medtest.runner.cluster.node.machine`.
     """
 
@@ -76,7 +76,7 @@ class WorkerHost:
         self._killed = False
 
     def facts(self, node: str) -> NodeFacts:
-        """Return what is to be known of this node, which the cluster calls ``node``."""
+        """Return facts about this node, which the cluster calls ``node``."""
         path, content = self._probe
         shares = False
         with suppress(OSError):
@@ -91,7 +91,7 @@ class WorkerHost:
         )
 
     def start(self, begin: HostStart) -> str:
-        """Start the worker process; return why it cannot be, or ""."""
+        """Start the worker process; return the reason for failure, or ""."""
         if begin.data:
             from medtest.suite.data_url import fetched
 
@@ -116,7 +116,7 @@ class WorkerHost:
         return ""
 
     def give(self, number: int, content: bytes) -> None:
-        """Hand the process its next task; calls may overtake one another, so that each has a number."""
+        """Send the process its next task; calls may arrive out of order, so each has a number."""
         with self._lock:
             self._early[number] = content
             self._deliver()
@@ -127,37 +127,37 @@ class WorkerHost:
             self._next += 1
 
     def take(self, seconds: float) -> HostHeard:
-        """Return what the process has said, waiting for so long for the first of it."""
-        said: list[bytes] = []
+        """Return messages of the process; wait up to ``seconds`` for the first."""
+        messages: list[bytes] = []
         until = time.monotonic() + seconds
-        while len(said) < _MOST_MESSAGES:
+        while len(messages) < _MOST_MESSAGES:
             try:
                 _, message = self._inbox.get(timeout=max(0.0, until - time.monotonic()))
             except queue.Empty:
                 break
             if isinstance(message, Gone):
-                return HostHeard(tuple(said), self._new_files(), self._end())
-            if not said:
+                return HostHeard(tuple(messages), self._new_files(), self._end())
+            if not messages:
                 until = time.monotonic() + _LINGER
-            said.append(message)
-        return HostHeard(tuple(said), self._new_files() if said else ())
+            messages.append(message)
+        return HostHeard(tuple(messages), self._new_files() if messages else ())
 
     def _new_files(self) -> tuple[KeptFile, ...]:
         if self._kept is None:
             return ()
-        found = []
+        files = []
         for path in sorted(self._kept.rglob("*")):
             if path.name.endswith(".part") or not path.is_file() or path.is_symlink():
                 continue
             status = path.stat()
-            seen = (status.st_size, status.st_mtime_ns)
-            if self._sent.get(path) == seen or status.st_size > _MOST_FILE:
+            version = (status.st_size, status.st_mtime_ns)
+            if self._sent.get(path) == version or status.st_size > _MOST_FILE:
                 continue
-            self._sent[path] = seen
+            self._sent[path] = version
             content = path.read_bytes()
             name = path.relative_to(self._kept).as_posix()
-            found.append(KeptFile(name, hashlib.sha256(content).hexdigest(), content))
-        return tuple(found)
+            files.append(KeptFile(name, hashlib.sha256(content).hexdigest(), content))
+        return tuple(files)
 
     def _end(self) -> tuple[str, str]:
         worker = self._worker
@@ -169,21 +169,21 @@ class WorkerHost:
         return death, words
 
     def kill(self) -> None:
-        """Kill the process and whatever it started."""
+        """Kill the process and its children."""
         with self._lock:
             self._killed = True
             if self._worker is not None:
                 self._worker.kill()
 
     def close(self) -> None:
-        """Remove what this node was lent."""
+        """Remove the temporary files on this node."""
         self.kill()
         self._cache.remove()
         sys.stdout.flush()
 
 
 def _be_at_home(begin: HostStart) -> None:
-    """Have the process find what the run's own would: plug-ins, files named from the working directory."""
+    """Prepare plug-ins and the working directory so that the process finds the same as the run's own."""
     if os.path.isdir(begin.folder):
         os.chdir(begin.folder)
     if begin.whole_path:

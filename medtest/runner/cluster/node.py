@@ -1,4 +1,4 @@
-"""What is asked of a node: which medtest it has, which libraries, whether it shares the run's folder; its cache."""
+"""Facts about a node: its medtest and libraries, whether it shares the run's folder; its cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from medtest.core.files.paths import package_folder
 
 LIBRARIES = ("numpy", "opencv-python", "scikit-image", "scipy", "torch", "torchvision", "onnxruntime")
-"""Through which pixels pass, or scores."""
+"""Libraries that affect pixels or scores."""
 _CACHES = "medtest-node-"
 _LOCK = "lock"
 
@@ -33,16 +33,16 @@ def code_sha256() -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions of :data:`LIBRARIES` that are installed here."""
-    found = {}
+    """Return the versions of the installed :data:`LIBRARIES`."""
+    installed = {}
     for name in LIBRARIES:
         with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            installed[name] = metadata.version(name)
+    return installed
 
 
 def machine() -> str:
-    """Return what tells this machine from others, for as long as it runs."""
+    """Return an identifier of this machine, constant while it runs."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -51,23 +51,23 @@ def machine() -> str:
 
 
 class NodeCache:
-    """A folder of this process alone on the node's disk, 0700; those of processes that died are removed by the next.
+    """Private folder of this process on the node's disk (0700); folders of dead processes are removed by the next one.
 
     Attributes:
-        folder: Where it is.
+        folder: Its path.
     """
 
     def __init__(self) -> None:
         root = Path(tempfile.gettempdir())
-        for other in root.glob(f"{_CACHES}{os.getuid()}-*"):
-            with suppress(OSError), (other / _LOCK).open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # its owner holds it as long as it lives
-                shutil.rmtree(other, ignore_errors=True)
+        for candidate in root.glob(f"{_CACHES}{os.getuid()}-*"):
+            with suppress(OSError), (candidate / _LOCK).open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # its owner holds the lock as long as it lives
+                shutil.rmtree(candidate, ignore_errors=True)
         self.folder = Path(tempfile.mkdtemp(prefix=f"{_CACHES}{os.getuid()}-", dir=root))
         self._lock = (self.folder / _LOCK).open("wb")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        """Remove the folder and what is in it."""
+        """Remove the folder and its content."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self._lock.close()

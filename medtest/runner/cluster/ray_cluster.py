@@ -1,4 +1,4 @@
-"""Workers live on the nodes of a Ray cluster: how many there is room for, what each is told, what is said of nodes."""
+"""Workplace on the nodes of a Ray cluster: number of workers, their start, and notices about nodes."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from medtest.runner.pool.workplace import Workplace
 from medtest.suite.model import ClusterSettings
 
 _HOST_SECONDS = 900.0
-"""Time that Ray has to start a process for a worker where there is room for it."""
+"""Seconds allowed for Ray to start a worker's process once there is room."""
 _BYTES = 1024**3
 
 
 class RayCluster(Workplace):
-    """The nodes of a Ray cluster.
+    """Nodes of a Ray cluster.
 
     Args:
-        settings: Which cluster, and what a worker takes of it.
+        settings: The cluster and the resources of a worker.
         outputs: The run's folder of results, ``outputs/``, which nodes may share.
         data: The URL from which seeds are read, or "".
 
     Attributes:
-        start_seconds: How long the cluster took to be there.
-        joined_at: When (``time.monotonic()``) it was joined last.
-        shared: Whether all nodes that were heard of see ``outputs``.
+        start_seconds: Seconds until the cluster was available.
+        joined_at: Time (``time.monotonic()``) of the last joining.
+        shared: True if all nodes seen so far share ``outputs``.
     """
 
     def __init__(self, settings: ClusterSettings, outputs: Path, *, data: str = "") -> None:
@@ -110,22 +110,23 @@ class RayCluster(Workplace):
         gpus = f" and {amount(self._settings.gpus, 'GPU')}" if self._settings.gpus else ""
         return f"{amount(self._settings.cpus, 'CPU')}{gpus}"
 
-    def _mistake(self, key: str, found: str, allowed: str, fix: str) -> MedtestError:
-        return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix).as_error()
+    def _mistake(self, key: str, actual: str, allowed: str, fix: str) -> MedtestError:
+        return Mistake(where="command line", key=key, found=actual, allowed=allowed, fix=fix).as_error()
 
-    # ------------------------------------------------------------------------------------------- what a workplace does
+    # ------------------------------------------------------------------------------------------- interface of a
+    # workplace
 
     @property
     def draws(self) -> bool:
-        """Whether every node shares the run's folder; else pictures are drawn on this machine."""
+        """True if every node shares the run's folder; otherwise pictures are drawn on this machine."""
         return self.shared
 
     def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
-        """Ask for an actor."""
+        """Request an actor."""
         return RayWorker(job, inbox, self)
 
     def device(self, asked: str, *, needed: bool) -> str | None:
-        """Return ``cuda:0`` where each worker has GPUs (Ray shows it no others), else ``cpu``."""
+        """Return ``cuda:0`` if each worker has GPUs (Ray shows it no others), else ``cpu``."""
         if not needed or not self._settings.gpus:
             if needed and asked.startswith("cuda"):
                 raise self._mistake(
@@ -135,16 +136,16 @@ class RayCluster(Workplace):
         return "cpu" if asked == "cpu" else "cuda:0"
 
     def layout(self, *, device: str, units: int, workers: int | None, threads: int | None) -> Layout:
-        """Return as many workers as the user chose, else as the nodes have room for."""
+        """Return as many workers as the user chose, else as many as the nodes have room for."""
         room = 1 if self._seen is None else max(1, self._seen.room)
         own = max(1, int(self._settings.cpus)) if device != "cpu" or workers is not None else 1
         return Layout(workers=max(1, min(workers or room, units)), threads=threads or own)
 
     def check(self) -> None:
-        """Complain when no worker has come to be for long, and say what is missing: cluster, node, room or process.
+        """Raise an error if no worker has started for long, naming the missing cluster, node, room or process.
 
         Raises:
-            MedtestError: So it is.
+            MedtestError: No worker could start.
         """
         connection = self._connection
         if connection is None:
@@ -166,16 +167,16 @@ class RayCluster(Workplace):
 
     def _no_room(self) -> str:
         seconds, seen = f"{self._settings.wait_seconds:g} s", self._seen
-        there = "" if seen is None else f": it has {nodes_in_words(seen)}"
+        had = "" if seen is None else f": it has {nodes_in_words(seen)}"
         after = "What is finished is kept; the same command goes on from there once"
         if seen is None or not seen.room:
             return (
-                f"The cluster has had no node that can hold a worker ({self._wanted()}) for {seconds}{there}. "
+                f"The cluster has had no node that can hold a worker ({self._wanted()}) for {seconds}{had}. "
                 f"{after} nodes are there (`ray status` lists them)."
             )
         gpus = f" and {amount(seen.free_gpus, 'GPU')}" if self._settings.gpus else ""
         return (
-            f"No node of the cluster has had room for a worker for {seconds}{there}, of which "
+            f"No node of the cluster has had room for a worker for {seconds}{had}, of which "
             f"{amount(seen.free_cpus, 'CPU')}{gpus} on all nodes together are free; a worker takes {self._wanted()} of "
             f"one node. {after} other programs leave room, or with a smaller executor.cpus (`ray status` lists what is "
             "in use)."
@@ -188,53 +189,54 @@ class RayCluster(Workplace):
         with suppress(OSError):
             self._probe.unlink()
 
-    # ----------------------------------------------------------------------------------------------- what workers ask
+    # --------------------------------------------------------------------------------------------- interface for
+    # workers
 
     def register(self, worker: RayWorker) -> int:
-        """Return a number for a worker, by which the bridge knows it."""
+        """Register a worker and return its number for the bridge."""
         with self._lock:
             self._count += 1
             self._workers[self._count] = worker
             return self._count
 
     def forget(self, number: int) -> None:
-        """A worker is gone."""
+        """Remove a worker."""
         with self._lock:
             self._workers.pop(number, None)
 
     def tell(self, command: Command) -> None:
-        """Tell the bridge something; nothing comes of it while there is none."""
+        """Send a command to the bridge; ignored while there is none."""
         if self._connection is not None:
             self._connection.tell(command)
 
     def works(self) -> None:
-        """A worker has loaded its systems."""
+        """Record that a worker has loaded its systems."""
         if self._connection is not None:
             self._connection.works()
 
     def begin(self, job: Job, facts: NodeFacts) -> HostStart:
-        """Return what a worker is told on a node.
+        """Return the start message for a worker on a node.
 
         Raises:
-            MedtestError: The node has another medtest, or has not the data.
+            MedtestError: The node has another medtest, or lacks the data.
         """
         self._look_at(facts)
-        kept, data = "", ""
+        kept_folder, data = "", ""
         if not facts.shares:
             self.shared = False
-            kept = f"{facts.cache}/outputs"
+            kept_folder = f"{facts.cache}/outputs"
             folders = [Path(folder).relative_to(self.outputs) for folder in job.folders]
             job = replace(
                 job,
-                folders=tuple(f"{kept}/{folder.as_posix()}" for folder in folders),
+                folders=tuple(f"{kept_folder}/{folder.as_posix()}" for folder in folders),
                 hide=((facts.cache, "…"), *job.hide),
             )
             if self._data:
                 data = self._data
                 job = replace(job, data=f"{facts.cache}/data")
-        if not facts.same_machine:  # SQLite's locks do not hold over a network's file systems
+        if not facts.same_machine:  # SQLite's locks do not work across machines on network file systems
             job = replace(job, shared=f"{facts.cache}/answers" if job.shared else "")
-        return packed_start(job, facts, kept=kept, data=data, cache_bytes=int(self._settings.cache_gb * _BYTES))
+        return packed_start(job, facts, kept=kept_folder, data=data, cache_bytes=int(self._settings.cache_gb * _BYTES))
 
     def _look_at(self, facts: NodeFacts) -> None:
         if facts.code != code_sha256():
@@ -242,20 +244,21 @@ class RayCluster(Workplace):
                 f"The node {facts.node} has another medtest than this machine, so that records would be another's. "
                 "Install the same there, or give its wheel: executor.wheel=FILE.whl (`python -m build --wheel`)."
             )
-        mine = versions()
-        other = [
-            f"{name} {facts.versions.get(name, '(none)')} (here {mine[name]})"
-            for name in mine
-            if facts.versions.get(name) != mine[name]
+        here_versions = versions()
+        different = [
+            f"{name} {facts.versions.get(name, '(none)')} (here {here_versions[name]})"
+            for name in here_versions
+            if facts.versions.get(name) != here_versions[name]
         ]
-        if other and facts.node not in self._told:
+        if different and facts.node not in self._told:
             self._told.add(facts.node)
-            self.notices.append(f"The node {facts.node} has {', '.join(other)}: pixels and scores may differ.")
+            self.notices.append(f"The node {facts.node} has {', '.join(different)}: pixels and scores may differ.")
 
-    # ---------------------------------------------------------------------------------------- what the connection tells
+    # --------------------------------------------------------------------------------------- interface for the
+    # connection
 
     def joined(self, joined: ClusterJoined) -> None:
-        """The cluster is there again: ask it for the workers that wait."""
+        """Request actors for the waiting workers after the cluster was rejoined."""
         since, why = self._lost
         seconds = f"{time.monotonic() - since:.0f} s"
         self.notices.append(f"The Ray cluster was lost ({why}) and joined again after {seconds}.")
@@ -267,7 +270,7 @@ class RayCluster(Workplace):
                 self.tell(Open(number))
 
     def lost(self, why: str) -> None:
-        """Every worker that had a node is gone; those that wait for one wait on."""
+        """Mark every worker on a node as gone; workers that wait for a node keep waiting."""
         self._lost = (time.monotonic(), why)
         with self._lock:
             workers = list(self._workers.values())
@@ -276,11 +279,11 @@ class RayCluster(Workplace):
                 worker.lose(f"was lost with the Ray cluster ({why})")
 
     def seen(self, seen: ClusterSeen) -> None:
-        """Nodes came or went, or what is free on them is another."""
+        """Store the new state of the nodes."""
         self._seen = seen
 
     def heard(self, report: WorkerReport) -> None:
-        """Hand on what is heard of a worker."""
+        """Pass a report on to its worker."""
         with self._lock:
             worker = self._workers.get(report.number)
         if worker is not None:
@@ -288,7 +291,7 @@ class RayCluster(Workplace):
 
 
 def _probe_content(path: Path) -> str:
-    """Write a file that nobody could guess, and return what it holds."""
+    """Write a file with random content, and return the content."""
     content = secrets.token_hex(16)
     path.write_text(content, encoding="utf-8")
     return content

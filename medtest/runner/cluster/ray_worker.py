@@ -1,4 +1,4 @@
-"""A worker on a node of a cluster, seen from the process of the run."""
+"""Worker on a cluster node as seen from the process of the run."""
 
 from __future__ import annotations
 
@@ -37,43 +37,43 @@ from medtest.runner.pool.worker import Inbox, Worker
 
 
 class Home(Protocol):
-    """What a worker asks of the cluster on which it lives.
+    """Interface of the cluster for its workers.
 
     Attributes:
         outputs: The run's folder of results.
-        joined_at: When (``time.monotonic()``) the cluster was joined last.
+        joined_at: Time (``time.monotonic()``) when the cluster was last joined.
     """
 
     outputs: Path
     joined_at: float
 
     def register(self, worker: RayWorker) -> int:
-        """Return a number for a worker, by which the bridge knows it."""
+        """Register a worker and return its number for the bridge."""
 
     def forget(self, number: int) -> None:
-        """A worker is gone."""
+        """Remove a worker."""
 
     def tell(self, command: Command) -> None:
-        """Tell the bridge something."""
+        """Send a command to the bridge."""
 
     def works(self) -> None:
-        """A worker has loaded its systems."""
+        """Record that a worker has loaded its systems."""
 
     def begin(self, job: Job, facts: NodeFacts) -> HostStart:
-        """Return what a worker is told on a node."""
+        """Return the start message for a worker on a node."""
 
 
 class RayWorker(Worker):
-    """A worker process that an actor hosts.
+    """Worker process hosted by an actor.
 
     Args:
-        job: What it is for.
-        inbox: Takes messages, as of :class:`~medtest.runner.pool.worker.Worker`.
-        cluster: Where it lives.
+        job: Its job.
+        inbox: Takes messages, as in :class:`~medtest.runner.pool.worker.Worker`.
+        cluster: The cluster on which it runs.
 
     Attributes:
-        reserved: The node that has room for it; "" as long as none has.
-        node: The node on which it is there; "" until Ray has started it.
+        reserved: The node that has room for it; "" if none yet.
+        node: The node on which it runs; "" until Ray has started it.
     """
 
     def __init__(self, job: Job, inbox: Inbox[tuple[Worker, Any]], cluster: Home) -> None:
@@ -90,7 +90,7 @@ class RayWorker(Worker):
 
     @property
     def deadline(self) -> float | None:
-        """When it must have sent another message; None until Ray has started it on a node."""
+        """Time by which it must have sent another message; None until Ray has started it on a node."""
         return self._limit if self.node else None
 
     @deadline.setter
@@ -99,14 +99,14 @@ class RayWorker(Worker):
 
     @property
     def waits(self) -> float:
-        """For how many seconds it has been waiting for a node of this cluster that has room; 0 once one has."""
+        """Seconds it has been waiting for a node of this cluster with room; 0 once there is one."""
         if self.reserved or self.node or self._over:
             return 0.0
         return time.monotonic() - max(self._asked, self._cluster.joined_at)
 
     @property
     def starts(self) -> float:
-        """For how many seconds a node has had room for it on which it is not there yet; 0 else."""
+        """Seconds since a node reserved room for it without having started it; otherwise 0."""
         return time.monotonic() - self._reserved_at if self.reserved and not (self.node or self._over) else 0.0
 
     def _begin(self, job: Job) -> None:
@@ -114,11 +114,11 @@ class RayWorker(Worker):
         self._number = self._cluster.register(self)
         self._cluster.tell(Open(self._number))
 
-    def _send(self, thing: Any) -> None:
-        self._cluster.tell(Give(self._number, pickle.dumps(thing)))
+    def _send(self, task: Any) -> None:
+        self._cluster.tell(Give(self._number, pickle.dumps(task)))
 
     def heard(self, report: WorkerReport) -> None:
-        """Take what the bridge says of it; called from the thread that listens to the bridge."""
+        """Process a report from the bridge; called from the thread that listens to the bridge."""
         if self._over:
             return
         match report:
@@ -147,14 +147,14 @@ class RayWorker(Worker):
                 self.over()
 
     def over(self) -> None:
-        """Nothing more is heard of it."""
+        """Mark the worker as gone; no further messages follow."""
         with self._lock:
             was_over, self._over = self._over, True
         if not was_over:
             self._inbox.put((self, Gone()))
 
     def lose(self, death: str) -> None:
-        """Take it as gone with what it lived on, and say how, in words."""
+        """Mark the worker as lost together with its node, and describe the loss."""
         if not self._over:
             self._death, self.vanished = death, True
             self.over()
@@ -180,14 +180,14 @@ class RayWorker(Worker):
         return f"On the node {self.node or 'that was to be'}: {text}"
 
     def kill(self) -> None:
-        """Have its process killed; the actor too if that is not heard of. One that waits for a node has none."""
+        """Kill its process, or the actor if the process does not end. A worker that waits for a node has none."""
         self._cluster.tell(Kill(self._number))
         if not (self.reserved or self.node):
             self._death = "was stopped"
             self.over()
 
     def end(self, *, patience: float = 0.0) -> None:
-        """Give back the actor."""
+        """Return the actor to the cluster."""
         until = time.monotonic() + patience
         while not self._over and time.monotonic() < until:
             time.sleep(0.02)
@@ -195,16 +195,16 @@ class RayWorker(Worker):
         self._cluster.forget(self._number)
 
     def death(self) -> str:
-        """Return how it ended, in words."""
+        """Describe how it ended."""
         return self._death or "was lost"
 
     def last_words(self) -> str:
-        """Return the end of what it wrote."""
+        """Return the end of its output."""
         return self._words
 
 
 def packed_start(job: Job, facts: NodeFacts, *, kept: str, data: str, cache_bytes: int) -> HostStart:
-    """Return what an actor's worker process begins with."""
+    """Return the start message of an actor's worker process."""
     return HostStart(
         session=job.session,
         threads=job.threads,
@@ -220,10 +220,10 @@ def packed_start(job: Job, facts: NodeFacts, *, kept: str, data: str, cache_byte
 
 
 def _keep(outputs: Path, file: KeptFile) -> None:
-    """Write a file that came from a node to its place below ``outputs``, once its bytes are those that were sent.
+    """Write a file received from a node to its place below ``outputs`` after checking its SHA-256.
 
     Raises:
-        MedtestError: It is another one, its place is elsewhere, or it cannot be written.
+        MedtestError: The content differs, the place is outside, or it cannot be written.
     """
     place = PurePosixPath(file.path)
     if place.is_absolute() or ".." in place.parts or hashlib.sha256(file.content).hexdigest() != file.sha256:

@@ -1,4 +1,4 @@
-"""What the process of a run and its bridge to a cluster say to each other; tasks and messages pass as packed bytes."""
+"""Messages between the process of a run and its bridge to a cluster; tasks and worker messages pass as packed bytes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeJob:
-    """What the bridge is started with; ``session`` and ``threads`` are what a worker process asks of a job.
+    """Job of the bridge; ``session`` and ``threads`` are required by a worker process.
 
     Attributes:
         address: ``auto``, ``HOST:PORT``, or "" to start Ray on this machine.
         cpus: Processors of one worker.
         gpus: GPUs of one worker.
-        wheel: A wheel of medtest that the nodes are given, as text; "" where they have it.
-        start_cpus: Processors of a Ray that is started here; None for all that this process may use.
-        environment: The variables of the run's process that a worker process has otherwise, as they were; None where
-            they were not set.
-        probe: A file that a node sees if it shares this run's folder, and what it holds.
+        wheel: Path of a medtest wheel to install on the nodes; "" if they have medtest.
+        start_cpus: Processors of a Ray started here; None for all that this process may use.
+        environment: Original values of the run's environment variables that a worker process changes; None for unset
+            ones.
+        probe: Path of a file that a node sees if it shares this run's folder, and the file's content.
     """
 
     address: str
@@ -35,14 +35,14 @@ class BridgeJob:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """To the bridge: an actor for a worker is wanted."""
+    """To the bridge: create an actor for a worker."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """To the bridge: the worker process may begin; it is told ``job``, packed."""
+    """To the bridge: start the worker process with ``job``, packed."""
 
     number: int
     begin: HostStart
@@ -50,7 +50,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Give:
-    """To the bridge: something for a worker, packed."""
+    """To the bridge: pass a packed message to a worker."""
 
     number: int
     content: bytes
@@ -58,33 +58,33 @@ class Give:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """To the bridge: the worker process is to be killed."""
+    """To the bridge: kill the worker process."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """To the bridge: the actor is of no use any more."""
+    """To the bridge: the actor is no longer needed."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostStart:
-    """What an actor's worker process begins with.
+    """Start message of an actor's worker process.
 
     Attributes:
-        session: The job's.
-        threads: The job's.
+        session: The job's session.
+        threads: The job's threads.
         job: The job, packed.
-        folder: The working directory of the run, used where the node has it.
-        path: The run's ``sys.path``; of another machine's node, what it has of it comes after its own.
-        whole_path: The node is the machine of the run.
-        kept: A folder whose new files are given back, as text; "" for none.
+        folder: The working directory of the run, used if the node has it.
+        path: The run's ``sys.path``; on a node of another machine its existing entries follow the node's own.
+        whole_path: True if the node is the machine of the run.
+        kept: A folder whose new files are returned, as text; "" for none.
         root: The folder from which seeds are read, which the node must have; "" for none.
-        data: A URL whose files are to be fetched to it first; "" for none.
-        cache_bytes: How much of it the node's disk may hold.
+        data: A URL whose files are downloaded to it first; "" for none.
+        cache_bytes: Limit for downloaded data on the node's disk.
     """
 
     session: str
@@ -101,15 +101,15 @@ class HostStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSeen:
-    """From the bridge: which nodes the cluster has, when that has changed.
+    """From the bridge: the cluster's nodes, sent on changes.
 
     Attributes:
-        nodes: How many nodes are alive.
+        nodes: Number of nodes alive.
         cpus: Processors of all of them.
         gpus: GPUs of all of them.
-        free_cpus: Processors that nothing has reserved.
-        free_gpus: GPUs that nothing has reserved.
-        room: How many workers they could hold if nothing else used them.
+        free_cpus: Unreserved processors.
+        free_gpus: Unreserved GPUs.
+        room: Number of workers that would fit if nothing else used the nodes.
     """
 
     nodes: int
@@ -122,13 +122,13 @@ class ClusterSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterJoined:
-    """From the bridge: it is connected.
+    """From the bridge: the cluster was joined.
 
     Attributes:
         address: ``HOST:PORT`` of the cluster's head.
-        here: The node through which this machine speaks to the cluster, by its address.
+        here: Address of the node through which this machine is connected to the cluster.
         seen: The cluster's nodes.
-        seconds: How long it took to get there.
+        seconds: Duration of joining.
     """
 
     address: str
@@ -139,7 +139,7 @@ class ClusterJoined:
 
 @dataclass(frozen=True, slots=True)
 class NoCluster:
-    """From the bridge: it is not, and why; ``fix`` is what to do."""
+    """From the bridge: the cluster could not be joined, with the reason; ``fix`` is the remedy."""
 
     found: str
     fix: str
@@ -147,9 +147,9 @@ class NoCluster:
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """From the bridge, which then ends: the head answers, but the node through which it is spoken to is gone.
+    """Last message of the bridge: the head answers, but the node that connects the bridge is gone.
 
-    With that node Ray ends all that was started through it. ``seen`` is what is left of the cluster.
+    With that node Ray ends everything started through it. ``seen`` are the remaining nodes.
     """
 
     seen: ClusterSeen
@@ -157,15 +157,15 @@ class CutOff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """What an actor says of the node on which it is.
+    """Facts that an actor reports about its node.
 
     Attributes:
         node: The node's name.
         code: SHA-256 of medtest's own modules.
-        versions: Of the libraries that pixels pass through, by name.
-        shares: Whether it sees this run's folder.
-        same_machine: Whether it is the machine of the run.
-        cache: A folder of its own, 0700, that goes with it.
+        versions: Versions of the libraries that affect pixels, by name.
+        shares: True if it sees this run's folder.
+        same_machine: True if it is the machine of the run.
+        cache: A private folder (0700), removed with the actor.
     """
 
     node: str
@@ -178,7 +178,7 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class WorkerReserved:
-    """From the bridge: ``node`` keeps processors and GPUs for an actor, which Ray now starts there."""
+    """From the bridge: ``node`` has reserved processors and GPUs for an actor, which Ray now starts there."""
 
     number: int
     node: str
@@ -186,7 +186,7 @@ class WorkerReserved:
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlaced:
-    """From the bridge: an actor is there and answers."""
+    """From the bridge: an actor has started and answers."""
 
     number: int
     facts: NodeFacts
@@ -194,11 +194,11 @@ class WorkerPlaced:
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """A file that a worker has written to its node, by its place below the folder of what is kept.
+    """File written by a worker on its node, with its path below the folder of kept files.
 
     Attributes:
-        path: With slashes.
-        sha256: Of the bytes.
+        path: Path with slashes.
+        sha256: SHA-256 of the bytes.
         content: The bytes.
     """
 
@@ -209,7 +209,7 @@ class KeptFile:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """From the bridge: what a worker said, each packed, after the files that it tells of."""
+    """From the bridge: packed messages of a worker, after the files they mention."""
 
     number: int
     messages: tuple[bytes, ...]
@@ -221,11 +221,11 @@ class WorkerEnded:
     """From the bridge: a worker is gone.
 
     Attributes:
-        number: Which.
-        death: How it ended, in words.
-        words: The end of what it wrote.
-        lost: The node or the actor is gone, which no case is to blame for.
-        problem: Why an actor could not be; "" where it could.
+        number: Number of the worker.
+        death: How it ended.
+        words: The end of its output.
+        lost: True if the node or the actor is gone, for which no case is to blame.
+        problem: Reason why an actor could not start; "" if it started.
     """
 
     number: int
@@ -237,7 +237,7 @@ class WorkerEnded:
 
 @dataclass(frozen=True, slots=True)
 class HostHeard:
-    """What an actor gives back at a call: messages, files, and at the end how the process ended."""
+    """Result of a call to an actor: messages, files, and at the end how the process ended."""
 
     messages: tuple[bytes, ...] = ()
     files: tuple[KeptFile, ...] = ()

@@ -1,4 +1,4 @@
-"""Kept follow-ups: made once, used to test, to train further and to be judged by people.
+"""Store of follow-ups, made once for testing, further training and human judgement.
 
 Make and read::
 

@@ -1,4 +1,4 @@
-"""What the store knows of one follow-up."""
+"""Entry of one follow-up in the store."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from medtest.core.cases import Address, Effect, Params
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One follow-up of the store, without its pixels.
+    """Follow-up in the store, without its pixels.
 
     Images and masks are named by the SHA-256 of their pixels (:func:`medtest.core.cases.image_sha256` over NumPy's
     dtype text, shape and bytes: uint8 H×W×3 for images, the same digest as in a run's records; bool H×W for masks).
-    Give the name to :meth:`FollowUpStore.image` or :meth:`FollowUpStore.mask`.
+    Pass the name to :meth:`FollowUpStore.image` or :meth:`FollowUpStore.mask`.
 
     Attributes:
         key: Digest of everything that determines the follow-up; the same follow-up in two suites has one key.
-        address: Where it lives; the seed's id is the hashed one where the suite's privacy says so.
-        cluster: Patient, video or sequence, as records show it.
+        address: Its address, with the hashed seed id if the suite's privacy requires it.
+        cluster: Patient, video or sequence, as in records.
         strata: Further columns of the seeds' metadata, as (name, value) pairs.
-        part: Name of the relation's class ("blur"), where ``address.relation`` is its id in the suite.
-        revision: That class's revision.
+        part: Name of the relation's class ("blur"); ``address.relation`` is its id in the suite.
+        revision: Revision of that class.
         group: The relation's group (lighting, motion, …).
         params: Sampled parameters, which replay the follow-up.
-        scale: Physical distance from identity; None where there is no follow-up.
-        effect: What happened to the expected answer.
+        scale: Physical distance from identity; None without a follow-up.
+        effect: Change of the expected answer.
         facts: Numbers about the follow-up (``object_area``, ``lesion_distance``).
-        original_sha256: The seed's image as its file holds it, before preparation.
+        original_sha256: The seed's image in its file, before preparation.
         source_sha256: The prepared source image.
         source_mask_sha256: The source's expected mask at the prepared size; "" for an unlabelled case.
-        followup_sha256: The follow-up's image; "" where there is none.
-        mask_sha256: The follow-up's expected mask (moved, if the relation moves it); "" where there is none.
-        skipped: Why there is no follow-up ("no room …"), or "".
+        followup_sha256: The follow-up's image; "" if there is none.
+        mask_sha256: The follow-up's expected mask (moved, if the relation moves it); "" if there is none.
+        skipped: Reason why there is no follow-up ("no room …"), or "".
     """
 
     key: str
@@ -62,14 +62,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteEntry:
-    """A suite of which the store holds follow-ups.
+    """Suite with follow-ups in the store.
 
     Attributes:
-        key: Digest of what determines all its follow-ups; the argument ``suite`` of :meth:`FollowUpStore.entries`.
+        key: Digest of everything that determines its follow-ups; the argument ``suite`` of
+            :meth:`FollowUpStore.entries`.
         name: The suite's name.
         version: Its version.
-        added: When follow-ups of it were last added, UTC, ISO 8601.
-        entries: How many of its cases the store knows, skipped ones included.
+        added: Time when its follow-ups were last added, UTC, ISO 8601.
+        entries: Number of its cases in the store, including skipped ones.
     """
 
     key: str

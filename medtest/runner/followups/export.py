@@ -1,8 +1,8 @@
-"""Writes follow-ups of a store as a plain data set that other tools read.
+"""Export of a store's follow-ups as a plain data set for other tools.
 
 The folder holds ``images/`` and ``masks/`` (same names, PNG: 8-bit RGB; 8-bit grey, 0 and 255), ``sources/images/`` and
 ``sources/masks/``, ``followups.csv`` and ``metadata.csv``. The seed source ``image_mask_folders`` reads ``images/`` and
-``masks/`` back, with patients and relations where it is told ``metadata=metadata.csv``.
+``masks/`` back, and patients and relations with ``metadata=metadata.csv``.
 """
 
 from __future__ import annotations
@@ -49,13 +49,15 @@ COLUMNS = (
     "source_sha256",
     "skipped",
 )
-"""Columns of ``followups.csv``: files below the folder ("" where there is none), the follow-up's and its source's
-address, what was done to it (parameters as JSON; physical distance from identity), SHA-256 of the pixels, and why there
-is no follow-up."""
+"""Columns of ``followups.csv``.
+
+Files below the folder ("" if there is none), the addresses of the follow-up and its source, the change (parameters as
+JSON; physical distance from identity), SHA-256 of the pixels, and the reason if there is no follow-up.
+"""
 
 METADATA = "metadata.csv"
 METADATA_COLUMNS = ("image", "cluster", "relation", "severity")
-"""What ``image_mask_folders`` takes from ``metadata.csv``: the image's name, its patient or video, two strata."""
+"""Columns of ``metadata.csv`` used by ``image_mask_folders``: the image's name, its patient or video, two strata."""
 
 _LONGEST = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -63,13 +65,13 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, kw_only=True)
 class ExportReport:
-    """What was written.
+    """Summary of an export.
 
     Attributes:
-        folder: Where to.
-        followups: Follow-ups with an image.
-        masks: Those with an expected mask.
-        sources: Source images.
+        folder: The target folder.
+        followups: Number of follow-ups with an image.
+        masks: Number of follow-ups with an expected mask.
+        sources: Number of source images.
         skipped: Cases of the table without a follow-up.
         bytes: Bytes of pictures in the folder.
     """
@@ -92,19 +94,19 @@ def export_store(
     severities: Collection[int] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> ExportReport:
-    """Write the chosen follow-ups as a plain data set, going on where an earlier call stopped.
+    """Write the chosen follow-ups as a plain data set, resuming an interrupted export.
 
     Args:
         store: The store.
         to: A new folder, or one that an earlier export of the same choice began.
-        suite: A suite's key; everything in the store when "".
-        datasets: Ids of data sets; all when empty.
-        relations: Ids of relations; all when empty.
-        severities: Severities; all when empty.
-        progress: Called with how many follow-ups are written, and how many there are.
+        suite: A suite's key; "" for everything in the store.
+        datasets: Ids of data sets; all if empty.
+        relations: Ids of relations; all if empty.
+        severities: Severities; all if empty.
+        progress: Called with the number of written follow-ups and their total.
 
     Returns:
-        What the folder holds.
+        Summary of the folder.
 
     Raises:
         UserMistakes: The choice is empty, or the folder holds something else.
@@ -118,28 +120,30 @@ def export_store(
     _check_folder(to, suite, chosen)
     writer = _Writer(store, to)
     total = store.count(suite, skipped=True, **chosen)
-    seen: set[str] = set()
+    written_names: set[str] = set()
     with writing_text(to / TABLE) as file, writing_text(to / METADATA) as beside:
         table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         table.writeheader()
         short = csv.writer(beside, lineterminator="\n")
         short.writerow(METADATA_COLUMNS)
-        for done, entry in enumerate(store.entries(suite, skipped=True, **chosen), start=1):
+        for number, entry in enumerate(store.entries(suite, skipped=True, **chosen), start=1):
             name = unique_name(entry)
-            if name not in seen:  # a follow-up made anew after a relation changed has the address of the older one
-                seen.add(name)
+            if (
+                name not in written_names
+            ):  # a follow-up remade after a relation changed has the address of the older one
+                written_names.add(name)
             else:
                 name = f"{name}__{entry.key[:8]}"
             table.writerow(writer.write(entry, name))
             if not entry.skipped:
                 short.writerow((name, entry.cluster, entry.address.relation, entry.address.severity))
             if progress is not None:
-                progress(done, total)
+                progress(number, total)
     return ExportReport(folder=to, **writer.counts)
 
 
 def unique_name(entry: Entry) -> str:
-    """Return a file name without suffix: data set, seed and what was done, safe on every system."""
+    """Return a file name without suffix from data set, seed and relation, safe on every system."""
     address = entry.address
     return _safe(f"{address.dataset}__{address.seed_id}__{address.stem}")
 
@@ -152,11 +156,11 @@ def _safe(name: str) -> str:
 
 
 class _Writer:
-    """Copies pictures, each name once.
+    """Copier of pictures; copies each name once.
 
     Args:
-        store: Where from.
-        to: Where to.
+        store: The store.
+        to: The target folder.
     """
 
     def __init__(self, store: FollowUpStore, to: Path) -> None:
@@ -203,7 +207,7 @@ class _Writer:
         }
 
     def _source(self, entry: Entry) -> tuple[str, str]:
-        # Two preparations of one seed (another size) may lie in one store: the digest sets them apart.
+        # One store may hold two preparations of a seed (with different sizes); the digest distinguishes them.
         name = _safe(f"{entry.address.dataset}__{entry.address.seed_id}__{entry.source_sha256[:8]}")
         new = name not in self._sources
         self._sources.add(name)
@@ -227,7 +231,7 @@ class _Writer:
         return name
 
     def _write(self, kind: Kind, sha256: str, source: Path, target: Path) -> int:
-        self._store.files.read(kind, sha256)  # nothing damaged leaves the store
+        self._store.files.read(kind, sha256)  # no damaged picture leaves the store
         draft = target.with_name(f".{target.name}.part")
         with output_problems(target):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -237,7 +241,7 @@ class _Writer:
 
 
 def _is_copy(source: Path, target: Path) -> bool:
-    """Say whether a file of an earlier call holds the same bytes; what made it anew may have the same size."""
+    """Return True if a file of an earlier call holds the same bytes; equal size does not suffice."""
     try:
         return target.is_file() and filecmp.cmp(source, target, shallow=False)
     except OSError:
@@ -245,9 +249,9 @@ def _is_copy(source: Path, target: Path) -> bool:
 
 
 def _check_choice(store: FollowUpStore, suite: str, chosen: dict[str, Any]) -> None:
-    """Check that every name that was typed names something in the store."""
+    """Check that every typed name exists in the store."""
     index = store.index
-    known: dict[str, list[Any]] = {
+    existing: dict[str, list[Any]] = {
         "datasets": [row[0] for row in index.rows("SELECT DISTINCT dataset FROM sources ORDER BY 1")],
         "relations": [row[0] for row in index.rows("SELECT DISTINCT relation FROM followups ORDER BY 1")],
         "severities": [row[0] for row in index.rows("SELECT DISTINCT severity FROM followups ORDER BY 1")],
@@ -258,12 +262,12 @@ def _check_choice(store: FollowUpStore, suite: str, chosen: dict[str, Any]) -> N
             where="command line",
             key=words[kind],
             found=str(name),
-            allowed=", ".join(map(str, known[kind])) or "none",
-            nearest=nearest_name(str(name), map(str, known[kind])),
+            allowed=", ".join(map(str, existing[kind])) or "none",
+            nearest=nearest_name(str(name), map(str, existing[kind])),
         )
         for kind, names in chosen.items()
         for name in names
-        if name not in known[kind]
+        if name not in existing[kind]
     ]
     if not mistakes and not store.count(suite, **chosen):
         mistakes = [Mistake(where="command line", found="no follow-up", allowed="a choice that holds some")]

@@ -1,4 +1,4 @@
-"""Who may be in a store at the same time: any number that add, or one that repairs."""
+"""Lock of a store: shared by any number of processes that add, exclusive for one that repairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAUSE_SECONDS = 0.03
 
 
 class StoreLock:
-    """The operating system's lock of one store; it is gone when its process dies.
+    """Operating-system lock of one store; it is released when its process ends.
 
     Args:
         folder: The store's folder.
@@ -29,10 +29,10 @@ class StoreLock:
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Hold the lock with others that add.
+        """Hold the lock together with other processes that add.
 
         Raises:
-            FolderInUse: Somebody repairs the store.
+            FolderInUse: A process repairs the store.
             OutputProblem: The folder cannot be written.
         """
         with self._held(fcntl.LOCK_SH, f"{self._name} is being repaired by another process; try again afterwards."):
@@ -40,21 +40,21 @@ class StoreLock:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the lock alone.
+        """Hold the lock exclusively.
 
         Raises:
-            FolderInUse: Somebody adds to the store or repairs it.
+            FolderInUse: A process adds to the store or repairs it.
             OutputProblem: The folder cannot be written.
         """
         with self._held(fcntl.LOCK_EX, f"{self._name} is in use by another process; repair it when that has ended."):
             yield
 
     def is_free(self) -> bool:
-        """Say whether nobody adds to the store or repairs it now."""
+        """Return True if no process adds to the store or repairs it now."""
         try:
             handle = os.open(self._path, os.O_RDONLY)
         except OSError:
-            return True  # nobody has ever added, or nobody can
+            return True  # no process ever added, or none can
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -78,7 +78,7 @@ class StoreLock:
 
 
 def _taken(handle: int, kind: int) -> bool:
-    """Take the lock, patiently: :meth:`StoreLock.is_free` of another process holds it for an instant."""
+    """Try to take the lock several times: :meth:`StoreLock.is_free` of another process holds it for an instant."""
     for _ in range(_TRIES):
         try:
             fcntl.flock(handle, kind | fcntl.LOCK_NB)

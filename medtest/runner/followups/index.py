@@ -1,9 +1,9 @@
-"""The index of a store: what each follow-up is, in one SQLite file.
+"""Index of a store: the metadata of every follow-up, in one SQLite file.
 
-SQLite in WAL mode, for three reasons: a transaction is whole or absent after SIGKILL and on a full disk; several
+SQLite in WAL mode, for three reasons: a transaction is complete or absent after SIGKILL or on a full disk; several
 processes may write while others read; and a runner asks for a few follow-ups at a time, which a B-tree answers without
-reading the rest. (Shards of Parquet would have to be read whole, or merged, to answer that.) WAL needs a local disk;
-where the file system refuses it SQLite's rollback journal is used.
+reading the rest. (Shards of Parquet would have to be read whole, or merged.) WAL needs a local disk; on file systems
+that refuse it SQLite's rollback journal is used.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _PAGE = 500
 
 
 class Index:
-    """The index of one store; safe to share among threads and to hand to other processes.
+    """Index of one store; may be shared by threads and passed to other processes.
 
     Args:
         folder: The store's folder.
-        readonly: Open what is there and never write.
+        readonly: Open an existing index and never write.
     """
 
     def __init__(self, folder: Path, *, readonly: bool) -> None:
@@ -50,10 +50,10 @@ class Index:
     # --------------------------------------------------------------------------------------------- connections
 
     def _connection(self) -> sqlite3.Connection:
-        """Return this thread's connection; one from before a fork is not used."""
-        held = getattr(self._local, "held", None)
-        if held is not None and held[0] == os.getpid():
-            return held[1]  # type: ignore[no-any-return]
+        """Return this thread's connection; one from before a fork is not reused."""
+        cached = getattr(self._local, "held", None)
+        if cached is not None and cached[0] == os.getpid():
+            return cached[1]  # type: ignore[no-any-return]
         with _problems(self.path):
             connection = self._open_readonly() if self.readonly else self._open()
         self._local.held = (os.getpid(), connection)
@@ -83,31 +83,32 @@ class Index:
         except sqlite3.OperationalError as error:
             if sqlite.is_held(error):
                 raise
-            # A folder that cannot be written takes no shared-memory file; nobody can be writing there either.
+            # SQLite cannot create a shared-memory file in a read-only folder, in which no process can be writing
+            # either.
             connection = sqlite.connect_readonly(self.path, immutable=True)
             self._check_format(connection)
         return connection
 
     def _check_format(self, connection: sqlite3.Connection) -> None:
-        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        format_number = connection.execute("PRAGMA user_version").fetchone()[0]
         mark = connection.execute("PRAGMA application_id").fetchone()[0]
-        if mark != _APPLICATION or found > FORMAT:
+        if mark != _APPLICATION or format_number > FORMAT:
             connection.close()
             raise MedtestError(
                 f"{self.path.parent.name}/{INDEX} is not an index of follow-ups that this medtest knows "
-                f"(format {found}, known: {FORMAT})."
+                f"(format {format_number}, known: {FORMAT})."
             )
 
     def close(self) -> None:
         """Close this thread's connection."""
-        held = getattr(self._local, "held", None)
-        if held is not None and held[0] == os.getpid():
-            held[1].close()
+        cached = getattr(self._local, "held", None)
+        if cached is not None and cached[0] == os.getpid():
+            cached[1].close()
         self._local.held = None
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Open a transaction that holds whole or not at all.
+        """Open a transaction that is applied completely or not at all.
 
         Raises:
             OutputProblem: The disk is full, the folder is read-only, and the like.
@@ -131,7 +132,7 @@ class Index:
     # --------------------------------------------------------------------------------------------------- writing
 
     def add_suite(self, key: str, name: str, version: str, added: str) -> None:
-        """Note a suite, or that follow-ups of it are added now."""
+        """Register a suite, or update the time when its follow-ups were last added."""
         with self.transaction() as connection:
             connection.execute(
                 "INSERT INTO suites (key, name, version, added) VALUES (?, ?, ?, ?) "
@@ -147,13 +148,13 @@ class Index:
         sizes: Iterable[tuple[str, str, int]],
         suite: str,
     ) -> None:
-        """Note follow-ups of one source, all of them or none.
+        """Add follow-ups of one source, all of them or none.
 
         Args:
-            source_key: Digest of what determines the source.
-            entries: (place in the suite's plan, entry) each.
+            source_key: Digest of everything that determines the source.
+            entries: (place in the suite's plan, entry) pairs.
             sizes: (kind, SHA-256, bytes) of the files they use.
-            suite: The suite's key, noted before, or "" for none.
+            suite: Key of a registered suite, or "" for none.
         """
         listed = list(entries)
         if not listed:
@@ -178,22 +179,22 @@ class Index:
     # --------------------------------------------------------------------------------------------------- reading
 
     def suites(self) -> tuple[SuiteEntry, ...]:
-        """Return the suites, the one added to last first."""
-        found = self.rows(
+        """Return the suites, the most recently extended first."""
+        suite_rows = self.rows(
             "SELECT key, name, version, added, (SELECT count(*) FROM members WHERE suite = suites.id) "
             "FROM suites ORDER BY added DESC, id DESC"
         )
-        return tuple(SuiteEntry(key=k, name=n, version=v, added=a, entries=e) for k, n, v, a, e in found)
+        return tuple(SuiteEntry(key=k, name=n, version=v, added=a, entries=e) for k, n, v, a, e in suite_rows)
 
     def by_key(self, keys: Sequence[str]) -> dict[str, Entry]:
-        """Return those of the follow-ups that are known."""
-        found: dict[str, Entry] = {}
+        """Return the follow-ups that exist for these keys."""
+        entries: dict[str, Entry] = {}
         for start in range(0, len(keys), _PAGE):
             some = keys[start : start + _PAGE]
             marks = ",".join("?" * len(some))
             for row in self.rows(f"{ENTRY} WHERE f.key IN ({marks})", some):
-                found[row[0]] = entry_of(row)
-        return found
+                entries[row[0]] = entry_of(row)
+        return entries
 
     def members(self, suite: str, first: int, last: int) -> dict[int, Entry]:
         """Return a suite's follow-ups with places from ``first`` to ``last``."""
@@ -204,17 +205,17 @@ class Index:
         return {row[0]: entry_of(row[1:]) for row in self.rows(query, (suite, first, last))}
 
     def size(self, kind: str, sha256: str) -> int | None:
-        """Return the bytes that a file had when it was written, or None."""
-        found = self.rows("SELECT bytes FROM files WHERE kind = ? AND sha256 = ?", (kind, sha256))
-        return int(found[0][0]) if found else None
+        """Return the size in bytes that a file had when it was written, or None."""
+        sizes = self.rows("SELECT bytes FROM files WHERE kind = ? AND sha256 = ?", (kind, sha256))
+        return int(sizes[0][0]) if sizes else None
 
     def pages(self, suite: str, where: str, values: Sequence[object]) -> Iterator[list[Entry]]:
-        """Yield follow-ups in pages, so that memory stays flat and no reader holds up a writer.
+        """Yield follow-ups in pages, so that memory use is bounded and readers do not block writers.
 
         Args:
             suite: A suite's key, for its cases in the order of its plan; "" for everything, in the order of adding.
             where: Further SQL conditions over ``f`` and ``s``, each beginning with AND.
-            values: What their marks stand for.
+            values: Values of their placeholders.
         """
         if suite:
             head = ENTRY.replace("SELECT ", "SELECT m.place, ", 1)
@@ -233,7 +234,7 @@ class Index:
             yield [entry_of(row[1:]) for row in rows]
 
     def count(self, suite: str, where: str, values: Sequence[object]) -> int:
-        """Return how many follow-ups :meth:`pages` would yield."""
+        """Return the number of follow-ups that :meth:`pages` would yield."""
         joined = "FROM followups f JOIN sources s ON s.id = f.source"
         if suite:
             query = (
@@ -246,7 +247,7 @@ class Index:
 
 @contextmanager
 def _problems(path: Path) -> Iterator[None]:
-    """Put SQLite's refusals in words."""
+    """Convert SQLite's errors to medtest's."""
     try:
         yield
     except sqlite3.OperationalError as error:

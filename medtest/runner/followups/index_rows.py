@@ -1,4 +1,4 @@
-"""Tables of a store's index, and its rows: an entry written to them, and read from them."""
+"""Tables of a store's index, and conversion between entries and rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CREATE TABLE files (
   kind TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (kind, sha256)
 ) STRICT, WITHOUT ROWID;
 """
-"""Statements that make the tables, each ended by a semicolon and a new line."""
+"""Statements that create the tables, each ended by a semicolon and a line feed."""
 
 ENTRY = """
 SELECT f.key, s.dataset, s.seed_id, f.relation, f.severity, f.frame, f.repeat, s.cluster, s.strata, f.part,
@@ -49,15 +49,15 @@ SELECT f.key, s.dataset, s.seed_id, f.relation, f.severity, f.frame, f.repeat, s
   f.image_sha256, f.mask_sha256, f.skipped
 FROM followups f JOIN sources s ON s.id = f.source
 """
-"""Selects follow-ups ``f`` of sources ``s`` with what :func:`entry_of` reads."""
+"""Selects follow-ups ``f`` of sources ``s`` with the columns for :func:`entry_of`."""
 
 
 def add_source(connection: sqlite3.Connection, key: str, entry: Entry) -> int:
-    """Write the source of a follow-up, or what changed of it, and return its row's id.
+    """Insert or update the source of a follow-up, and return its row's id.
 
     Args:
-        connection: Inside a transaction.
-        key: Digest of what determines the source.
+        connection: Connection inside a transaction.
+        key: Digest of everything that determines the source.
         entry: One of its follow-ups.
     """
     address = entry.address
@@ -80,16 +80,16 @@ def add_source(connection: sqlite3.Connection, key: str, entry: Entry) -> int:
 
 
 def add_followup(connection: sqlite3.Connection, source: int, entry: Entry) -> int:
-    """Write a follow-up, or what changed of it, and return its row's id.
+    """Insert or update a follow-up, and return its row's id.
 
     Args:
-        connection: Inside a transaction.
+        connection: Connection inside a transaction.
         source: Id of the source's row.
         entry: The follow-up.
 
     Raises:
-        TypeError: Its parameters or facts hold something else than JSON values.
-        ValueError: They hold NaN or an infinite number.
+        TypeError: Its parameters or facts are not JSON values.
+        ValueError: They contain NaN or an infinite number.
     """
     address = entry.address
     connection.execute(
@@ -121,20 +121,20 @@ def add_followup(connection: sqlite3.Connection, source: int, entry: Entry) -> i
 
 
 def to_json(value: object) -> str:
-    """Return JSON text.
+    """Convert a value to JSON text.
 
     Raises:
-        TypeError: The value holds something else than JSON values.
-        ValueError: It holds NaN or an infinite number.
+        TypeError: The value is not a JSON value.
+        ValueError: It contains NaN or an infinite number.
     """
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
-    """Return the entry that a row of :data:`ENTRY` holds.
+    """Create an entry from a row of :data:`ENTRY`.
 
     Raises:
-        MedtestError: It holds what no follow-up can have: the index was altered.
+        MedtestError: The row has impossible values: the index was altered.
     """
     try:
         return _entry(row)

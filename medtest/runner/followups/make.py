@@ -1,4 +1,4 @@
-"""Makes a suite's follow-ups into a store: over all cores, going on where an earlier call stopped."""
+"""Making of a suite's follow-ups for a store: in parallel, resuming an interrupted call."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ def make_followups(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> StoreReport:
-    """Make the chosen follow-ups of a suite and keep them, with their sources and expected masks.
+    """Make the chosen follow-ups of a suite and store them with their sources and expected masks.
 
-    What is in the store already is not made again, whichever suite it was made for. Every picture is on its place
-    before the index names it, so that a killed process leaves a store that holds less and never one that holds halves.
-    The bytes do not depend on the order, on the number of workers, or on what else is in the store.
+    Follow-ups that the store already holds, for any suite, are not made again. Every picture is in place before the
+    index names it, so that a store left by a killed process is incomplete but consistent. The bytes do not depend on
+    the order, on the number of workers, or on other content of the store.
 
     Args:
-        suite: The suite; its systems do not matter.
-        invocation: ``data``, ``home``, ``limit``, ``only``, ``workers`` and ``batch_seconds`` (the longest a case may
-            take) count.
-        folder: The store's folder; ``followups/`` under ``invocation.home`` where it is None.
-        workers: Processes; as many as there are cores where neither this nor ``invocation.workers`` is given. 0 makes
-            them in this process: quicker for a few, but a relation that hangs or crashes is not survived.
-        progress: Called with how many follow-ups are done, and how many there are to do.
+        suite: The suite; its systems are not used.
+        invocation: Provides ``data``, ``home``, ``limit``, ``only``, ``workers`` and ``batch_seconds`` (the longest a
+            case may take).
+        folder: The store's folder; ``followups/`` under ``invocation.home`` if None.
+        workers: Processes; defaults to ``invocation.workers``, else the number of cores. 0 makes the follow-ups in this
+            process: quicker for a few, but a relation that hangs or crashes takes the process down.
+        progress: Called with the number of finished follow-ups and their total.
 
     Returns:
-        What was done.
+        Summary of the call.
 
     Raises:
         UserMistakes: The suite's privacy forbids keeping images, or its seeds have mistakes.
-        OutputProblem: The folder cannot be written, the disk is full.
-        Interrupted: Ctrl-C; what was finished is kept.
+        OutputProblem: The folder cannot be written, or the disk is full.
+        Interrupted: Ctrl-C; finished follow-ups are kept.
     """
     check_privacy(suite)
     began = time.monotonic()
@@ -65,12 +65,12 @@ def check_privacy(
     series: str = "Follow-ups of series are not kept; medtest export writes them as files.",
     forbidden: str = "A store of follow-ups holds every image of the suite, which its privacy forbids.",
 ) -> None:
-    """Check that a suite allows its images to be kept and shown.
+    """Check that a suite allows its images to be stored and shown.
 
     Args:
         suite: The suite.
-        series: What to tell of series.
-        forbidden: What to tell of a suite that keeps its images to itself.
+        series: Message for series.
+        forbidden: Message for a suite that forbids storing its images.
 
     Raises:
         UserMistakes: It has ``privacy: {images: none}``, or is a series, whose images a store does not hold.

@@ -1,4 +1,4 @@
-"""From a case that was made to what a store keeps of it."""
+"""Conversion of finished cases to entries of a store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from medtest.runner.units.parts import MadeCase, Parts
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoadedSeed:
-    """A prepared seed with its key in a store and the SHA-256 of the image as its file holds it."""
+    """Prepared seed with its key in a store and the SHA-256 of its image file's pixels."""
 
     seed: PreparedSeed
     key: str
@@ -23,12 +23,12 @@ class LoadedSeed:
 
 
 class EntryMaker:
-    """Loads a suite's seeds, and says of its cases what a store keeps.
+    """Loader of a suite's seeds and maker of store entries.
 
     Args:
         parts: The suite's parts.
         recipe: Makes its keys.
-        scrub: What must not show.
+        scrub: Removes private texts.
     """
 
     def __init__(self, parts: Parts, recipe: SuiteKeys, scrub: Scrubber) -> None:
@@ -36,7 +36,7 @@ class EntryMaker:
         self._names = {plan.id: plan.info.name for plan in parts.suite.relations}
 
     def load(self, source: int, ref: SeedRef) -> LoadedSeed:
-        """Load and prepare a seed of this seed source."""
+        """Load and prepare a seed of a seed source."""
         loaded = self._parts.sources[source].load(ref)
         seed = self._parts.prepare(loaded)
         return LoadedSeed(seed=seed, key=self.recipe.source_key(seed), original=image_sha256(loaded.image))
@@ -47,7 +47,7 @@ class EntryMaker:
         Args:
             loaded: Its seed.
             key: Its key.
-            made: The case; without a follow-up it is one that was skipped.
+            made: The case; one without a follow-up was skipped.
             source_mask: SHA-256 of the seed's mask, or "".
             mask: SHA-256 of the expected mask, or "".
         """
@@ -79,5 +79,5 @@ class EntryMaker:
 
 
 def expected_mask(seed: PreparedSeed, follow: FollowUp) -> Mask | None:
-    """Return the expected mask of a follow-up: the source's, moved where the relation moves it; None where none is."""
+    """Return the expected mask of a follow-up: the source's, moved if the relation moves it; None without a mask."""
     return None if seed.mask is None else moved_mask(seed.mask, follow.effect)

@@ -1,4 +1,4 @@
-"""One call of :func:`make_followups`: what is to do, what is there already, what became of it."""
+"""State of one call of :func:`make_followups`: tasks, existing follow-ups, results."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _OPEN_SECONDS = 300.0
 
 @dataclass
 class Making:
-    """One call.
+    """One call of :func:`make_followups`.
 
     Attributes:
         suite: The suite.
-        invocation: Which of its follow-ups are chosen, and where its data are.
+        invocation: Selection of follow-ups, and location of the data.
         store: The store, opened for writing.
         workers: Processes; see :func:`medtest.runner.followups.make_followups`.
-        progress: Called with how many follow-ups are done, and how many there are to do.
-        counts: What became of them so far.
-        problems: (address as shown, what broke) of the first that could not be made.
+        progress: Called with the number of finished follow-ups and their total.
+        counts: Number of follow-ups by outcome so far.
+        problems: (shown address, error) of the first that could not be made.
     """
 
     suite: Suite
@@ -57,10 +57,10 @@ class Making:
     def __post_init__(self) -> None:
         suite, invocation = self.suite, self.invocation
         parts = Parts(suite, invocation.data, invocation.batch_size)
-        wanted = self._crafted_wanted(parts)
-        read_from_runs(suite, invocation, parts, wanted)
+        crafted = self._crafted_wanted(parts)
+        read_from_runs(suite, invocation, parts, crafted)
         self._runs = parts.crafted
-        self._left_out = tuple(sorted(crafted_of(parts) - wanted))
+        self._left_out = tuple(sorted(crafted_of(parts) - crafted))
         owned = parts.needed_refs(limit=invocation.limit, only=invocation.only)
         self._owners = [number for number, _ in owned]
         self._plan = parts.plan(owned)
@@ -69,29 +69,29 @@ class Making:
         self._recipe = SuiteKeys(suite, parts.relations, names)
         self.key = self._recipe.suite_key(suite, parts.sources)
         self.sources = self.total = self._started = 0
-        for unit in self._plan.units():  # counted and not kept: a plan may hold a hundred thousand seeds
+        for unit in self._plan.units():  # counted and not stored: a plan may hold a hundred thousand seeds
             cases = len(self._chosen(unit))
             self.sources += cases > 0
             self.total += cases
-        given = invocation.workers if self.workers is None else self.workers
-        self._processes = usable_cores() if given is None else given
+        workers = invocation.workers if self.workers is None else self.workers
+        self._processes = usable_cores() if workers is None else workers
 
     def _crafted_wanted(self, parts: Parts) -> frozenset[str]:
-        """Return the crafted relations that are kept: those that ``only=`` names; without it those that a run has."""
+        """Return the crafted relations to store: those named by ``only=``, or without it those that a run has."""
         crafted, only = crafted_of(parts), self.invocation.only.relations
         if only:
             return crafted & only
         return frozenset(name for name in crafted if is_in_runs(self.suite, self.invocation, parts, name))
 
     def run(self) -> None:
-        """Make what is missing."""
+        """Make the missing follow-ups."""
         self.store.add_suite(self.key, name=self.suite.name, version=self.suite.version, added=utc_now())
         try:
             self._make(self._tasks())
         except KeyboardInterrupt:
-            done = self.counts["made"] + self.counts["reused"]
+            finished = self.counts["made"] + self.counts["reused"]
             raise Interrupted(
-                f"Interrupted: {done:,} of {self.total:,} follow-ups are kept; the same command goes on from there."
+                f"Interrupted: {finished:,} of {self.total:,} follow-ups are kept; the same command goes on from there."
             ) from None
         self._tell()
 
@@ -126,7 +126,7 @@ class Making:
         self._started = dispatcher.started if self._processes else 0
 
     def report(self, seconds: float) -> StoreReport:
-        """Return what was done."""
+        """Return a summary."""
         counts = self.counts
         return StoreReport(
             suite=self.key,
@@ -147,8 +147,8 @@ class Making:
         first = unit.index * self._plan.cases_per_seed
         only = self.invocation.only
         if self._names.key is not None and only.seeds:
-            shown = self._names.seed_id(unit.ref.dataset, unit.ref.seed_id)
-            if shown in only.seeds:
+            shown_id = self._names.seed_id(unit.ref.dataset, unit.ref.seed_id)
+            if shown_id in only.seeds:
                 only = replace(only, seeds=only.seeds | {unit.ref.seed_id})
         return tuple(
             (first + number, unit.cases[number])
@@ -157,20 +157,20 @@ class Making:
         )
 
     def _tasks(self) -> Iterator[MakeTask]:
-        """Yield what is to do; a seed whose follow-ups are all there is not even loaded."""
+        """Yield the remaining tasks; a seed with all its follow-ups in the store is not even loaded."""
         for unit in self._plan.units():
             cases = self._chosen(unit)
             if not cases:
                 continue
-            known = self.store.index.members(self.key, cases[0][0], cases[-1][0])
-            if all(place in known and self._is_whole(known[place]) for place, _ in cases):
-                there = [known[place] for place, _ in cases]
-                self._count(reused=sum(not e.skipped for e in there), skipped=sum(bool(e.skipped) for e in there))
+            stored = self.store.index.members(self.key, cases[0][0], cases[-1][0])
+            if all(place in stored and self._is_whole(stored[place]) for place, _ in cases):
+                entries = [stored[place] for place, _ in cases]
+                self._count(reused=sum(not e.skipped for e in entries), skipped=sum(bool(e.skipped) for e in entries))
                 continue
             yield MakeTask(index=unit.index, source=self._owners[unit.index], ref=unit.ref, cases=cases)
 
     def _is_whole(self, entry: Entry) -> bool:
-        return all(self.store.whole_size(*named) is not None for named in names_of(entry))
+        return all(self.store.whole_size(*name) is not None for name in names_of(entry))
 
     def _take(self, unit: UnitMade, _index: int) -> None:
         if unit.entries:
@@ -180,12 +180,12 @@ class Making:
             made=unit.made, reused=unit.reused, skipped=unit.skipped, bytes=unit.written, errors=len(unit.errors)
         )
 
-    def _count(self, **more: int) -> None:
-        for name, number in more.items():
+    def _count(self, **numbers: int) -> None:
+        for name, number in numbers.items():
             self.counts[name] += number
         self._tell()
 
     def _tell(self) -> None:
         if self.progress is not None:
-            done = sum(self.counts[name] for name in ("made", "reused", "skipped", "errors"))
-            self.progress(min(done, self.total), self.total)
+            finished = sum(self.counts[name] for name in ("made", "reused", "skipped", "errors"))
+            self.progress(min(finished, self.total), self.total)

@@ -1,11 +1,11 @@
-"""Keys: digests of everything that determines a follow-up, so that the same one is never made twice.
+"""Keys of follow-ups: digests of everything that determines one, so that it is never made twice.
 
 A follow-up is determined by the content of its prepared source (image, masks), the preparation, the relation's class,
-revision, settings and files, the suite's ``seed`` and the address. Which severities and how many repeats a suite runs
-does not change any one of them, and neither do its name, systems and oracle, so that suites share follow-ups.
+revision, settings and files, the suite's ``seed`` and the address. The chosen severities and number of repeats do not
+affect a follow-up, nor do the suite's name, systems and oracle, so that suites share follow-ups.
 
-A follow-up that is crafted on a system is determined by that system too (class, settings, weights), whether the suite
-names it or crafts on each, and by the relation's severities and repeats, which are crafted together.
+A follow-up crafted on a system is also determined by that system (class, settings, weights), whether the suite names it
+or crafts on each, and by the relation's severities and repeats, which are crafted together.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from medtest.suite.digest import crafter_of, digest_of, relation_entry, system_e
 from medtest.suite.model import PartPlan, Suite
 
 _CHOICES = ("severities", "repeats")
-"""Settings of every relation that say which cases there are and change none."""
+"""Settings of every relation that select cases without changing them."""
 
 
 class SuiteKeys:
-    """Makes the keys of one suite.
+    """Maker of the keys of one suite.
 
     Args:
         suite: The suite.
         relations: Its relations by id.
-        names: How ids are shown; keys are made of shown ids, so that nobody can try names on them.
+        names: Display of ids; keys are made from displayed ids, so that private names cannot be guessed from them.
     """
 
     def __init__(self, suite: Suite, relations: Mapping[str, Relation], names: ShownNames) -> None:
@@ -44,7 +44,7 @@ class SuiteKeys:
         self._short = {name: _without_choices(covers) for name, covers in self._relations.items()}
 
     def shown(self, address: Address) -> Address:
-        """Return an address as the store shows it."""
+        """Return an address with the ids shown by the store."""
         if self.names.key is None:
             return address
         hashed = self.names.seed_id(address.dataset, address.seed_id)
@@ -77,7 +77,7 @@ class SuiteKeys:
         )
 
     def followup_key(self, source_key: str, address: Address) -> str:
-        """Return the key of a follow-up; ``address`` may be plain or shown."""
+        """Return the key of a follow-up; ``address`` may have plain or shown ids."""
         return digest_of(
             {
                 "source": source_key,
@@ -107,10 +107,10 @@ class SuiteKeys:
 
 
 def _entry(suite: Suite, plan: PartPlan, relations: Mapping[str, Relation]) -> dict[str, Any]:
-    """Return what keys cover of a relation.
+    """Return the parts of a relation covered by keys.
 
-    Of one that is crafted they cover the system on which it is, by name or not, and of one that gathers what it is
-    handed.
+    For a crafted relation they include its system, named or not, and for a relation that gathers, the relations that it
+    gathers from.
     """
     relation = relations[plan.id]
     crafter = crafter_of(suite, plan.id)
@@ -122,13 +122,13 @@ def _entry(suite: Suite, plan: PartPlan, relations: Mapping[str, Relation]) -> d
         entry["crafted_on"] = system_entry(*crafter, suite.task)
     names = feeding(relations, plan.id)
     if names:
-        fed = [one for one in suite.relations if one.id in names]
-        entry["beside"] = {one.id: digest_of(_entry(suite, one, relations)) for one in fed}
+        fed = [plan_entry for plan_entry in suite.relations if plan_entry.id in names]
+        entry["beside"] = {plan_entry.id: digest_of(_entry(suite, plan_entry, relations)) for plan_entry in fed}
     return entry
 
 
 def _without_choices(covers: dict[str, Any]) -> dict[str, Any]:
-    if "crafted_on" in covers:  # pixels that follow gradients depend on the other cases of their batch
+    if "crafted_on" in covers:  # pixels made from gradients depend on the other cases of their batch
         return covers
     settings = {name: value for name, value in covers["settings"].items() if name not in _CHOICES}
     return {**covers, "settings": settings}

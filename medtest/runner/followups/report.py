@@ -1,4 +1,4 @@
-"""What a call of :func:`medtest.runner.followups.make_followups` did."""
+"""Report of a call of :func:`medtest.runner.followups.make_followups`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class StoreReport:
-    """What became of one call of :func:`medtest.runner.followups.make_followups`.
+    """Result of one call of :func:`medtest.runner.followups.make_followups`.
 
     Attributes:
         suite: The suite's key, for :meth:`medtest.runner.followups.FollowUpStore.entries`.
         folder: The store's folder.
-        sources: Seeds that were chosen.
+        sources: Number of chosen seeds.
         made: Follow-ups made by this call.
-        reused: Follow-ups that were there.
+        reused: Follow-ups that already existed.
         skipped: Cases without a follow-up (no room), old and new.
-        errors: Cases that could not be made; the next call tries them again.
-        problems: (address as shown, what broke) of the first of them.
-        left_out: Relations that need the system under test and are not kept.
+        errors: Cases that failed; the next call tries them again.
+        problems: (shown address, error) of the first of them.
+        left_out: Relations that need the system under test and are not stored.
         bytes: Bytes of pictures written.
         seconds: Wall time.
         workers: Processes.

@@ -1,4 +1,4 @@
-"""Takes follow-ups from a store instead of making them, where the store holds exactly these."""
+"""Reuse of stored follow-ups instead of making them, if the store holds exactly the same."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _MEMO = "medtest.runner.followups.reuse:source_key"
 
 @dataclass(kw_only=True)
 class StoredFollowUps:
-    """What :attr:`medtest.suite.model.Invocation.kept` holds under ``followups=store``; goes to workers by pickle.
+    """Value of :attr:`medtest.suite.model.Invocation.kept` under ``followups=store``; pickled for workers.
 
-    A follow-up is taken when its key is the same: content of the source, preparation, the relation's class, revision,
-    settings and files, the suite's seed, the address. The relation draws nothing then; pixels and parameters are
-    those that were kept, so that records are equal with and without a store.
+    A follow-up is reused if its key is the same: content of the source, preparation, the relation's class, revision,
+    settings and files, the suite's seed, the address. The relation then draws nothing; pixels and parameters come from
+    the store, so that records are equal with and without a store.
 
     Attributes:
         folder: The store's folder.
@@ -35,12 +35,12 @@ class StoredFollowUps:
 
     @classmethod
     def of(cls, suite: Suite, home: Path, folder: Path | None = None) -> StoredFollowUps:
-        """Prepare for one suite.
+        """Create an instance for one suite.
 
         Args:
             suite: The suite.
             home: The invocation's home folder.
-            folder: The store's folder; :func:`default_folder` where it is None.
+            folder: The store's folder; :func:`default_folder` if None.
 
         Raises:
             MedtestError: There is no store.
@@ -55,10 +55,9 @@ class StoredFollowUps:
         return {"folder": self.folder, "recipe": self.recipe, "_store": None}
 
     def find(self, seed: PreparedSeed, address: Address) -> FollowUp | str | None:
-        """Return the kept follow-up, why there is none ("no room …"), or None where the store does not know.
+        """Return the stored follow-up, the reason why there is none ("no room …"), or None if the store lacks the case.
 
-        A picture that is missing or damaged counts as unknown, and so does all of a store that cannot be read any
-        more: what is made anew is the same.
+        A missing or damaged picture, or an unreadable store, counts as lacking: remaking gives the same result.
         """
         source = seed.memo(_MEMO, lambda: self.recipe.source_key(seed))
         try:

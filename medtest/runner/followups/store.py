@@ -1,4 +1,4 @@
-"""The store: follow-ups kept by content once, to test with, to train with and to be judged by people."""
+"""Store of follow-ups: kept once by content, for testing, training and human judgement."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ FOLDER = "followups"
 
 
 def default_folder() -> Path:
-    """Return where follow-ups are kept unless a command says otherwise: ``followups/`` under the home folder."""
+    """Return the default folder of follow-ups: ``followups/`` under the home folder."""
     return home() / FOLDER
 
 
 class FollowUpStore:
-    """A folder of follow-ups with its index; open it with :meth:`open`.
+    """Folder of follow-ups with its index; open it with :meth:`open`.
 
-    Safe to share among threads; may be pickled and used after a fork (each thread of each process has a connection of
-    its own). Several processes may add to one store at a time.
+    May be shared by threads, pickled, and used after a fork (each thread of each process has its own connection).
+    Several processes may add to one store at a time.
 
     Example::
 
@@ -37,8 +37,8 @@ class FollowUpStore:
             source = store.image(entry.source_sha256)
 
     Attributes:
-        folder: Where it lies.
-        readonly: Whether it was opened for reading alone.
+        folder: Its folder.
+        readonly: True if it was opened read-only.
     """
 
     def __init__(self, folder: Path, *, readonly: bool) -> None:
@@ -52,13 +52,13 @@ class FollowUpStore:
         """Open a store.
 
         Args:
-            folder: Its folder; :func:`default_folder` where it is None.
-            create: Open it for writing, and make it where there is none. Without, it is opened for reading alone, which
-                also works in a folder that cannot be written.
+            folder: Its folder; :func:`default_folder` if None.
+            create: Open for writing, and create the store if it does not exist. Otherwise it is opened read-only, which
+                also works in a folder without write permission.
 
         Raises:
-            MedtestError: There is no store, or one of a later format.
-            OutputProblem: It cannot be made.
+            MedtestError: There is no store, or it has a later format.
+            OutputProblem: It cannot be created.
         """
         chosen = default_folder() if folder is None else Path(folder)
         if create:
@@ -69,23 +69,23 @@ class FollowUpStore:
         return cls(chosen, readonly=not create)
 
     def close(self) -> None:
-        """Close this thread's connection to the index; the store can go on being used."""
+        """Close this thread's connection to the index; the store remains usable."""
         self._index.close()
 
     # --------------------------------------------------------------------------------------------------- reading
 
     @property
     def index(self) -> Index:
-        """The index itself, for the rest of this package."""
+        """The index, for other modules of this package."""
         return self._index
 
     @property
     def files(self) -> PictureFiles:
-        """The pictures' files, for the rest of this package."""
+        """The picture files, for other modules of this package."""
         return self._files
 
     def suites(self) -> tuple[SuiteEntry, ...]:
-        """Return the suites of which there are follow-ups, the one added to last first."""
+        """Return the suites with follow-ups in the store, the most recently extended first."""
         return self._index.suites()
 
     def entries(
@@ -98,16 +98,16 @@ class FollowUpStore:
         seeds: Collection[str] = (),
         skipped: bool = False,
     ) -> Iterator[Entry]:
-        """Yield follow-ups, a page at a time, so that memory stays flat.
+        """Yield follow-ups page by page, so that memory use is bounded.
 
         Args:
             suite: A suite's key (``StoreReport.suite``, ``suites()[0].key``): its cases in the order of its plan. ""
                 for everything in the store, in the order in which it was added.
-            datasets: Ids of data sets; all when empty.
-            relations: Ids of relations; all when empty.
-            severities: Severities; all when empty.
-            seeds: Ids of seeds, as the store shows them; all when empty.
-            skipped: Whether cases without a follow-up (no room) are yielded too.
+            datasets: Ids of data sets; all if empty.
+            relations: Ids of relations; all if empty.
+            severities: Severities; all if empty.
+            seeds: Ids of seeds, as the store shows them; all if empty.
+            skipped: True to also yield cases without a follow-up (no room).
         """
         where, values = _conditions(datasets, relations, severities, seeds, skipped=skipped)
         for page in self._index.pages(suite, where, values):
@@ -123,12 +123,12 @@ class FollowUpStore:
         seeds: Collection[str] = (),
         skipped: bool = False,
     ) -> int:
-        """Return how many entries :meth:`entries` would yield."""
+        """Return the number of entries that :meth:`entries` would yield."""
         where, values = _conditions(datasets, relations, severities, seeds, skipped=skipped)
         return self._index.count(suite, where, values)
 
     def find(self, address: Address, suite: str = "") -> Entry | None:
-        """Return the follow-up of an address (seed id as the store shows it), the last added of several, or None."""
+        """Return the follow-up with an address (seed id as the store shows it), the last added of several, or None."""
         where = (
             "AND s.dataset = ? AND s.seed_id = ? AND f.relation = ? AND f.severity = ? AND f.frame = ? AND f.repeat = ?"
         )
@@ -140,8 +140,8 @@ class FollowUpStore:
             address.frame,
             address.repeat,
         )
-        found = [entry for page in self._index.pages(suite, where, values) for entry in page]
-        return found[-1] if found else None
+        matches = [entry for page in self._index.pages(suite, where, values) for entry in page]
+        return matches[-1] if matches else None
 
     def by_key(self, key: str) -> Entry | None:
         """Return the follow-up with this key, or None."""
@@ -152,7 +152,7 @@ class FollowUpStore:
 
         Raises:
             DamagedFile: It is missing, truncated or altered.
-            ValueError: That is no SHA-256.
+            ValueError: The name is not a SHA-256.
         """
         return self._files.read("images", sha256)
 
@@ -161,7 +161,7 @@ class FollowUpStore:
 
         Raises:
             DamagedFile: It is missing, truncated or altered.
-            ValueError: That is no SHA-256 (an unlabelled case has none: "").
+            ValueError: The name is not a SHA-256 (it is "" for an unlabelled case).
         """
         return self._files.read("masks", sha256)
 
@@ -174,33 +174,33 @@ class FollowUpStore:
         return self._files.path("masks", sha256)
 
     def whole_size(self, kind: Kind, sha256: str) -> int | None:
-        """Return the bytes of a picture's file, or None where it is not there with the size it was written with."""
+        """Return the size of a picture's file in bytes, or None unless the file exists with its original size."""
         size = self._files.size(kind, sha256)
         return size if size is not None and size == self._index.size(kind, sha256) else None
 
     # --------------------------------------------------------------------------------------------------- writing
 
     def put_image(self, image: Image) -> str:
-        """Keep an image and return its name.
+        """Store an image and return its name.
 
         Args:
             image: uint8 H×W×3 RGB.
 
         Raises:
             OutputProblem: It cannot be written.
-            ValueError: It is something else.
+            ValueError: The image has another dtype or shape.
         """
         return self._put("images", image_sha256(image), image)
 
     def put_mask(self, mask: Mask) -> str:
-        """Keep a mask and return its name.
+        """Store a mask and return its name.
 
         Args:
             mask: bool H×W.
 
         Raises:
             OutputProblem: It cannot be written.
-            ValueError: It is something else.
+            ValueError: The mask has another dtype or shape.
         """
         return self._put("masks", mask_sha256(mask), mask)
 
@@ -214,44 +214,45 @@ class FollowUpStore:
         return sha256
 
     def put(self, source_key: str, entries: Iterable[Entry], *, suite: str = "", places: Iterable[int] = ()) -> None:
-        """Note follow-ups of one source whose pictures were put before, all of them or none.
+        """Add follow-ups of one source whose pictures are already stored, all of them or none.
 
         Args:
-            source_key: Digest of what determines the source (:func:`medtest.runner.followups.recipe.source_key`).
-            entries: The follow-ups; an entry whose key is known replaces the earlier one.
-            suite: Key of a suite noted with :meth:`add_suite`, or "".
-            places: The entries' places in the suite's plan, where a suite is given.
+            source_key: Digest of everything that determines the source
+                (:func:`medtest.runner.followups.recipe.source_key`).
+            entries: The follow-ups; an entry with an existing key replaces the earlier one.
+            suite: Key of a suite registered with :meth:`add_suite`, or "".
+            places: The entries' places in the suite's plan, if a suite is given.
 
         Raises:
-            OutputProblem: A picture was not put, or the index cannot be written.
+            OutputProblem: A picture is missing, or the index cannot be written.
         """
         listed = list(entries)
         numbers = list(places) if suite else [0] * len(listed)
         self._index.add(source_key, zip(numbers, listed, strict=True), self._sizes(listed), suite)
 
     def add_suite(self, key: str, *, name: str, version: str, added: str) -> None:
-        """Note a suite before follow-ups of it are put."""
+        """Register a suite before its follow-ups are added."""
         self._index.add_suite(key, name, version, added)
 
     def _sizes(self, entries: Iterable[Entry]) -> list[tuple[str, str, int]]:
-        found: list[tuple[str, str, int]] = []
-        for kind, sha256 in sorted({named for entry in entries for named in names_of(entry)}):
+        sizes: list[tuple[str, str, int]] = []
+        for kind, sha256 in sorted({name for entry in entries for name in names_of(entry)}):
             size = self._files.size(kind, sha256)
             if size is None:
                 raise OutputProblem(f"{self.folder.name}: {kind}/{sha256[:12]}… was not written before it was noted")
-            found.append((kind, sha256, size))
-        return found
+            sizes.append((kind, sha256, size))
+        return sizes
 
 
 def names_of(entry: Entry) -> list[tuple[Kind, str]]:
     """Return the (kind, SHA-256) of every file that an entry uses."""
-    named = [
+    files = [
         ("images", entry.source_sha256),
         ("masks", entry.source_mask_sha256),
         ("images", entry.followup_sha256),
         ("masks", entry.mask_sha256),
     ]
-    return [(cast(Kind, kind), sha256) for kind, sha256 in named if sha256]
+    return [(cast(Kind, kind), sha256) for kind, sha256 in files if sha256]
 
 
 def _conditions(
@@ -268,8 +269,8 @@ def _conditions(
         ("AND f.severity IN (SELECT value FROM json_each(?))", severities),
         ("AND s.seed_id IN (SELECT value FROM json_each(?))", seeds),
     )
-    asked = [(condition, json.dumps(sorted(names, key=str))) for condition, names in chosen if names]
-    conditions = [condition for condition, _ in asked]
+    restrictions = [(condition, json.dumps(sorted(names, key=str))) for condition, names in chosen if names]
+    conditions = [condition for condition, _ in restrictions]
     if not skipped:
         conditions.append("AND f.skipped = ''")
-    return " ".join(conditions), [names for _, names in asked]
+    return " ".join(conditions), [names for _, names in restrictions]

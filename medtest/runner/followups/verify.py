@@ -1,4 +1,4 @@
-"""Looks whether a store is whole: every picture there, unaltered, and known to the index."""
+"""Verification and repair of a store: pictures exist, are unaltered, and are listed in the index."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from medtest.runner.pool.layout import usable_cores
 from medtest.seeds.folders.layout import shown
 
 ASIDE = "aside"
-"""Folder below the store to which a repair moves what does not belong there."""
+"""Folder below the store to which a repair moves files that do not belong there."""
 
 Trouble: TypeAlias = Literal["missing", "altered", "truncated", "orphaned", "draft", "index"]
 _NAME = re.compile(rf"([0-9a-f]{{64}}){re.escape(SUFFIX)}")
@@ -31,16 +31,16 @@ _PAGE = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong.
+    """One problem of a store.
 
     Attributes:
-        trouble: ``missing`` (the index names a file that is not there), ``truncated`` (it is shorter than it was
-            written), ``altered`` (it holds other pixels than its name says), ``orphaned`` (a file that the index does
-            not name), ``draft`` (what a killed process left unfinished), ``index`` (the index contradicts itself).
+        trouble: ``missing`` (a file named by the index does not exist), ``truncated`` (it is shorter than when
+            written), ``altered`` (its pixels do not match its name), ``orphaned`` (the index does not name the file),
+            ``draft`` (an unfinished file of a killed process), ``index`` (the index contradicts itself).
         file: Path below the store; "" for the index.
-        detail: More about it.
+        detail: Details.
         used_by: Address of a follow-up that needs the file, or "".
-        uses: How many follow-ups need it.
+        uses: Number of follow-ups that need it.
     """
 
     trouble: Trouble
@@ -54,22 +54,22 @@ class Finding:
         if self.detail:
             parts.append(f"({self.detail})")
         if self.uses:
-            more = f" and {self.uses - 1:,} more" if self.uses > 1 else ""
-            parts.append(f"of {self.used_by}{more}")
+            suffix = f" and {self.uses - 1:,} more" if self.uses > 1 else ""
+            parts.append(f"of {self.used_by}{suffix}")
         return " ".join(parts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyReport:
-    """What a look at a store found.
+    """Result of a verification.
 
     Attributes:
-        files: Pictures that the index names.
-        entries: Follow-ups of the index, skipped ones included.
-        findings: What is wrong.
-        in_work: Files and drafts that another process, adding at this moment, has not noted yet.
-        moved: Files that a repair moved aside.
-        forgotten: Follow-ups that a repair took out of the index, for a file of theirs is gone.
+        files: Pictures named by the index.
+        entries: Follow-ups in the index, including skipped ones.
+        findings: The problems.
+        in_work: Files and drafts that another process is adding at the moment.
+        moved: Files moved aside by a repair.
+        forgotten: Follow-ups removed from the index by a repair, because a file of theirs is gone.
     """
 
     files: int
@@ -81,44 +81,44 @@ class VerifyReport:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is wrong, or everything that was is repaired."""
+        """True if there are no problems, or all were repaired."""
         return not self.findings
 
 
 def verify_store(
     store: FollowUpStore, *, progress: Callable[[int, int], None] | None = None, workers: int | None = None
 ) -> VerifyReport:
-    """Read every picture of a store and compare it with its name, and every file with the index.
+    """Compare every picture of a store with its name, and every file with the index.
 
     Args:
-        store: The store; it may be opened for reading alone.
-        progress: Called with how many pictures were read, and how many there are.
-        workers: Threads; as many as there are cores when None.
+        store: The store; may be opened read-only.
+        progress: Called with the number of pictures read and their total.
+        workers: Threads; the number of cores if None.
 
     Raises:
-        MedtestError: The index cannot be read at all.
+        MedtestError: The index is unreadable.
     """
     alone = StoreLock(store.folder).is_free()
-    found = _look(store, progress, workers or usable_cores())
+    report = _look(store, progress, workers or usable_cores())
     if alone and StoreLock(store.folder).is_free():
-        return found
-    # somebody adds: pictures stand in the folder before the index names them
-    settled = tuple(f for f in found.findings if f.trouble not in ("orphaned", "draft"))
-    return replace(found, findings=settled, in_work=len(found.findings) - len(settled))
+        return report
+    # another process is adding: pictures are in the folder before the index names them
+    settled = tuple(f for f in report.findings if f.trouble not in ("orphaned", "draft"))
+    return replace(report, findings=settled, in_work=len(report.findings) - len(settled))
 
 
 def repair_store(store: FollowUpStore, *, progress: Callable[[int, int], None] | None = None) -> VerifyReport:
-    """Make a store whole again: what is damaged or orphaned is moved aside, what lost a picture is forgotten.
+    """Repair a store: move damaged and orphaned files aside, and remove follow-ups that lost a picture from the index.
 
-    Nothing is deleted but drafts; ``aside/<time>/`` keeps what was moved. The command that made the follow-ups makes
-    the forgotten ones again.
+    Only drafts are deleted; ``aside/<time>/`` keeps the moved files. The command that made the follow-ups remakes the
+    removed ones.
 
     Args:
         store: The store, opened for writing.
         progress: As for :func:`verify_store`.
 
     Returns:
-        What was wrong and what was done; ``findings`` hold what was found before.
+        The problems and repairs; ``findings`` are the problems before the repair.
 
     Raises:
         FolderInUse: Another process adds to it.
@@ -156,8 +156,8 @@ def _look(store: FollowUpStore, progress: Callable[[int, int], None] | None, wor
 def _read_all(
     store: FollowUpStore, total: int, progress: Callable[[int, int], None] | None, workers: int
 ) -> list[Finding]:
-    """Read every picture that the index names, some at a time: decoding leaves Python's lock."""
-    found: list[Finding] = []
+    """Read every picture named by the index, several at a time: decoding releases the GIL."""
+    findings: list[Finding] = []
     waiting: deque[Future[Finding | None]] = deque()
     done = 0
 
@@ -166,7 +166,7 @@ def _read_all(
         finding = waiting.popleft().result()
         done += 1
         if finding is not None:
-            found.append(_with_users(store, finding))
+            findings.append(_with_users(store, finding))
         if progress is not None:
             progress(done, total)
 
@@ -177,11 +177,11 @@ def _read_all(
                 settle()
         while waiting:
             settle()
-    return found
+    return findings
 
 
 def _named(store: FollowUpStore) -> Iterator[tuple[Kind, str, int]]:
-    """Yield (kind, SHA-256, bytes) of every file of the index, a page at a time."""
+    """Yield (kind, SHA-256, bytes) of every file of the index, page by page."""
     for kind in KINDS:
         last = ""
         while rows := store.index.rows(
@@ -199,7 +199,7 @@ def _check(folder: Path, kind: Kind, sha256: str, size: int) -> Finding | None:
         return Finding(trouble="index", file="", detail=str(error))
     path = folder / name
     try:
-        if not stat.S_ISREG(os.lstat(path).st_mode):  # a pipe would hang, a link lead elsewhere
+        if not stat.S_ISREG(os.lstat(path).st_mode):  # a pipe would hang, a link may lead elsewhere
             return Finding(trouble="altered", file=name, detail="is not a regular file")
         with path.open("rb") as file:
             content = file.read(size + 1)
@@ -219,7 +219,7 @@ def _check(folder: Path, kind: Kind, sha256: str, size: int) -> Finding | None:
 
 
 def _with_users(store: FollowUpStore, finding: Finding) -> Finding:
-    """Say which follow-ups need a file."""
+    """Add the follow-ups that need the file to a finding."""
     kind, sha256 = finding.file.partition("/")[0], Path(finding.file).stem
     where = _users(kind)
     row = store.index.rows(
@@ -242,7 +242,7 @@ def _users(kind: str) -> str:
 
 
 def _strangers(store: FollowUpStore) -> Iterator[Finding]:
-    """Yield what lies among the pictures and is not in the index."""
+    """Yield files among the pictures that are not in the index."""
     for kind in KINDS:
         for file in _walk(store.folder / kind):
             name = file.relative_to(store.folder).as_posix()
@@ -263,7 +263,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _index_findings(store: FollowUpStore) -> Iterator[Finding]:
-    """Yield where the index contradicts itself."""
+    """Yield contradictions within the index."""
     for (line,) in store.index.rows("PRAGMA quick_check(20)"):
         if line != "ok":
             raise MedtestError(
@@ -284,7 +284,7 @@ def _index_findings(store: FollowUpStore) -> Iterator[Finding]:
 
 
 def _forget(store: FollowUpStore, lost: Iterable[str]) -> int:
-    """Take follow-ups out of the index that need one of these files; return how many."""
+    """Remove follow-ups that need one of these files from the index; return their number."""
     forgotten = 0
     with store.index.transaction() as connection:
         for file in lost:
@@ -304,7 +304,7 @@ def _forget(store: FollowUpStore, lost: Iterable[str]) -> int:
 
 
 def _new_folder(path: Path) -> Path:
-    """Return a folder's path that is not taken: a clock that was set back gives a name twice."""
+    """Return an unused folder path: after the clock was set back a name may exist already."""
     number = 1
     while (free := path.with_name(f"{path.name}{f'-{number}' * (number > 1)}")).exists():
         number += 1

@@ -1,4 +1,4 @@
-"""A worker that makes follow-ups: one seed at a time, pictures straight to the store, rows back to the parent."""
+"""Worker that makes follow-ups: one seed at a time, pictures go directly to the store, rows to the parent."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from medtest.runner.units.session import Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MakeTask(PoolTask):
-    """Make the follow-ups of one seed.
+    """Task to make the follow-ups of one seed.
 
     Attributes:
-        cases: (place in the plan, address) each; (:data:`~medtest.runner.pool.messages.SHARED`, place in the plan) is
-            what a worker says that it is busy with.
+        cases: (place in the plan, address) pairs; a worker reports (:data:`~medtest.runner.pool.messages.SHARED`, place
+            in the plan) as its current work.
     """
 
     cases: tuple[tuple[int, Address], ...]
@@ -32,17 +32,17 @@ class MakeTask(PoolTask):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitMade:
-    """The pictures of one seed are in the store.
+    """Result of one seed, whose pictures are in the store.
 
     Attributes:
         source_key: Key of the source.
-        entries: (place, entry) each.
-        sizes: (kind, SHA-256, bytes) of the files the entries use.
-        made: Follow-ups that were made.
-        reused: Follow-ups that were there, made for another suite.
+        entries: (place, entry) pairs.
+        sizes: (kind, SHA-256, bytes) of the files that the entries use.
+        made: New follow-ups.
+        reused: Follow-ups made earlier for another suite.
         skipped: Cases without room.
         written: Bytes written.
-        errors: (address as shown, what broke) of cases that could not be made.
+        errors: (shown address, error) of cases that failed.
     """
 
     source_key: str
@@ -56,7 +56,7 @@ class UnitMade:
 
 
 class MakeSession(Session):
-    """The life of a worker that makes follow-ups and knows no system."""
+    """Session of a worker that makes follow-ups and loads no system."""
 
     def _load(self) -> None:
         self._build()
@@ -81,7 +81,7 @@ class MakeSession(Session):
 
 
 class _Unit:
-    """One seed's follow-ups while they are made."""
+    """Follow-ups of one seed in the making."""
 
     def __init__(self, session: MakeSession, task: MakeTask) -> None:
         self._at = session
@@ -92,7 +92,7 @@ class _Unit:
         self._errors: list[tuple[str, str]] = []
 
     def run(self) -> UnitMade:
-        """Make what is missing."""
+        """Make the missing follow-ups."""
         at, task = self._at, self._task
         at.send(Begin(task.index, (SHARED, SHARED)))
         entries: list[tuple[int, Entry]] = []
@@ -118,12 +118,12 @@ class _Unit:
     def _entries(self, loaded: LoadedSeed) -> list[tuple[int, Entry]]:
         at, seed = self._at, loaded.seed
         keys = [at.recipe.followup_key(loaded.key, address) for _, address in self._task.cases]
-        known = at.store.index.by_key(keys)
+        stored = at.store.index.by_key(keys)
         self._keep("images", seed.sha256, seed.image)
         source_mask = self._keep_mask(seed.mask)
         entries: list[tuple[int, Entry]] = []
         for key, (place, address) in zip(keys, self._task.cases, strict=True):
-            entry = known.get(key)
+            entry = stored.get(key)
             if entry is not None and self._is_whole(entry):
                 self._counts["skipped" if entry.skipped else "reused"] += 1
             else:
@@ -133,7 +133,7 @@ class _Unit:
         return entries
 
     def _is_whole(self, entry: Entry) -> bool:
-        """Say whether every file of an entry is there with the size it was written with."""
+        """Return True if every file of an entry exists with its original size."""
         for kind, sha256 in names_of(entry):
             if (kind, sha256) not in self._sizes:
                 size = self._at.store.whole_size(kind, sha256)
@@ -147,23 +147,23 @@ class _Unit:
             self._failed(address, "relation: it hung or took its process down")
             return None
         self._at.send(Begin(self._task.index, (SHARED, place)))
-        made = self._at.parts.make(loaded.seed, address)
-        if made.verdict is Verdict.ERROR or made.reason.startswith(NOT_KEPT):  # a later run may have it
-            self._failed(address, made.reason)
+        case = self._at.parts.make(loaded.seed, address)
+        if case.verdict is Verdict.ERROR or case.reason.startswith(NOT_KEPT):  # a later run may have it
+            self._failed(address, case.reason)
             return None
         mask = ""
-        if made.follow is None:
+        if case.follow is None:
             self._counts["skipped"] += 1
         else:
             try:
-                expected = expected_mask(loaded.seed, made.follow)
+                expected = expected_mask(loaded.seed, case.follow)
                 mask = source_mask if expected is loaded.seed.mask else self._keep_mask(expected)
-                self._keep("images", made.sha256, made.follow.image)
+                self._keep("images", case.sha256, case.follow.image)
             except ValueError as error:
                 self._failed(address, str(error))
                 return None
             self._counts["made"] += 1
-        return self._at.maker.entry(loaded, key, made, source_mask=source_mask, mask=mask)
+        return self._at.maker.entry(loaded, key, case, source_mask=source_mask, mask=mask)
 
     def _keep_mask(self, mask: Mask | None) -> str:
         if mask is None:
@@ -184,8 +184,8 @@ class _Unit:
         self._sizes[kind, sha256] = len(content)
 
     def _failed(self, address: Address, reason: str) -> None:
-        shown = self._at.recipe.shown(address)
-        self._errors.append((str(shown), self._at.scrub.reason(reason, self._task.ref)))
+        shown_address = self._at.recipe.shown(address)
+        self._errors.append((str(shown_address), self._at.scrub.reason(reason, self._task.ref)))
 
 
 def _refused(folder: Path, error: OSError) -> str:

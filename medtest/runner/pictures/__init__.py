@@ -1,1 +1,1 @@
-"""Which cases a person would look at, and how they are drawn."""
+"""Choice and drawing of pictures of cases for human inspection."""

@@ -1,4 +1,4 @@
-"""Records of a run as candidates for samples: the columns that matter, compact, and whole rows of a few."""
+"""Candidates for samples: relevant columns of a run's records, and whole rows of a few."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from medtest.runner.folder import RECORDS
 from medtest.runner.records.case_set import CaseSet
 
 _LOOKED_AT = 200
-"""How many of a relation's worst cases are searched for another seed."""
+"""Number of a relation's worst cases that are searched for another seed."""
 CASE_COLUMNS = ["dataset", "seed_id", "relation", "severity", "frame", "repeat", "item", "verdict", "reason", "scale"]
-"""What is read of every case that is chosen."""
+"""Columns read for every chosen case."""
 
 
 class Candidates:
-    """The columns that matter of all records, compact.
+    """Relevant columns of all records, in compact form.
 
     Args:
         folder: A system's folder with merged records.
-        names: Columns of the source's score (None where it is 1) and of the follow-up's.
-        tied: Columns of the follow-up's and of the source's score by which cases of equal loss are ranked; None where
-            they are ranked by their place alone.
-        asked: The cases that are looked at; None for all.
-        task: Puts records into words.
+        names: Columns of the source's score (None if it is 1) and of the follow-up's.
+        tied: Columns of the follow-up's and of the source's score that rank cases of equal loss; None to rank them by
+            place.
+        asked: The cases to consider; None for all.
+        task: Converts records to text.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class Candidates:
         self._path = folder / RECORDS
         self._task = task
         self._before, self._after = names
-        wanted = ["relation", "verdict", "seed_id", self._after, self._before, *(tied or ())]
-        columns = list(dict.fromkeys(name for name in wanted if name))
+        candidates = ["relation", "verdict", "seed_id", self._after, self._before, *(tied or ())]
+        columns = list(dict.fromkeys(name for name in candidates if name))
         with pq.ParquetFile(self._path, read_dictionary=["relation", "verdict", "seed_id"]) as file:
             self._groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
             table = file.read(columns=columns, use_threads=False)
@@ -60,17 +60,17 @@ class Candidates:
         self._seed, _ = _codes(table["seed_id"])
         self.drop = _drop(table, self._after, self._before)
         self._second = np.zeros_like(self.drop) if tied is None else _drop(table, *tied)
-        of = {name: number for number, name in enumerate(verdicts)}
+        code_of = {name: number for number, name in enumerate(verdicts)}
         self._relation = relation
-        self._error = looked_at & (verdict == of.get("ERROR", -1))
-        self._failed = verdict == of.get("FAIL", -1)
-        judged = np.isin(verdict, [of.get("PASS", -1), of.get("FAIL", -1)]) & np.isfinite(self.drop)
+        self._error = looked_at & (verdict == code_of.get("ERROR", -1))
+        self._failed = verdict == code_of.get("FAIL", -1)
+        judged = np.isin(verdict, [code_of.get("PASS", -1), code_of.get("FAIL", -1)]) & np.isfinite(self.drop)
         plain = [self.relations.index(name) for name in (SOURCE, UNCHANGED) if name in self.relations]
         self._judged = looked_at & judged & ~np.isin(relation, plain)
         self.ranked = set(np.flatnonzero(self._judged).tolist())
 
     def rank(self, row: int) -> tuple[float, float]:
-        """Return what rows sort by, the worst first; rows that were not judged are alike."""
+        """Return the sort key of a row, the worst first; rows without a verdict are equal."""
         return (-float(self.drop[row]), -float(self._second[row])) if row in self.ranked else (0.0, 0.0)
 
     def _by_relation(self) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
@@ -83,10 +83,9 @@ class Candidates:
         return sorted(lists, key=lambda rows: self.rank(int(rows[0])))
 
     def worst(self, count: int) -> list[int]:
-        """Return the worst of each relation in turn: violations while there are any, of other seeds first.
+        """Return the worst cases, one of each relation in turn: violations first, and different seeds first.
 
-        The first of a relation is a violation where it has one; only when no violation of any relation is left do cases
-        that held fill up.
+        Every relation with a violation begins with one; passed cases are used only when no violations remain.
         """
         lists = self._by_relation()
         failed = [rows[self._failed[rows]] for rows in lists]
@@ -98,11 +97,11 @@ class Candidates:
         return chosen
 
     def _in_turn(self, queues: Sequence[np.ndarray[Any, np.dtype[np.int64]]], chosen: list[int], count: int) -> None:
-        """Append one row of each queue in turn up to ``count``, of a seed that its relation does not show yet first."""
-        left = [[row for row in rows[: _LOOKED_AT + count].tolist() if row not in chosen] for rows in queues]
+        """Append one row of each queue in turn up to ``count``, preferring seeds not yet shown for the relation."""
+        remaining = [[row for row in rows[: _LOOKED_AT + count].tolist() if row not in chosen] for rows in queues]
         seeds = {(int(self._relation[row]), int(self._seed[row])) for row in chosen}
-        while len(chosen) < count and any(left):
-            for rows in left:
+        while len(chosen) < count and any(remaining):
+            for rows in remaining:
                 if not rows or len(chosen) >= count:
                     continue
                 pick = next((r for r in rows if (int(self._relation[r]), int(self._seed[r])) not in seeds), rows[0])
@@ -114,20 +113,20 @@ class Candidates:
         """Return the median case of each relation."""
         chosen: list[int] = []
         for rows in self._by_relation():
-            left = [int(r) for r in rows if int(r) not in taken]
-            if left and len(chosen) < count:
-                chosen.append(left[len(left) // 2])
+            remaining = [int(r) for r in rows if int(r) not in taken]
+            if remaining and len(chosen) < count:
+                chosen.append(remaining[len(remaining) // 2])
         return chosen
 
     def errors(self, count: int) -> list[int]:
-        """Return errors, of different relations first."""
+        """Return errors, different relations first."""
         rows = np.flatnonzero(self._error)
         _, first = np.unique(self._relation[rows], return_index=True)
         order = [*rows[np.sort(first)].tolist(), *rows.tolist()]
         return list(dict.fromkeys(order))[:count]
 
     def source(self, row: int, record: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the record of a case's source, which stands before it in the plan's order, if it is there."""
+        """Return the record of a case's source, which precedes it in the order of the plan, if it exists."""
         number = self.relations.index(SOURCE) if SOURCE in self.relations else -1
         before = np.flatnonzero(self._relation[:row] == number)
         source = self.read([int(before[-1])], (*self._task.word_columns, ANSWER))[0] if before.size else None
@@ -135,22 +134,22 @@ class Candidates:
         return source if same else None
 
     def read(self, rows: list[int], more: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """Return whole records of a few rows, further columns with them."""
-        wanted = dict.fromkeys([*CASE_COLUMNS, self._after, *([self._before] if self._before else []), *more])
+        """Return whole records of a few rows, with additional columns."""
+        requested = dict.fromkeys([*CASE_COLUMNS, self._after, *([self._before] if self._before else []), *more])
         starts = np.cumsum([0, *self._groups])
-        found: dict[int, dict[str, Any]] = {}
+        records: dict[int, dict[str, Any]] = {}
         with pq.ParquetFile(self._path) as file:
-            columns = [name for name in wanted if name in file.schema_arrow.names]
+            columns = [name for name in requested if name in file.schema_arrow.names]
             for group in sorted({int(np.searchsorted(starts, row, side="right")) - 1 for row in rows}):
-                here = [row for row in rows if starts[group] <= row < starts[group + 1]]
+                group_rows = [row for row in rows if starts[group] <= row < starts[group + 1]]
                 table = file.read_row_group(group, columns=columns, use_threads=False)
-                picked = table.take(pa.array([int(row - starts[group]) for row in here])).to_pylist()
-                found |= dict(zip(here, picked, strict=True))
-        return [found[row] for row in rows]
+                picked = table.take(pa.array([int(row - starts[group]) for row in group_rows])).to_pylist()
+                records |= dict(zip(group_rows, picked, strict=True))
+        return [records[row] for row in rows]
 
 
 def _drop(table: pa.Table, after: str, before: str | None) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return by how much each row's score fell, -inf where that is not known."""
+    """Return the decrease of each row's score, -inf if unknown."""
     now = table[after].to_numpy().astype(np.float64)
     then = np.ones_like(now) if before is None else table[before].to_numpy().astype(np.float64)
     return np.asarray(np.nan_to_num(then - now, nan=-np.inf), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Which pictures the workers draw once every case is run: strips of each system, montages and volumes of a series."""
+"""Pictures to draw after all cases have run: strips of each system, montages and volumes of a series."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _T = TypeVar("_T")
 
 @dataclass(kw_only=True)
 class Pictures:
-    """The pictures of one view of a run: of all that its folders hold, or of the cases asked for.
+    """Pictures of one view of a run: of all cases in its folders, or of the requested ones.
 
     Attributes:
-        prepared: What is run.
+        prepared: The run.
         ledgers: The systems' records.
-        places: Where records stand in the plan.
+        places: Places of records in the plan.
         home: Folder that holds ``outputs/``.
-        count: How many strips a system gets.
-        asked: The cases; None for all that a folder holds.
+        count: Number of strips per system.
+        asked: The cases; None for all in a folder.
         view: Digest of their view, "" for the folders' own.
-        new: Strips that have to be drawn, by the folder whose ``samples/`` they go to.
+        new: Strips to draw, by the folder that holds their ``samples/``.
     """
 
     prepared: PreparedRun
@@ -49,7 +49,7 @@ class Pictures:
     new: dict[Path, list[sampling.Sample]] = field(default_factory=dict)
 
     def write_indices(self) -> None:
-        """Write the index of the strips that were drawn; it says that they are whole.
+        """Write the index of the drawn strips, which marks them as complete.
 
         Raises:
             OutputProblem: It cannot be written.
@@ -58,8 +58,8 @@ class Pictures:
             sampling.write_index(folder, samples)
 
     def strips(self) -> dict[int, list[Strip]]:
-        """Return by unit which strips have to be drawn, and take away those that no longer show the records."""
-        found: dict[int, list[Strip]] = {}
+        """Return the strips to draw by unit, and remove those that no longer match the records."""
+        tasks: dict[int, list[Strip]] = {}
         for number, ledger in enumerate(self.ledgers):
             target = view_folder(ledger.folder, self.view)
             if self._none:
@@ -86,75 +86,75 @@ class Pictures:
                 title, detail = sample.caption(name)
                 file = str((target / sampling.FOLDER / sample.file).resolve())
                 before, after = (store.read(stored.encode()) for stored in sample.stored)
-                found.setdefault(unit, []).append(
+                tasks.setdefault(unit, []).append(
                     Strip(number, case, file, title, detail, sample.words, sample.answers, (before, after))
                 )
-        return found
+        return tasks
 
     def montages(self) -> dict[int, list[Montage]]:
-        """Return the montages of a series' first seed, where records changed or there are none yet; call strips first.
+        """Return the montages of a series' first seed if records changed or there are none yet; call strips first.
 
-        The first seed is the first that any of the cases is of.
+        The first seed is the first among the cases.
         """
         if not self.prepared.suite.task.series or self._none:
             return {}
-        shown = self._shown()
+        has_case = self._shown()
         plan = self.prepared.plan
-        units = np.flatnonzero(shown.any(axis=1))
+        units = np.flatnonzero(has_case.any(axis=1))
         if not units.size:
             return {}
         unit = int(units[0])
-        found: list[Montage] = []
+        pictures: list[Montage] = []
         for relation in dict.fromkeys(step.relation for step in plan.shape if step.severity > 0):
             file = series_folder(self.home, self.prepared.suite.name, self.view) / relation / MONTAGE
             cases = [
                 number
                 for number, step in enumerate(plan.shape, start=1)
-                if (step.relation, step.repeat, step.frame) == (relation, 0, 0) and shown[unit, number]
+                if (step.relation, step.repeat, step.frame) == (relation, 0, 0) and has_case[unit, number]
             ]
             if cases and (self.new or not file.is_file()):
-                found.append(Montage(tuple(cases), str(file.resolve()), f"{self._title(unit)}  ·  {relation}"))
-        return {unit: found}
+                pictures.append(Montage(tuple(cases), str(file.resolve()), f"{self._title(unit)}  ·  {relation}"))
+        return {unit: pictures}
 
     def volumes(self) -> dict[int, list[VolumePicture]]:
-        """Return by unit which volumes to draw, as :meth:`montages`; whether they are volumes their seeds tell."""
+        """Return the volumes to draw by unit, like :meth:`montages`; their seeds decide whether they are volumes."""
         task = self.prepared.suite.task
         if not (task.series and task.masks) or self._none:
             return {}
-        found: dict[int, list[VolumePicture]] = {}
+        pictures: dict[int, list[VolumePicture]] = {}
         for relation, which, place in extreme_cases(self.ledgers[0].folder, self.places, self.asked):
             folder = series_folder(self.home, self.prepared.suite.name, self.view) / relation
             if self.new or not (folder / f"{which}-slices.png").is_file():
                 unit, case = divmod(place, self.places.width)
                 title = f"{self._title(unit)}  ·  {relation.replace('_', ' ')}"
-                found.setdefault(unit, []).append(VolumePicture(case, str(folder.resolve()), which, title))
-        return found
+                pictures.setdefault(unit, []).append(VolumePicture(case, str(folder.resolve()), which, title))
+        return pictures
 
     @property
     def _none(self) -> bool:
         return self.prepared.suite.privacy.images == "none" or self.count == 0
 
     def _shown(self) -> NDArray[np.bool_]:
-        """Return which cases there are pictures of: units by cases of the longest unit."""
+        """Return which cases have pictures: units × cases of the longest unit."""
         first = self.ledgers[0].finished()
         chosen = first if self.asked is None else first & self.prepared.chosen
         return chosen.reshape(-1, self.places.width)
 
     def _title(self, unit: int) -> str:
-        """Return suite and seed, the seed's name where names are shown."""
+        """Return suite and seed, with the seed's name if names are shown."""
         seed = self.prepared.plan.refs[unit].seed_id if self.prepared.names.key is None else "one seed"
         return f"{self.prepared.suite.name}: {seed}"
 
 
 def drawing_tasks(prepared: PreparedRun, views: Sequence[Pictures]) -> Iterator[StripTask]:
-    """Yield one task for each seed that any picture is of."""
+    """Yield one task for each seed with pictures."""
     strips: dict[int, list[Strip]] = {}
     montages: dict[int, list[Montage]] = {}
     volumes: dict[int, list[VolumePicture]] = {}
-    for one in views:
-        _add(strips, one.strips())
-        _add(montages, one.montages())
-        _add(volumes, one.volumes())
+    for view in views:
+        _add(strips, view.strips())
+        _add(montages, view.montages())
+        _add(volumes, view.volumes())
     for unit in sorted({*strips, *montages, *volumes}):
         yield StripTask(
             index=unit,
@@ -166,6 +166,6 @@ def drawing_tasks(prepared: PreparedRun, views: Sequence[Pictures]) -> Iterator[
         )
 
 
-def _add(to: dict[int, list[_T]], more: Mapping[int, list[_T]]) -> None:
-    for unit, found in more.items():
-        to.setdefault(unit, []).extend(found)
+def _add(to: dict[int, list[_T]], additions: Mapping[int, list[_T]]) -> None:
+    for unit, pictures in additions.items():
+        to.setdefault(unit, []).extend(pictures)

@@ -1,4 +1,4 @@
-"""Film strips: the frames of a sequence side by side, what was answered below each, for people to look at."""
+"""Film strips: frames of a sequence side by side, each with its answer below."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _TEXT, _TITLE = ImageFont.load_default(12), ImageFont.load_default(16)
 
 @dataclass(frozen=True, kw_only=True)
 class FilmFrame:
-    """One frame as it is drawn.
+    """One frame of a film strip.
 
     Attributes:
-        image: uint8 H×W×3, or None where it could not be made.
-        lines: What stands below it.
-        flipped: Whether its answer differs from its reference frame's; it is framed then, and marked.
+        image: uint8 H×W×3, or None if it could not be made.
+        lines: Text below it.
+        flipped: True if its answer differs from its reference frame's; it is then framed and marked.
     """
 
     image: Image | None
@@ -58,11 +58,11 @@ def draw_film(frames: Sequence[FilmFrame], *, title: str, detail: str) -> Pictur
     top = _HEAD
     for row, height in zip(rows, heights, strict=True):
         for place, number in enumerate(row):
-            left = _GAP + place * width
-            paste(paper, panels[number], (left, top))
+            x = _GAP + place * width
+            paste(paper, panels[number], (x, top))
             for line, words in enumerate(texts[number]):
                 colour = _FLIPPED if frames[number].flipped and line else INK if line else FAINT
-                at = (left, top + PANEL + 2 * _EDGE + 2 + line * _LINE)
+                at = (x, top + PANEL + 2 * _EDGE + 2 + line * _LINE)
                 draw.text(at, fitted(draw, words, _TEXT, width - _GAP), fill=colour, font=_TEXT)
         top += height
     return np.asarray(paper)
@@ -72,7 +72,7 @@ def _lines(frame: FilmFrame) -> list[str]:
     lines = list(frame.lines)
     if len(lines) > _MOST_LINES:
         lines = [*lines[: _MOST_LINES - 1], f"and {len(lines) - _MOST_LINES + 1} more"]
-    if frame.flipped and lines:  # said in a word as well, for those who do not see the colour
+    if frame.flipped and lines:  # also in words, for readers who cannot see the colour
         lines[0] = f"{lines[0]}: flip"
     return lines
 

@@ -1,4 +1,4 @@
-"""A montage: one image under every scale of a relation, and what every system made of it, for people to look at."""
+"""Montages: one image under every scale of a relation, with the answers of every system."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class MontageRow:
     """One scale of a montage.
 
     Attributes:
-        label: What stands at its left.
-        image: The follow-up, or None where it could not be made.
-        effect: What the relation did to the expected answer.
-        answers: One a system.
+        label: Text at its left.
+        image: The follow-up, or None if it could not be made.
+        effect: Effect of the relation on the expected answer.
+        answers: One per system.
     """
 
     label: str
@@ -41,9 +41,9 @@ def draw_montage(seed: PreparedSeed, rows: Sequence[MontageRow], names: Sequence
     """Draw one montage.
 
     Args:
-        seed: Whose image it is.
-        rows: One a scale.
-        names: The systems'.
+        seed: The seed of the image.
+        rows: One per scale.
+        names: Names of the systems.
         title: First line.
 
     Returns:
@@ -56,29 +56,29 @@ def draw_montage(seed: PreparedSeed, rows: Sequence[MontageRow], names: Sequence
         truth = None if region is None else task.view(seed, seed.image, region).region
         panels = [_panel(None if row.image is None else task.view(seed, row.image), truth)]
         for answer in row.answers:
-            known = answer.output is not None and row.image is not None
-            panels.append(_panel(task.answer_view(seed, row.image, answer.output) if known else None, truth))  # type: ignore[arg-type]
+            drawable = answer.output is not None and row.image is not None
+            panels.append(_panel(task.answer_view(seed, row.image, answer.output) if drawable else None, truth))  # type: ignore[arg-type]
         grid.append(panels)
-    width = max(shown.shape[1] for panels in grid for shown in panels)
+    width = max(picture.shape[1] for panels in grid for picture in panels)
     columns = ["input", *names]
     size = (_SIDE + (width + _GAP) * len(columns), _HEAD + 16 + (PANEL + _GAP) * len(rows))
     paper, draw = canvas(size)
     draw.text((_GAP, 3), title, fill=INK, font=_TITLE)
     for number, name in enumerate(columns):
-        left = _SIDE + number * (width + _GAP)
-        draw.text((left + width // 2, _HEAD - 12), fitted(draw, name, _TEXT, width), fill=INK, font=_TEXT, anchor="ma")
+        x = _SIDE + number * (width + _GAP)
+        draw.text((x + width // 2, _HEAD - 12), fitted(draw, name, _TEXT, width), fill=INK, font=_TEXT, anchor="ma")
     for line, (row, panels) in enumerate(zip(rows, grid, strict=True)):
         top = _HEAD + 8 + line * (PANEL + _GAP)
         draw.text((_SIDE - 6, top + PANEL // 2), row.label, fill=INK, font=_TEXT, anchor="rm")
-        for number, shown in enumerate(panels):
-            paste(paper, shown, (_SIDE + number * (width + _GAP), top))
+        for number, picture in enumerate(panels):
+            paste(paper, picture, (_SIDE + number * (width + _GAP), top))
     return np.asarray(paper)
 
 
-def _panel(shown: FlatView | None, truth: Mask | None) -> Picture:
-    if shown is None:
+def _panel(view: FlatView | None, truth: Mask | None) -> Picture:
+    if view is None:
         return panel(None, PANEL)
-    picture = panel(shown.image, PANEL)
+    picture = panel(view.image, PANEL)
     outline(picture, truth, _TRUTH)
-    outline(picture, shown.region, _ANSWER)
+    outline(picture, view.region, _ANSWER)
     return picture

@@ -1,4 +1,4 @@
-"""What pictures of cases are drawn with: images at one height, outlines, words that fit, a PNG that is whole."""
+"""Drawing helpers: images at one height, outlines, fitted text, atomic PNG files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EMPTY = 236
 
 
 def panel(image: Image | None, height: int) -> Picture:
-    """Return an image at this height, its width following; a grey square where there is none.
+    """Scale an image to a height, keeping its aspect ratio; None gives a grey square.
 
     Args:
         image: uint8 H×W×3; any other is stretched from its least to its greatest value, and grey.
@@ -38,32 +38,32 @@ def panel(image: Image | None, height: int) -> Picture:
 
 
 def mask_panel(mask: Mask, picture: Picture) -> Picture:
-    """Return a mask of 0 and 1 at the size of a panel."""
+    """Draw a mask of 0 and 1 at the size of a panel."""
     size = (picture.shape[1], picture.shape[0])
     small = cv2.resize(np.ascontiguousarray(mask).view(np.uint8), size, interpolation=cv2.INTER_NEAREST)
     return np.asarray(small, dtype=np.uint8)
 
 
 def outline(picture: Picture, mask: Mask | None, colour: Colour, width: int = 1) -> None:
-    """Draw the outline of a mask of any size on a panel; nothing where there is none."""
+    """Draw the outline of a mask of any size on a panel; does nothing without a mask."""
     if mask is not None:
         outlines, _ = cv2.findContours(mask_panel(mask, picture), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
         cv2.drawContours(picture, outlines, -1, colour, width, cv2.LINE_AA)
 
 
 def canvas(size: tuple[int, int]) -> tuple[PillowImage.Image, ImageDraw.ImageDraw]:
-    """Return white paper of this width and height, and what draws on it."""
+    """Return a white canvas of this width and height, and an object that draws on it."""
     paper = PillowImage.new("RGB", size, PAPER)
     return paper, ImageDraw.Draw(paper)
 
 
 def paste(paper: PillowImage.Image, picture: Picture, at: tuple[int, int]) -> None:
-    """Put a picture on paper, its left upper corner here."""
+    """Paste a picture on a canvas with its upper left corner at ``at``."""
     paper.paste(PillowImage.fromarray(picture), at)
 
 
 def save(picture: Picture, file: Path) -> None:
-    """Write a picture as PNG, its folder too.
+    """Write a picture as PNG, creating its folder.
 
     Raises:
         OutputProblem: It cannot be written.
@@ -74,13 +74,13 @@ def save(picture: Picture, file: Path) -> None:
 
 
 def fitted(draw: ImageDraw.ImageDraw, words: str, font: Font, width: int) -> str:
-    """Return words as far as they fit, with an ellipsis where they were cut.
+    """Shorten words to a width, with an ellipsis if they were cut.
 
     Args:
-        draw: What they will be drawn with.
+        draw: Object that will draw them.
         words: One line.
         font: Its font.
-        width: Pixels there are.
+        width: Available pixels.
     """
     if draw.textlength(words, font=font) <= width:
         return words
@@ -90,7 +90,7 @@ def fitted(draw: ImageDraw.ImageDraw, words: str, font: Font, width: int) -> str
 
 
 def wrapped(draw: ImageDraw.ImageDraw, words: str, font: Font, width: int) -> list[str]:
-    """Return words in lines of this many pixels; a word that is longer has a line of its own."""
+    """Wrap words into lines of a width in pixels; a longer word gets its own line."""
     lines = [""]
     for word in words.split():
         longer = f"{lines[-1]} {word}".strip()

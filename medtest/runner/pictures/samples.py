@@ -1,4 +1,4 @@
-"""Which cases a person would want to look at: the worst, the ordinary, and what failed, over all relations."""
+"""Choice of sample cases: the worst, the median and errors, spread over all relations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from medtest.suite.model import Criterion
 
 Words: TypeAlias = tuple[tuple[str, str], ...]
 Answers: TypeAlias = "tuple[Output | None, Output | None]"
-"""Headings and texts, in order."""
+"""Answers to source and follow-up, None if unknown."""
 
 FOLDER = "samples"
 INDEX = "index.json"
@@ -34,29 +34,29 @@ _MOST_WORDS = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A case worth a strip.
+    """Case chosen for a strip.
 
     Attributes:
-        kind: ``worst``, ``median`` or ``error``; "" of a case that was asked for.
+        kind: ``worst``, ``median`` or ``error``; "" for a requested case.
         place: Its place in the plan.
         file: Name of the picture in ``samples/``.
-        dataset: Data set, as in the record, and likewise the following.
-        seed_id: Id of the seed as the records show it.
+        dataset: Data set, as in the record, like the following attributes.
+        seed_id: Id of the seed as shown in records.
         relation: Relation.
         severity: Severity.
         frame: Frame.
         repeat: Repeat.
-        item: Question, "" where none was asked.
+        item: Question, "" if there is none.
         verdict: Verdict.
         reason: Reason.
-        score_name: Which score the next two are.
+        score_name: Name of the score of the next two.
         source_score: Score of the source case (1 when answers are compared with the source's).
         score: Score of the follow-up.
         scale: Physical distance from identity.
-        compared: What ``source_score`` is of: the ``source``, or the ``input`` that the system was given.
-        words: Of questions: what was asked, answered and expected, as headings and texts.
-        answers: The answers to source and follow-up, where records hold them (:meth:`Task.recorded`).
-        stored: Names of the answers to source and follow-up that the folder keeps, "" for none.
+        compared: Reference of ``source_score``: the ``source``, or the ``input`` given to the system.
+        words: For questions: question, answer and expected answer, as headings and texts.
+        answers: The answers to source and follow-up, if records hold them (:meth:`Task.recorded`).
+        stored: Names of the answers to source and follow-up in the folder, "" for none.
     """
 
     kind: str
@@ -82,7 +82,7 @@ class Sample:
 
     @property
     def address(self) -> str:
-        """The case's address as the report and ``medtest replay`` write it."""
+        """The case's address as in the report and ``medtest replay``."""
         return address_text(
             self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat, self.item
         )
@@ -114,14 +114,14 @@ class Sample:
             return f"{self.item}: {self.reason or 'not judged'}"
         if self.score_name == "self_agreement":
             return f"{self.item}: the answer {'stands' if self.score else 'flipped'}"
-        said = {1.0: "right", 0.0: "wrong"}
-        return f"{self.item}: {said.get(self.source_score)} on the source, {said.get(self.score)} here"
+        names = {1.0: "right", 0.0: "wrong"}
+        return f"{self.item}: {names.get(self.source_score)} on the source, {names.get(self.score)} here"
 
     def _label_words(self) -> str:
         if self.score_name.startswith("self_"):
             return "the same label as on the source" if self.score else "another label than on the source"
-        said = {1.0: "right", 0.0: "wrong"}
-        return f"the label is {said.get(self.source_score or 0.0)} on the source, {said.get(self.score or 0.0)} here"
+        names = {1.0: "right", 0.0: "wrong"}
+        return f"the label is {names.get(self.source_score or 0.0)} on the source, {names.get(self.score or 0.0)} here"
 
 
 def choose(
@@ -131,37 +131,37 @@ def choose(
 
     Args:
         folder: A system's folder with merged records.
-        places: Where records stand in the plan.
-        oracle: Whose scores there are.
-        primary: The criterion whose score is looked at.
-        count: How many, at most.
-        asked: The cases that are looked at; None for all.
+        places: Places of records in the plan.
+        oracle: Oracle of the scores.
+        primary: The criterion whose score ranks the cases.
+        count: Maximum number.
+        asked: The cases to consider; None for all.
     """
     names = score_columns(oracle, primary)
     tied = criteria.TIE_BREAKERS.get(primary.score)
     task = task_of(oracle.task)
-    told = bool(task.word_columns) and set(task.word_columns) <= set(oracle.texts)
+    has_words = bool(task.word_columns) and set(task.word_columns) <= set(oracle.texts)
     second = None if tied is None else criteria.compared_columns(tied, primary.against)
-    found = Candidates(folder, names, second, asked, task)
+    candidates = Candidates(folder, names, second, asked, task)
     chosen: dict[int, str] = {}
-    errors = found.errors(_ERRORS if count > 2 * _ERRORS else count // 4)
-    rest = count - len(errors)
-    for row in found.worst(rest - rest // 3):
+    errors = candidates.errors(_ERRORS if count > 2 * _ERRORS else count // 4)
+    others = count - len(errors)
+    for row in candidates.worst(others - others // 3):
         chosen[row] = "worst"
-    for row in found.median(rest - len(chosen), set(chosen)):
+    for row in candidates.median(others - len(chosen), set(chosen)):
         chosen[row] = "median"
-    for row in found.worst(rest):  # few relations: fill up with the worst
-        if len(chosen) >= rest:
+    for row in candidates.worst(others):  # few relations: fill up with the worst
+        if len(chosen) >= others:
             break
         chosen.setdefault(row, "worst")
     for row in errors:
         chosen[row] = "error"
     order = {"worst": 0, "median": 1, "error": 2}
-    rows = sorted(chosen, key=lambda row: (order[chosen[row]], *found.rank(row), row))
-    records = found.read(rows, (*(task.word_columns if told else ()), ANSWER))
-    sources = [found.source(row, record) for row, record in zip(rows, records, strict=True)]
+    rows = sorted(chosen, key=lambda row: (order[chosen[row]], *candidates.rank(row), row))
+    records = candidates.read(rows, (*(task.word_columns if has_words else ()), ANSWER))
+    sources = [candidates.source(row, record) for row, record in zip(rows, records, strict=True)]
     pairs = list(zip(records, sources, strict=True))
-    told_of = [_told(task, record, source) if told else ((), (None, None)) for record, source in pairs]
+    told_of = [_told(task, record, source) if has_words else ((), (None, None)) for record, source in pairs]
     located = places.find({name: [r[name] for r in records] for name in CASE_COLUMNS})
     return [
         replace(
@@ -177,7 +177,7 @@ def choose(
 
 
 def score_columns(oracle: Oracle, primary: Criterion) -> tuple[str | None, str]:
-    """Return the columns of the source's score (None where it is 1 by definition) and of the follow-up's."""
+    """Return the columns of the source's score (None if it is 1 by definition) and of the follow-up's."""
     name = criteria.components(primary.score)[0]
     name = name if name in oracle.scores else oracle.scores[0]
     if primary.against == "source" and name not in oracle.self_scores:
@@ -187,9 +187,9 @@ def score_columns(oracle: Oracle, primary: Criterion) -> tuple[str | None, str]:
 
 
 def _told(task: Task, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> tuple[Words, Answers]:
-    """Return what a task tells of a record and its source's: words, and the answers that both hold."""
-    held = (None if source is None else task.recorded(source), task.recorded(record))
-    return _clipped(task.words(record, source), _MOST_WORDS), held
+    """Return a task's texts of a record and its source's, and the answers in both."""
+    recorded = (None if source is None else task.recorded(source), task.recorded(record))
+    return _clipped(task.words(record, source), _MOST_WORDS), recorded
 
 
 def _clipped(words: Sequence[Sequence[str]], most: int) -> Words:
@@ -206,12 +206,12 @@ def _sample(number: int, kind: str, place: int, record: Mapping[str, Any], names
 
 
 def sample_of(record: Mapping[str, Any], names: tuple[str | None, str], *, kind: str, place: int, file: str) -> Sample:
-    """Return a record as a strip shows it.
+    """Create a sample from a record.
 
     Args:
         record: The record's columns by name.
-        names: What :func:`score_columns` gave.
-        kind: Why it is shown; "" where it was asked for.
+        names: The result of :func:`score_columns`.
+        kind: Reason for showing it; "" if it was requested.
         place: Its place in the plan.
         file: Name of its picture.
     """
@@ -233,7 +233,7 @@ def _frame(record: Mapping[str, Any]) -> str:
 
 
 def _entries(folder: Path) -> list[dict[str, Any]] | None:
-    """Return what the index in a folder says, None where there is none."""
+    """Return the entries of a folder's index, None without one."""
     try:
         content = json.loads((folder / FOLDER / INDEX).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -243,12 +243,12 @@ def _entries(folder: Path) -> list[dict[str, Any]] | None:
 
 
 def kept(folder: Path, samples: list[Sample]) -> bool:
-    """Whether the pictures of these samples lie in the folder already."""
+    """Return True if the folder already has the pictures of these samples."""
     return _entries(folder) == index(samples) and all((folder / FOLDER / sample.file).is_file() for sample in samples)
 
 
 def index(samples: list[Sample]) -> list[dict[str, Any]]:
-    """Return what ``samples/index.json`` holds: a list of samples with their address."""
+    """Return the content of ``samples/index.json``: a list of samples with their addresses."""
     hidden = {"place", "compared", "words", "answers", "stored"}
     entries = [{**{k: v for k, v in asdict(s).items() if k not in hidden}, "address": s.address} for s in samples]
     for entry, sample in zip(entries, samples, strict=True):
@@ -258,22 +258,22 @@ def index(samples: list[Sample]) -> list[dict[str, Any]]:
 
 
 def clear(folder: Path) -> None:
-    """Remove pictures that an earlier run drew and that no longer show the records; a user's files stay.
+    """Remove pictures of earlier runs that no longer match the records; a user's files stay.
 
     Raises:
         OutputProblem: One cannot be removed.
     """
     target = folder / FOLDER
     with output_problems(target):
-        written = WrittenFiles(target)
-        written.adopt([INDEX, *(str(entry.get("file")) for entry in _entries(folder) or ())])
-        written.remove(path.name for path in target.glob("*") if path.name == INDEX or path.suffix == ".png")
+        ledger = WrittenFiles(target)
+        ledger.adopt([INDEX, *(str(entry.get("file")) for entry in _entries(folder) or ())])
+        ledger.remove(path.name for path in target.glob("*") if path.name == INDEX or path.suffix == ".png")
         for draft in target.glob(".*.tmp"):
             draft.unlink()
 
 
 def expect(folder: Path, samples: list[Sample]) -> None:
-    """Note that pictures are about to be drawn.
+    """Announce pictures that are about to be drawn.
 
     Raises:
         OutputProblem: The folder cannot be written.
@@ -283,9 +283,9 @@ def expect(folder: Path, samples: list[Sample]) -> None:
 
 
 def write_index(folder: Path, samples: list[Sample]) -> None:
-    """Write ``samples/index.json``, leaving out what was not drawn; last, for it says that the pictures are whole."""
-    drawn = [sample for sample in samples if (folder / FOLDER / sample.file).is_file()]
+    """Write ``samples/index.json`` with the drawn samples; called last, because it marks the pictures as complete."""
+    complete = [sample for sample in samples if (folder / FOLDER / sample.file).is_file()]
     with writing_text(folder / FOLDER / INDEX) as file:
-        json.dump(index(drawn), file, indent=1, ensure_ascii=False)
+        json.dump(index(complete), file, indent=1, ensure_ascii=False)
     with output_problems(folder / FOLDER):
-        WrittenFiles(folder / FOLDER).note([INDEX, *(sample.file for sample in drawn)])
+        WrittenFiles(folder / FOLDER).note([INDEX, *(sample.file for sample in complete)])

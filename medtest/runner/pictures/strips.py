@@ -1,4 +1,4 @@
-"""Sample strips: source, follow-up, truth, prediction before, prediction after, side by side, for people to look at."""
+"""Sample strips: source, follow-up, truth, prediction before and prediction after, side by side."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _HALO = (0, 0, 0)
 _TINT = 0.22
 _WORDS, _MOST_LINES = 430, 4
 _SMALL = 32
-"""Changes of more levels than this are seen without amplifying."""
+"""Changes of more levels than this are visible without amplifying."""
 _TITLE, _TEXT = ImageFont.load_default(17), ImageFont.load_default(14)
 _SMALL_TEXT, _SMALL_LINE = ImageFont.load_default(11), 14
 
@@ -57,36 +57,36 @@ _SMALL_TEXT, _SMALL_LINE = ImageFont.load_default(11), 14
 def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tuple[str, ...]:
     """Make cases of one seed again and draw them; called in a worker.
 
-    Answers that the run's folder keeps are drawn. Where it keeps none the systems are asked about the source and the
-    follow-up alone, not about their whole batches, so that an outline may differ from what was scored by a pixel that
-    stood exactly at the threshold.
+    Answers stored in the run's folder are drawn. Without them the systems are asked about the source and the follow-up
+    alone, not about their whole batches, so that an outline may differ from the scored one by pixels exactly at the
+    threshold.
 
     Returns:
-        What could not be drawn, in words.
+        Descriptions of pictures that could not be drawn.
     """
     try:
         seed = parts.prepared(task.source, task.ref)
     except Exception as error:  # noqa: BLE001 - as in a run, a seed source may raise anything
         return (f"Sample strips of one seed could not be drawn: {describe(error)}",)
     cases = parts.unit(task.ref).cases
-    made: dict[tuple[int, int], MadeCase] = {}
-    known: dict[tuple[int, int], SystemAnswer] = {}
+    cases_made: dict[tuple[int, int], MadeCase] = {}
+    answers: dict[tuple[int, int], SystemAnswer] = {}
     attacked = any(isinstance(relation, CraftedRelation) for relation in parts.relations.values())
     for strip in task.strips:
         for index, stored in zip((0, strip.case), strip.stored, strict=True):
             key = (parts.whose(cases[index], strip.system), index)
-            if key not in made:
-                made[key] = parts.make(seed, cases[index], strip.system)
-            if (strip.system, index) not in known:
-                kept = _restored(stored, seed, made[key])
-                known[strip.system, index] = kept or _answer(systems[strip.system], made[key])
+            if key not in cases_made:
+                cases_made[key] = parts.make(seed, cases[index], strip.system)
+            if (strip.system, index) not in answers:
+                restored = _restored(stored, seed, cases_made[key])
+                answers[strip.system, index] = restored or _answer(systems[strip.system], cases_made[key])
         before, after = (
-            answer if held is None else replace(answer, output=held)
-            for answer, held in zip(
-                (known[strip.system, 0], known[strip.system, strip.case]), strip.answers, strict=True
+            answer if recorded is None else replace(answer, output=recorded)
+            for answer, recorded in zip(
+                (answers[strip.system, 0], answers[strip.system, strip.case]), strip.answers, strict=True
             )
         )
-        case = made[parts.whose(cases[strip.case], strip.system), strip.case]
+        case = cases_made[parts.whose(cases[strip.case], strip.system), strip.case]
         picture = draw_strip(
             seed,
             case,
@@ -102,14 +102,14 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
     for montage in task.montages:
         _draw_montage(systems, seed, montage, [parts.make(seed, cases[index]) for index in montage.cases])
     if task.volumes and is_volume(seed):
-        shown = shown_systems(systems)
+        drawn_systems = shown_systems(systems)
         for volume in task.volumes:
             case = parts.make(seed, cases[volume.case])
-            draw_volume(seed, case, shown, [_answer(system, case) for system in shown], volume)
+            draw_volume(seed, case, drawn_systems, [_answer(system, case) for system in drawn_systems], volume)
     return ()
 
 
-def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montage, made: Sequence[MadeCase]) -> None:
+def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montage, cases: Sequence[MadeCase]) -> None:
     rows = [
         MontageRow(
             label="" if case.follow is None else f"{case.follow.scale:g}",
@@ -117,25 +117,25 @@ def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montag
             effect=Effect() if case.follow is None else case.follow.effect,
             answers=[_answer(system, case) for system in systems],
         )
-        for case in made
+        for case in cases
     ]
     names = [system.record_name for system in systems]
     save(draw_montage(seed, rows, names, title=montage.title), Path(montage.file))
 
 
 def _restored(stored: bytes | None, seed: PreparedSeed, case: MadeCase) -> SystemAnswer | None:
-    """Return an answer that the run's folder keeps; None where there is none, or it cannot be read."""
+    """Return an answer stored in the run's folder; None if there is none, or it is unreadable."""
     if stored is None or case.follow is None:
         return None
-    shown = SystemInput(image=case.follow.image, spec=case.spec, classes=case.classes)
+    system_input = SystemInput(image=case.follow.image, spec=case.spec, classes=case.classes)
     try:
-        return SystemAnswer(output=case.task.restore(stored, seed, shown))
-    except Exception:  # noqa: BLE001 - a task may be anybody's plug-in; the system is asked instead
+        return SystemAnswer(output=case.task.restore(stored, seed, system_input))
+    except Exception:  # noqa: BLE001 - a task may be a plug-in; the system is asked instead
         return None
 
 
 def _answer(system: System, case: MadeCase) -> SystemAnswer:
-    if case.follow is None or draws_calls(system):  # asking again would cost, and say nothing more
+    if case.follow is None or draws_calls(system):  # asking again would cost money and show nothing new
         return SystemAnswer(output=None, verdict=case.verdict, reason=case.reason)
     return answers(system, (case,), lambda: None)[0]
 
@@ -161,14 +161,14 @@ def draw_strip(
         after: Its answer to the follow-up.
         title: First line.
         detail: Second line.
-        words: Of questions: headings and texts that stand beside the pictures.
-        amplify: Whether a change that is too small to see stands between source and follow-up, amplified.
-        pixels: Returns a picture that an answer names by its SHA-256, None where it is no longer there.
+        words: For questions: headings and texts beside the pictures.
+        amplify: True to add an amplified difference between source and follow-up if the change is too small to see.
+        pixels: Returns the picture with the SHA-256 named by an answer, None if it no longer exists.
 
     Returns:
         uint8 RGB picture.
     """
-    shown = task_of(seed.kind).panels(
+    strip = task_of(seed.kind).panels(
         Case(
             seed=seed,
             image=None if case.follow is None else case.follow.image,
@@ -180,15 +180,15 @@ def draw_strip(
             pixels=pixels,
         )
     )
-    panels = [(part.name, _drawn(part)) for part in shown.panels]
+    panels = [(part.name, _drawn(part)) for part in strip.panels]
     if amplify and case.follow is not None:
         change = amplified(seed.image, case.follow.image)
         panels[1:1] = [] if change is None else [(change.name, _drawn(change))]
-    return _assemble(panels, title, detail, with_truth=shown.truth, outlines=shown.outlines)
+    return _assemble(panels, title, detail, with_truth=strip.truth, outlines=strip.outlines)
 
 
 def amplified(source: Image, followup: Image) -> Panel | None:
-    """Return the change from a source to its follow-up, amplified around grey; None where it is plain to see, or none.
+    """Return the change from a source to its follow-up, amplified around grey; None if it is visible anyway, or zero.
 
     Args:
         source: uint8 H×W×3.
@@ -224,26 +224,26 @@ def _drawn(part: Panel) -> Picture:
 
 
 def _draw_boxes(picture: Picture, boxes: Sequence[tuple[Box, str]]) -> None:
-    """Draw boxes with what stands at each, above it or, at the upper edge, in it."""
+    """Draw boxes with their labels above them or, at the upper edge, inside."""
     if not boxes:
         return
     paper = PillowImage.fromarray(picture)
     draw = ImageDraw.Draw(paper)
     height, width = picture.shape[:2]
-    for (left, top, right, bottom), words in boxes:
-        x0, y0, x1, y1 = left * width, top * height, right * width - 1, bottom * height - 1
+    for (x_min, top, right, bottom), words in boxes:
+        x0, y0, x1, y1 = x_min * width, top * height, right * width - 1, bottom * height - 1
         draw.rectangle((x0 - 1, y0 - 1, x1 + 1, y1 + 1), outline=_HALO)
         draw.rectangle((x0, y0, x1, y1), outline=_ANSWER)
-        shown = fitted(draw, words, _SMALL_TEXT, width - 4)
-        wide = draw.textlength(shown, font=_SMALL_TEXT)
+        label = fitted(draw, words, _SMALL_TEXT, width - 4)
+        wide = draw.textlength(label, font=_SMALL_TEXT)
         at = (max(0, min(x0, width - wide - 4)), y0 - _SMALL_LINE if y0 >= _SMALL_LINE else y0)
         draw.rectangle((*at, at[0] + wide + 4, at[1] + _SMALL_LINE), fill=_HALO)
-        draw.text((at[0] + 2, at[1]), shown, fill=PAPER, font=_SMALL_TEXT)
+        draw.text((at[0] + 2, at[1]), label, fill=PAPER, font=_SMALL_TEXT)
     picture[:] = np.asarray(paper)
 
 
 def _words_panel(words: Sequence[tuple[str, str]]) -> Picture:
-    """Return headings and texts one below the other, as high as a panel."""
+    """Draw headings and texts below each other, as high as a panel."""
     paper, draw = canvas((_WORDS, PANEL))
     top = 0
     for name, text in words:
@@ -271,26 +271,26 @@ def _write_inside(picture: Picture, words: str, colour: Colour) -> None:
 def _assemble(
     panels: list[tuple[str, Picture]], title: str, detail: str, *, with_truth: bool, outlines: bool = True
 ) -> Picture:
-    """Put panels side by side; the lines of a panel's name stand below it."""
+    """Put panels side by side, each with the lines of its name below."""
     width = sum(picture.shape[1] for _, picture in panels) + _GAP * (len(panels) + 1)
     lines = max(name.count("\n") for name, _ in panels)
     paper, draw = canvas((width, _HEAD + PANEL + _FOOT + lines * _LINE))
     draw.text((_GAP, 5), fitted(draw, title, _TITLE, width - 2 * _GAP), fill=INK, font=_TITLE)
     legend = _legend(draw, width, with_truth=with_truth) if outlines else width
     draw.text((_GAP, 28), fitted(draw, detail, _TEXT, legend - 3 * _GAP), fill=FAINT, font=_TEXT)
-    left = _GAP
+    x = _GAP
     for name, picture in panels:
-        paste(paper, picture, (left, _HEAD))
+        paste(paper, picture, (x, _HEAD))
         for number, line in enumerate(name.split("\n")):
-            at = (left + picture.shape[1] // 2, _HEAD + PANEL + 5 + number * _LINE)
-            shown = fitted(draw, line, _TEXT, picture.shape[1])
-            draw.text(at, shown, fill=INK, font=_TEXT, anchor="ma")
-        left += picture.shape[1] + _GAP
+            at = (x + picture.shape[1] // 2, _HEAD + PANEL + 5 + number * _LINE)
+            text = fitted(draw, line, _TEXT, picture.shape[1])
+            draw.text(at, text, fill=INK, font=_TEXT, anchor="ma")
+        x += picture.shape[1] + _GAP
     return np.asarray(paper)
 
 
 def _legend(draw: ImageDraw.ImageDraw, width: int, *, with_truth: bool) -> int:
-    """Draw what the colours mean at the right of the head; return where it begins."""
+    """Draw the legend of colours at the right of the head; return where it begins."""
     right = width - _GAP
     for words, colour in (("answer", _ANSWER), *((("expected", _TRUTH),) if with_truth else ())):
         right -= int(draw.textlength(words, font=_TEXT))

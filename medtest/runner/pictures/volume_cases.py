@@ -1,4 +1,4 @@
-"""Which volumes of a series are drawn with every system's answer: where the uncertainty is least and where greatest."""
+"""Choice of volumes of a series to draw with every system's answer: least and greatest scale of uncertainty."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from medtest.systems.base import System
 from medtest.systems.controls import Control
 
 _MOST_RELATIONS = 3
-"""Every picture asks every system once more, and a suite may have many relations."""
+"""Limit on relations: every picture asks every system once more, and a suite may have many relations."""
 
 
 def extreme_cases(folder: Path, places: CasePlaces, asked: CaseSet | None = None) -> list[tuple[str, str, int]]:
@@ -29,8 +29,8 @@ def extreme_cases(folder: Path, places: CasePlaces, asked: CaseSet | None = None
 
     Args:
         folder: A system's folder with merged records.
-        places: Where records stand in the plan.
-        asked: The cases that are looked at; None for all.
+        places: Places of records in the plan.
+        asked: The cases to consider; None for all.
     """
     table = pq.read_table(folder / RECORDS, columns=[*KEY_COLUMNS, "scale"], use_threads=False)
     if asked is not None:
@@ -39,7 +39,7 @@ def extreme_cases(folder: Path, places: CasePlaces, asked: CaseSet | None = None
     scale = table["scale"].to_numpy(zero_copy_only=False).astype(np.float64)
     place = places.find(columns)
     relation = np.array(columns["relation"], dtype=object)
-    found: list[tuple[str, str, int]] = []
+    cases: list[tuple[str, str, int]] = []
     names = [name for name in dict.fromkeys(columns["relation"]) if name not in (SOURCE, UNCHANGED)]
     for name in names[:_MOST_RELATIONS]:
         rows = np.flatnonzero((relation == name) & ~np.isnan(scale) & (place >= 0))
@@ -47,14 +47,14 @@ def extreme_cases(folder: Path, places: CasePlaces, asked: CaseSet | None = None
             continue
         rows = rows[np.argsort(place[rows], kind="stable")]  # of equal scales the first in the plan
         lowest, highest = rows[np.argmin(scale[rows])], rows[np.argmax(scale[rows])]
-        found.append((name, LEAST, int(place[lowest])))
+        cases.append((name, LEAST, int(place[lowest])))
         if scale[highest] > scale[lowest]:
-            found.append((name, MOST, int(place[highest])))
-    return found
+            cases.append((name, MOST, int(place[highest])))
+    return cases
 
 
 def is_volume(seed: PreparedSeed) -> bool:
-    """Whether a seed can be drawn so: three axes of space, and a true region."""
+    """Return True if a seed can be drawn as a volume: three spatial axes, and a true region."""
     return seed.spec.axes == "zyx" and seed.mask is not None
 
 
@@ -65,19 +65,19 @@ def draw_volume(
     answers: Sequence[SystemAnswer],
     picture: VolumePicture,
 ) -> None:
-    """Draw one volume with the answers of systems that gave one.
+    """Draw one volume with the answers of the systems.
 
     Args:
-        seed: Whose truth and range count.
-        case: What the systems were shown.
-        systems: Who answered.
-        answers: What, in the same order.
-        picture: Where it goes.
+        seed: Seed that provides truth and range.
+        case: Input of the systems.
+        systems: The systems.
+        answers: Their answers, in the same order.
+        picture: Target of the picture.
     """
     if case.follow is None or seed.mask is None:
         return
     task = task_of(seed.kind)
-    given = {
+    regions = {
         system.record_name: region
         for system, answer in zip(systems, answers, strict=True)
         if answer.output is not None and (region := task.region(answer.output)) is not None
@@ -85,10 +85,12 @@ def draw_volume(
     folder, spacing = Path(picture.folder), seed.spec.spacing or (1.0, 1.0, 1.0)
     title = f"{picture.title} = {case.follow.scale:.3g}"
     window = (seed.spec.low, seed.spec.high)
-    draw_volume_figures(folder, picture.stem, case.follow.image, seed.mask, given, spacing, window=window, title=title)
+    draw_volume_figures(
+        folder, picture.stem, case.follow.image, seed.mask, regions, spacing, window=window, title=title
+    )
 
 
 def shown_systems(systems: Sequence[System]) -> list[System]:
-    """Return whose answers are drawn: the first few, controls only where there is nothing else."""
+    """Return the systems whose answers are drawn: the first few, controls only if there is nothing else."""
     real = [system for system in systems if not isinstance(system, Control)]
     return (real or list(systems))[:MOST_ANSWERS]

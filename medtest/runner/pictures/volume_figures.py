@@ -1,4 +1,4 @@
-"""Pictures of segmented volumes: slices with contours, surfaces in three dimensions ((α,σ)-robustness, figure 5)."""
+"""Figures of segmented volumes: slices with contours, surfaces in three dimensions ((α,σ)-robustness, figure 5)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 Mask3 = NDArray[np.bool_]
 TRUTH = "truth"
 COLOURS = ("#F0E442", "#56B4E9", "#D55E00", "#CC79A7", "#009E73")
-"""Okabe and Ito's, which the colour-blind can tell apart; the first is the truth's."""
+"""Okabe and Ito's colours, distinguishable for colour-blind readers; the first is for the truth."""
 MOST_ANSWERS = len(COLOURS) - 1
 _STYLE: dict[Any, Any] = {"pdf.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "medtest", "font.size": 8}
 _DPI = 150
 _MOST_FACES_SIDE = 96
 _FAR = 10.0
-"""Distance from the true surface that has the last colour, millimetres."""
+"""Distance from the true surface with the last colour, millimetres."""
 
 
 def draw_volume_figures(
@@ -42,13 +42,13 @@ def draw_volume_figures(
     """Write ``<stem>-slices.<suffix>`` and ``<stem>-surfaces.<suffix>`` to a folder.
 
     Args:
-        folder: Where; it is made if need be.
-        stem: How the files' names begin.
+        folder: Target folder, created if missing.
+        stem: Beginning of the file names.
         volume: D×H×W in Hounsfield units; axes z (foot to head), y (front to back), x (right to left).
         truth: bool D×H×W.
         answers: Each method's answer by name, at most four.
-        spacing: Millimetres a voxel (z, y, x).
-        window: Values shown black and white.
+        spacing: Millimetres per voxel (z, y, x).
+        window: Values shown as black and white.
         title: One line above both.
         suffix: ``png``, ``pdf`` or ``svg``.
 
@@ -59,7 +59,7 @@ def draw_volume_figures(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     with mpl.rc_context(_STYLE):
         for name, figure in (
             ("slices", slices_figure(volume, truth, answers, spacing, window=window, title=title)),
@@ -69,8 +69,8 @@ def draw_volume_figures(
             path = folder / f"{stem}-{name}.{suffix}"
             with writing(path) as file:
                 figure.savefig(file, format=suffix, dpi=_DPI, metadata=_metadata(suffix))
-            written.append(path)
-    return written
+            paths.append(path)
+    return paths
 
 
 def slices_figure(
@@ -82,7 +82,7 @@ def slices_figure(
     window: tuple[float, float] = (-100.0, 240.0),
     title: str = "",
 ) -> Figure:
-    """Return three axial slices, one coronal and one sagittal with the outlines of truth and answers."""
+    """Draw three axial slices, one coronal and one sagittal with the outlines of truth and answers."""
     from matplotlib.figure import Figure
 
     places = _places(truth)
@@ -102,7 +102,7 @@ def slices_figure(
 
 
 def surfaces_figure(truth: Mask3, answers: Mapping[str, Mask3], spacing: Sequence[float], *, title: str = "") -> Figure:
-    """Return surfaces of truth and answers, seen from the front; answers are coloured by their distance to the truth.
+    """Draw surfaces of truth and answers from the front; answers are coloured by their distance to the truth.
 
     Surfaces are scikit-image's marching cubes (Lewiner and others 2003) of the slightly smoothed masks.
     """
@@ -142,15 +142,15 @@ def _label(name: str, truth: Mask3, mask: Mask3) -> str:
 
 
 def _places(truth: Mask3) -> list[tuple[int, int]]:
-    """Return axis and index of the planes: where the organ is, by quantiles of its voxels."""
-    found = []
+    """Return axis and index of the drawn planes: quantiles of the organ's voxels."""
+    planes = []
     for axis, shares in ((0, (0.25, 0.5, 0.8)), (1, (0.5,)), (2, (0.4,))):
         profile = np.cumsum(np.count_nonzero(truth, axis=tuple(n for n in range(3) if n != axis)))
         total = int(profile[-1])
         for share in shares:
             middle = truth.shape[axis] * share
-            found.append((axis, int(np.searchsorted(profile, share * total)) if total else int(middle)))
-    return found
+            planes.append((axis, int(np.searchsorted(profile, share * total)) if total else int(middle)))
+    return planes
 
 
 def _draw_plane(
@@ -162,21 +162,21 @@ def _draw_plane(
     window: tuple[float, float],
 ) -> None:
     along, index = place
-    rest = [n for n in range(3) if n != along]
+    plane_axes = [n for n in range(3) if n != along]
     low, high = window
-    # z runs from foot to head: shown with the head up.
+    # z runs from foot to head: drawn with the head up.
     up = along != 0
     plane = np.take(volume, index, axis=along)
-    extent = (0.0, plane.shape[1] * spacing[rest[1]], plane.shape[0] * spacing[rest[0]], 0.0)
+    extent = (0.0, plane.shape[1] * spacing[plane_axes[1]], plane.shape[0] * spacing[plane_axes[0]], 0.0)
     axis.imshow(plane[::-1] if up else plane, cmap="gray", vmin=low, vmax=high, extent=extent, interpolation="bilinear")
     for number, (mask, colour) in enumerate(zip(outlines.values(), COLOURS, strict=False)):
-        shown = np.take(mask, index, axis=along)
-        if shown.any() and not shown.all():
-            y = (np.arange(shown.shape[0]) + 0.5) * spacing[rest[0]]
-            x = (np.arange(shown.shape[1]) + 0.5) * spacing[rest[1]]
-            drawn = (shown[::-1] if up else shown).astype(float)
-            width = 0.9 if number else 2.2  # answers lie on the truth where they are right, and leave it to be seen
-            axis.contour(x, y, drawn, levels=[0.5], colors=[colour], linewidths=width)
+        section = np.take(mask, index, axis=along)
+        if section.any() and not section.all():
+            y = (np.arange(section.shape[0]) + 0.5) * spacing[plane_axes[0]]
+            x = (np.arange(section.shape[1]) + 0.5) * spacing[plane_axes[1]]
+            contour = (section[::-1] if up else section).astype(float)
+            width = 0.9 if number else 2.2  # correct answers coincide with the truth, whose wider line stays visible
+            axis.contour(x, y, contour, levels=[0.5], colors=[colour], linewidths=width)
     axis.set_title(("axial", "coronal", "sagittal")[along])
     axis.set_axis_off()
 
@@ -197,16 +197,16 @@ def _draw_surface(
     marching: Any = measure.marching_cubes
     vertices, faces, _, _ = marching(soft, level=0.5, spacing=size)
     vertices = vertices - 2 * np.array(size)
-    # Matplotlib's axes: x to the right of the picture (the patient's left), y away from us (to the back), z up.
+    # Matplotlib's axes: x to the right of the picture (the patient's left), y away from the viewer (to the back), z up.
     triangles = vertices[:, ::-1][faces]
     if truth is None:
         face = "#9a9a9a"
     else:
         distance = _distance(truth[::step, ::step, ::step], size)
         at = [vertices[:, n] / size[n] for n in range(3)]
-        found = ndimage.map_coordinates(distance, at, order=1, mode="nearest")[faces].mean(axis=1)
+        face_distance = ndimage.map_coordinates(distance, at, order=1, mode="nearest")[faces].mean(axis=1)
         colours, norm = colouring
-        face = colours(norm(found))
+        face = colours(norm(face_distance))
     normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     length = np.maximum(np.sqrt((normal**2).sum(axis=1)), 1e-9)
     light = np.array([-0.4, -0.8, 0.45])
@@ -215,35 +215,35 @@ def _draw_surface(
 
     rgba = np.broadcast_to(to_rgba_array(face), (len(triangles), 4)).copy()
     rgba[:, :3] *= shade[:, None]
-    # Edges of their faces' colours close the seams that antialiasing leaves between triangles.
+    # Edges in the colours of their faces close the seams that antialiasing leaves between triangles.
     axis.add_collection3d(
         Poly3DCollection(triangles, facecolors=rgba, edgecolors=rgba, linewidths=0.3, rasterized=True)
     )
 
 
 def _distance(truth: Mask3, size: Sequence[float]) -> NDArray[np.float32]:
-    """Return how far each voxel lies from the true surface, millimetres, either side."""
+    """Return each voxel's distance from the true surface in millimetres, positive on both sides."""
     from scipy import ndimage
 
     if not truth.any() or truth.all():
         return np.full(truth.shape, 99.0, np.float32)
     outer = ndimage.distance_transform_edt(~truth, sampling=size)
     inner = ndimage.distance_transform_edt(truth, sampling=size)
-    found: NDArray[np.float32] = (np.maximum(outer, inner) - min(size) / 2).clip(0).astype(np.float32)
-    return found
+    distances: NDArray[np.float32] = (np.maximum(outer, inner) - min(size) / 2).clip(0).astype(np.float32)
+    return distances
 
 
 def _limits(masks: Sequence[Mask3], spacing: Sequence[float]) -> list[tuple[float, float]]:
-    """Return bounds along x, y, z that hold every body, millimetres."""
+    """Return bounds along x, y, z that enclose all masks, millimetres."""
     joined = np.logical_or.reduce(list(masks))
-    found = []
+    limits = []
     for axis in (2, 1, 0):
         filled = np.flatnonzero(joined.any(axis=tuple(n for n in range(3) if n != axis)))
         first, last = (int(filled[0]), int(filled[-1]) + 1) if filled.size else (0, joined.shape[axis])
-        found.append((first * spacing[axis], last * spacing[axis]))
-    return found
+        limits.append((first * spacing[axis], last * spacing[axis]))
+    return limits
 
 
 def _metadata(suffix: str) -> dict[str, Any]:
-    """Keep dates out of files, so that the same figure has the same bytes."""
+    """Return file metadata without dates, so that the same figure has the same bytes."""
     return {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(suffix, {})

@@ -1,1 +1,1 @@
-"""Worker processes: how many, how they are started, what they are handed, what they say, how they are survived."""
+"""Worker processes: number, start, tasks, messages, and recovery from failures."""

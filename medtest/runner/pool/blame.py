@@ -1,4 +1,4 @@
-"""Who is to blame when a worker dies: what it was at, unless what it lived on went."""
+"""Responsibility for a worker's death: the batch it was running, unless its machine was lost."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from medtest.runner.pool.messages import Place, PoolTask
 from medtest.runner.pool.worker import Worker
 
 _CRASHES = 2
-"""How often a batch may take its worker down before its cases become ERROR."""
+"""Number of crashes after which a batch's cases become ERROR."""
 _LOSSES = 10
-"""How often what a batch's worker lives on may go before the batch counts as what takes it down."""
+"""Number of losses of a worker's machine after which the batch is blamed for them."""
 
 
 class Blame:
-    """Counts how often a batch took its worker down.
+    """Counter of the workers lost with each batch.
 
     Args:
-        batch_seconds: Time limit of a batch, for what is said of one that exceeded it.
+        batch_seconds: Time limit of a batch, for the message about one that exceeded it.
     """
 
     def __init__(self, batch_seconds: float) -> None:
@@ -24,10 +24,10 @@ class Blame:
         self._losses: dict[tuple[int, Place], int] = {}
 
     def given_up(self, worker: Worker, task: PoolTask) -> dict[Place, str]:
-        """Return what is given up of a task whose worker died at it, with the reasons its cases get.
+        """Return the places of a task to give up after its worker died, with the reasons for their cases.
 
-        A batch is tried once more after a crash; after a hang, or a second crash, its cases are ERROR. One whose worker
-        went with its machine is tried again.
+        A batch is retried once after a crash; after a hang, or a second crash, its cases are ERROR. A batch whose
+        worker was lost with its machine is retried.
         """
         place, given_up = worker.place, dict(task.given_up)
         key = (task.index, place)
@@ -42,7 +42,7 @@ class Blame:
         return given_up
 
     def forget(self, index: int) -> None:
-        """A task is done: what it took down before no longer counts."""
+        """Reset the counters of a finished task."""
         for counted in (self._crashes, self._losses):
             for key in [key for key in counted if key[0] == index]:
                 del counted[key]

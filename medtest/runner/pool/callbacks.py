@@ -1,4 +1,4 @@
-"""What a dispatcher calls, whoever has it hand out work."""
+"""Callbacks of a dispatcher."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from medtest.runner.pool.messages import PoolTask, Told
 
 @dataclass(frozen=True, kw_only=True)
 class Callbacks:
-    """What a dispatcher calls.
+    """Callbacks of a dispatcher.
 
     Attributes:
-        result: Takes what came of a unit.
-        renew: Gives a unit's task again with what is still to do, or None when nothing is.
+        result: Receives the result of a unit.
+        renew: Returns a unit's task again with its unfinished part, or None if nothing is left.
         tick: Called several times a second.
-        layout: Given the resolved device, the layout to use.
-        more: Called when every task is done; further tasks, or None.
-        told: Told how far a system's calls are.
+        layout: Returns the layout for the resolved device.
+        more: Called when every task is done; returns further tasks, or None.
+        told: Receives the progress of a system's calls.
     """
 
     result: Callable[[Any, int], None]

@@ -1,9 +1,9 @@
-"""A worker process: loads the systems, then takes tasks from one pipe and answers through another.
+"""Worker process: loads the systems, then takes tasks from one pipe and answers through another.
 
-Systems under test run here and never in the parent, so that one that hangs can be killed, one that leaks be replaced
-and one that takes its process down be survived. The process is a fork of a server that holds modules and nothing else
-(:mod:`medtest.runner.pool.fork_server`), or a fresh interpreter: neither a fork of the parent, which is unsafe beside
-threads and CUDA, nor multiprocessing's spawn, which would import the user's main module again.
+Systems under test run here and never in the parent, so that a hanging one can be killed, a leaking one replaced, and a
+crash survived. The process is a fork of a server that holds only modules (:mod:`medtest.runner.pool.fork_server`), or a
+fresh interpreter: neither a fork of the parent, which is unsafe with threads and CUDA, nor multiprocessing's spawn,
+which would import the user's main module again.
 """
 
 from __future__ import annotations
@@ -40,17 +40,18 @@ _SHARED = frozenset(
         *("SimpleITK", "skimage", "statsmodels", "timm", "torch", "torchvision", "transformers"),
     )
 )
-"""Packages that may be imported in the server: none runs a user's code, starts a thread or opens a device by that."""
+"""Packages that may be imported in the server: importing them runs no user code, starts no thread and opens no device.
+"""
 
 
 def fresh(entry: str, path: Sequence[str], tasks: int, messages: int, parent: int) -> list[str]:
     """Return the command of a worker that is a fresh interpreter.
 
     Args:
-        entry: ``module:function`` that it runs.
+        entry: ``module:function`` to run.
         path: Its ``sys.path``.
         tasks: Descriptor from which it reads tasks.
-        messages: Descriptor into which it writes messages.
+        messages: Descriptor to which it writes messages.
         parent: Process id of its parent, with which it ends.
     """
     return [sys.executable, "-c", _FRESH, json.dumps(list(path)), entry, str(tasks), str(messages), str(parent)]
@@ -64,7 +65,7 @@ def enter(entry: str, tasks: int, messages: int, parent: int) -> None:
 
 
 def main(inbound: int, outbound: int, parent: int) -> None:
-    """Run the process: its first task is a job, which names the session that does the others; see :func:`fresh`."""
+    """Run the process: its first task is a job, which names the session for the other tasks; see :func:`fresh`."""
     _die_with(parent)
     _be_the_first_to_go()
     messages = _Messages(Connection(outbound, readable=False))
@@ -90,7 +91,7 @@ class WorkerSession(Protocol):
     Args:
         job: The job.
         send: Sends a message to the parent.
-        own_process: False where it shares a process with the parent.
+        own_process: False if it shares a process with the parent.
     """
 
     def __init__(self, job: Job, send: Callable[[Any], None], *, own_process: bool = True) -> None: ...
@@ -99,21 +100,21 @@ class WorkerSession(Protocol):
         """Load what the work needs and return True, or report a failure and return False."""
 
     def run(self, task: Any) -> None:
-        """Do one task."""
+        """Execute one task."""
 
     def close(self) -> None:
-        """Free what :meth:`open` took."""
+        """Release the resources of :meth:`open`."""
 
 
 def session_of(job: Job) -> type[WorkerSession]:
-    """Return the class that does a job's work."""
+    """Return the session class of a job."""
     module, _, name = job.session.partition(":")
     session: type[WorkerSession] = getattr(importlib.import_module(module), name)
     return session
 
 
 class _Messages:
-    """The way to the parent, for any thread."""
+    """Thread-safe channel to the parent."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -126,7 +127,7 @@ class _Messages:
             self._pipe.send(message)
 
     def tell_loaded(self) -> None:
-        """Tell which modules came to be loaded, in their order, of those that another worker may be forked with."""
+        """Report newly loaded modules, in order, that another worker may be forked with."""
         if len(sys.modules) == len(self._known):
             return
         modules = dict.fromkeys(sys.modules)
@@ -137,13 +138,13 @@ class _Messages:
 
 
 def call_process(name: str) -> None:
-    """Give this process a name of at most 15 characters that ``ps`` and ``top`` show, where that can be."""
+    """Name this process for ``ps`` and ``top``, with at most 15 characters, if the system supports it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def _die_with(parent: int) -> None:
-    """Ask Linux to kill this process with its parent; elsewhere the closing pipe tells."""
+    """Ask Linux to kill this process with its parent; elsewhere the closing pipe reports the parent's end."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -151,13 +152,13 @@ def _die_with(parent: int) -> None:
 
 
 def _be_the_first_to_go() -> None:
-    """When memory runs out the kernel shall kill a worker, which is survived, and not the parent."""
-    with suppress(OSError):  # not Linux, or not allowed: nothing is lost
+    """Make the kernel kill a worker, which is recoverable, and not the parent when memory runs out."""
+    with suppress(OSError):  # not Linux, or not permitted; optional
         Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")
 
 
 def _listen(pipe: Connection) -> queue.SimpleQueue[Any]:
-    """Read tasks in a thread, which also notices when the parent is gone."""
+    """Read tasks in a thread, which also notices the end of the parent."""
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def read() -> None:

@@ -1,4 +1,4 @@
-"""Hands units to workers and survives whatever the systems do to them."""
+"""Dispatcher of units to workers, which recovers from any failure of the systems."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ from medtest.runner.reporting.outcome import GIB, Limits
 
 _TICK = 0.2
 _STARTS = 3
-"""How often in a row a worker may die before it is ready."""
+"""Limit of consecutive workers that die before they are ready."""
 HALT_SECONDS = 25.0
-"""Time in which calls under way must end once the run was stopped; Slurm and Kubernetes kill 30 s after SIGTERM."""
+"""Seconds for running calls to finish after the run was stopped; Slurm and Kubernetes kill 30 s after SIGTERM."""
 
 
 class Dispatcher:
-    """Runs tasks in worker processes.
+    """Dispatcher that runs tasks in worker processes.
 
     Args:
-        job: What every worker is told first.
-        tasks: The tasks, made on demand.
+        job: First message to every worker.
+        tasks: The tasks, created on demand.
         batch_seconds: Time limit of one call of a system, of making a batch, of preparing a seed.
-        limits: Further bounds.
-        callbacks: What to call.
-        ahead: Tasks that a worker may have at a time; above 1 only where it works on several at once.
-        gently: On a stop, let workers end what is under way (calls that are paid for) instead of killing them.
-        workplace: Where workers live: processes of this machine, unless told otherwise.
-        loads: What they load before they are ready, in words.
+        limits: Further limits.
+        callbacks: Functions to call.
+        ahead: Tasks that a worker may have at a time; above 1 only if it works on several at once.
+        gently: On a stop, let workers finish running calls (which are paid for) instead of killing them.
+        workplace: Location of workers; by default processes of this machine.
+        loads: Description of what workers load before they are ready.
 
     Attributes:
         notices: Lines for the user.
         spent: Systems that stopped before their cases were done.
-        device: Where the systems run, once known.
-        started: Most workers that ran at a time.
+        device: Device of the systems, once known.
+        started: Largest number of simultaneous workers.
         running_seconds: Wall time from the first worker being ready to the last case.
         stop: Set by a signal handler; the run ends at the next safe point.
-        halting: The run was stopped, and calls under way are waited for.
+        halting: True if the run was stopped and waits for running calls.
     """
 
     def __init__(
@@ -111,9 +111,9 @@ class Dispatcher:
         """Run every task.
 
         Raises:
-            MedtestError: The systems cannot be loaded, or one cannot answer at all; rows already received were handed
+            MedtestError: The systems cannot be loaded, or one cannot answer at all; rows already received were passed
                 on.
-            KeyboardInterrupt: The user stopped it; rows already received were handed on.
+            KeyboardInterrupt: The user stopped the run; rows already received were passed on.
         """
         try:
             if self._job.device != "auto":
@@ -134,10 +134,10 @@ class Dispatcher:
             end_all(self._workers, patience=0.0)
 
     def _halt(self) -> None:
-        """Let workers that are asking end what is under way; kill the others, which have nothing to lose.
+        """Let workers with running calls finish them; kill the others, which have nothing to lose.
 
         Raises:
-            KeyboardInterrupt: Nobody is asking.
+            KeyboardInterrupt: No worker has running calls.
         """
         asking = [w for w in self._workers if self._gently and w.ready and any(not task.lost for task in w.tasks)]
         if not asking:
@@ -153,7 +153,7 @@ class Dispatcher:
                 worker.kill()
 
     def run_later_tasks(self) -> None:
-        """Skip the tasks, for nothing is to do, and run what comes after them."""
+        """Skip the tasks, because none is left, and run the later ones."""
         self._asked_for_more = True
         later = self._call.more()
         if later is not None:
@@ -168,7 +168,7 @@ class Dispatcher:
         self._job = replace(self._job, device=device, threads=layout.threads)
 
     def _fill(self) -> None:
-        """Start workers up to the number wanted, as long as there may be something to do for them."""
+        """Start workers up to the requested number, as long as there may be work for them."""
         active = sum(not worker.retired for worker in self._workers)
         idle = sum(not worker.tasks and not worker.retired for worker in self._workers)
         while active < self._wanted and (len(self._again) > idle or not self._exhausted):
@@ -202,7 +202,7 @@ class Dispatcher:
         for worker in self._workers:
             if worker.deadline is None:
                 continue
-            if paused > 0:  # this process was stopped or starved, and so may the workers have been
+            if paused > 0:  # this process was paused or starved, and perhaps the workers too
                 worker.deadline += paused
             if now > worker.deadline:
                 worker.doomed = "hung"
@@ -250,7 +250,7 @@ class Dispatcher:
                     if not any(w.tasks for w in self._workers):
                         self._all_done()
                 return
-            if self._ahead > 1 or not worker.tasks:  # else it waits for the one that is under way
+            if self._ahead > 1 or not worker.tasks:  # otherwise it waits for the task under way
                 self._begins(worker)
             worker.give(task)
 
@@ -259,7 +259,7 @@ class Dispatcher:
         worker.deadline = time.monotonic() + self._batch_seconds
 
     def _all_done(self) -> None:
-        """Every task is done: go on with what comes after them, or end."""
+        """Continue with later tasks after every task is done, or end."""
         if not self._asked_for_more:
             self._asked_for_more = True
             if self._running_since is not None:
@@ -275,7 +275,7 @@ class Dispatcher:
         self._retire_all()
 
     def _retire_all(self) -> None:
-        """Nothing is left and nobody is busy: workers that still load are of no use either."""
+        """Retire all workers when nothing is left and none is busy, including those still loading."""
         for worker in self._workers:
             if worker.retired:
                 continue
@@ -293,7 +293,7 @@ class Dispatcher:
         self.notices += message.errors
         if worker.doomed or self.halting:
             return
-        if self._ahead == 1 and worker.tasks:  # the one that waited
+        if self._ahead == 1 and worker.tasks:  # the task that waited
             self._begins(worker)
         if worker.first_memory is None:
             worker.first_memory = message.memory
@@ -301,7 +301,7 @@ class Dispatcher:
             self._leaking.add(worker)
         if worker not in self._leaking:
             self._next(worker)
-        elif not worker.tasks:  # one that works on several is given no more and finishes those it has: no call is lost
+        elif not worker.tasks:  # a worker with several tasks gets no more and finishes its own: no call is lost
             self._replace_leaking(worker, message.memory)
 
     def _replace_leaking(self, worker: Worker, memory: int) -> None:
@@ -331,7 +331,7 @@ class Dispatcher:
                 if task.lost:
                     self.notices.append(f"{task.lost}: the worker {worker.death()}.")
                 elif self._ahead == 1 and number:
-                    self._hand_out_again(task)  # it only waited
+                    self._hand_out_again(task)  # the task was only waiting
                 else:
                     self._hand_out_again(replace(task, given_up=self._blame.given_up(worker, task)))
             worker.end()
@@ -353,16 +353,16 @@ class Dispatcher:
             )
 
     def _hand_out_again(self, task: PoolTask) -> None:
-        """Hand a task whose worker died to another, with what of it is still to do."""
+        """Give the unfinished part of a dead worker's task to another worker."""
         renewed = self._call.renew(task)
         if renewed is not None:
             self._again.append(renewed)
-        for other in self._workers:
-            if other.ready and not other.tasks and not other.retired and not other.doomed and self._again:
-                self._next(other)
+        for worker in self._workers:
+            if worker.ready and not worker.tasks and not worker.retired and not worker.doomed and self._again:
+                self._next(worker)
 
     def _drain_rows(self, seconds: float) -> None:
-        """Hand on what has arrived, and for some seconds what workers are about to answer in the units they are at."""
+        """Pass on received rows, and for some seconds those that workers are about to send for their current units."""
         busy = [worker for worker in self._workers if seconds and worker.ready and worker.tasks and not worker.doomed]
         for worker in busy:
             worker.retire()

@@ -1,15 +1,15 @@
-"""A process that imports what workers need once and forks a worker on each request.
+"""Server process that imports the modules of workers once and forks a worker on each request.
 
-Importing costs a worker seconds (torch alone four), and a run replaces workers, a sweep or a notebook starts many. The
-server is a fresh interpreter (:mod:`medtest.runner.pool.processes` starts it) that holds nothing but modules: it never
-runs a user's code, opens no device, starts no thread, and so may be forked, which the process of a run may not. Where a
-module that it imported did start a thread or open a device, a forked child becomes a fresh interpreter instead.
+Imports take a worker seconds (torch alone four), and a run replaces workers, a sweep or a notebook starts many. The
+server is a fresh interpreter (started by :mod:`medtest.runner.pool.processes`) that holds only modules: it never runs
+user code, opens no device and starts no thread, so that it may be forked, unlike the process of a run. If an imported
+module did start a thread or open a device, a forked child becomes a fresh interpreter instead.
 
-Through its control socket come one byte and five descriptors per worker: the working directory, the log, the pipes of
-tasks and messages, and a status socket, through which a line of JSON follows. There it says ``pid N`` and, once the
-worker has ended, ``end CODE``, negative for a signal. A worker that has ended stays a zombie until the other end of its
-status socket is closed, so that its process id means nobody else as long as somebody may send it a signal; one that has
-not ended by then is killed. The server itself ends with the process that started it, and its workers with the server.
+Its control socket receives one byte and five descriptors per worker: the working directory, the log, the pipes of tasks
+and messages, and a status socket, which carries a line of JSON. The server writes ``pid N`` to it and, once the worker
+has ended, ``end CODE``, negative for a signal. An ended worker stays a zombie until the other end of its status socket
+is closed, so that its process id is not reused while it may be sent a signal; a worker that has not ended by then is
+killed. The server ends with the process that started it, and its workers with the server.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from pathlib import Path
 from medtest.runner.pool.child import call_process, enter, fresh
 
 LIGHT = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
-"""Variables of the server alone: Arrow's allocator starts a thread as it is loaded, unless it is told not to."""
+"""Variables of the server only: Arrow's allocator would start a thread when loaded."""
 NAME = "medtest-forks"
 """The process's name in ``ps`` and ``top``."""
 _HARMLESS = {"jemalloc_bg_thd"}
-"""Threads that look after a fork themselves, by name."""
+"""Names of threads that survive a fork safely."""
 _DEVICES = ("/dev/nvidia", "/dev/dri", "/dev/kfd")
 _DESCRIPTORS = 5
 
 
 @dataclass(slots=True)
 class ForkRequest:
-    """What a worker is started with; the descriptors are this process's own.
+    """Start parameters of a worker; the descriptors belong to this process.
 
     Attributes:
         entry: ``module:function`` that the worker runs.
-        modules: What to import before the fork.
+        modules: Modules to import before the fork.
         path: The worker's ``sys.path``.
         environment: The worker's environment.
         folder: Its working directory.
-        log: Where its standard output and error go.
-        tasks: It reads tasks here.
-        messages: It writes messages here.
-        status: How it fares is written here.
+        log: Target of its standard output and error.
+        tasks: Pipe from which it reads tasks.
+        messages: Pipe to which it writes messages.
+        status: Socket for reports about it.
     """
 
     entry: str
@@ -66,7 +66,7 @@ class ForkRequest:
 
     @classmethod
     def received(cls, descriptors: list[int]) -> ForkRequest | None:
-        """Read a request's plan from its status socket; None where who wrote it was interrupted."""
+        """Read a request's plan from its status socket; None if the writer was interrupted."""
         folder, log, tasks, messages, status = descriptors
         with os.fdopen(status, "rb", closefd=False) as file:
             plan = file.readline()
@@ -77,7 +77,7 @@ class ForkRequest:
         return None
 
     def close(self) -> None:
-        """Close all but the status socket."""
+        """Close all descriptors but the status socket."""
         for descriptor in (self.folder, self.log, self.tasks, self.messages):
             os.close(descriptor)
 
@@ -90,11 +90,11 @@ def main() -> None:
 
 
 class Server:
-    """Forks workers.
+    """Server that forks workers.
 
     Args:
         control: Descriptor of the control socket.
-        parent: Process id of who started it.
+        parent: Process id of the starter.
     """
 
     def __init__(self, control: int, parent: int) -> None:
@@ -134,7 +134,7 @@ class Server:
         return ForkRequest.received(descriptors)
 
     def _forked(self, request: ForkRequest) -> bool:
-        """Fork a worker and say its process id, unless nobody waits for it any more; return whether this is it."""
+        """Fork a worker and report its process id, unless the requester is gone; return True in the worker."""
         if _imported(request.modules):
             self._obstacle = obstacle()
         closed = select.poll()
@@ -161,13 +161,13 @@ class Server:
         return False
 
     def _leave(self) -> None:
-        """In a worker: close what is the server's."""
+        """Close the server's descriptors in a worker."""
         self._control.close()
         for descriptor in (self._parent, *self._alive, *self._asked_for):
             os.close(descriptor)
 
     def _tell_end(self, process: int) -> None:
-        """A worker has ended: say how and leave it a zombie, or nothing where nobody listens."""
+        """Report the end of a worker and leave it a zombie; report nothing if the requester is gone."""
         pid, status = self._alive.pop(process)
         self._poll.unregister(process)
         os.close(process)
@@ -179,7 +179,7 @@ class Server:
             _say(status, f"end {ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status}")
 
     def _let_go(self, status: int) -> None:
-        """Nobody asks for a worker any more: end it and what it started."""
+        """Kill a worker without a requester, and its children."""
         pid = self._asked_for.pop(status)
         self._poll.unregister(status)
         os.close(status)
@@ -187,32 +187,32 @@ class Server:
             os.killpg(pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        if all(pid != other for other, _ in self._alive.values()):
+        if all(pid != process for process, _ in self._alive.values()):
             os.waitpid(pid, 0)
 
 
 def obstacle() -> str:
-    """Return why this process must not be forked, or ""."""
+    """Return the reason why this process must not be forked, or ""."""
     if _threads():
-        # OpenBLAS, told to use several threads, starts them as it is loaded, ends them at a fork, and starts them anew
-        # where somebody calculates: here nobody does.
+        # Multithreaded OpenBLAS starts its threads when loaded, ends them at a fork, and restarts them for a
+        # calculation, which never happens here.
         pid = os.fork()
         if not pid:
             os._exit(0)
         os.waitpid(pid, 0)
     devices = {os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()}
-    return ", ".join([*_threads(), *sorted(one for one in devices if one.startswith(_DEVICES))])
+    return ", ".join([*_threads(), *sorted(path for path in devices if path.startswith(_DEVICES))])
 
 
 def _threads() -> list[str]:
-    """Return the names of this process's threads beside the main one, but for those that look after forks."""
+    """Return the names of this process's threads except the main one and those that survive a fork safely."""
     numbers = [number for number in os.listdir("/proc/self/task") if int(number) != os.getpid()]
     names = [Path(f"/proc/self/task/{number}/comm").read_text(encoding="utf-8").strip() for number in numbers]
     return [name for name in names if name not in _HARMLESS]
 
 
 def _imported(modules: list[str]) -> bool:
-    """Import modules; return whether any was new. One that fails does so again in the worker, which tells."""
+    """Import modules; return True if any was new. A failing import fails again in the worker, which reports it."""
     new = [name for name in modules if name not in sys.modules]
     for name in new:
         with suppress(Exception):
@@ -223,7 +223,7 @@ def _imported(modules: list[str]) -> bool:
 
 
 def _become(request: ForkRequest, server: int, hindrance: str) -> None:
-    """Be the worker that was asked for."""
+    """Become the requested worker."""
     os.setsid()
     os.fchdir(request.folder)
     os.dup2(request.log, 1)
@@ -245,5 +245,5 @@ def _become(request: ForkRequest, server: int, hindrance: str) -> None:
 
 
 def _say(status: int, text: str) -> None:
-    with suppress(OSError):  # nobody listens any more, which the socket tells
+    with suppress(OSError):  # the requester is gone, which the socket reports
         os.write(status, f"{text}\n".encode())

@@ -1,7 +1,7 @@
-"""How many workers, how many threads each, and on which device.
+"""Number of workers, threads of each, and their device.
 
-On a CPU the runner starts as many one-thread workers as there are cores: two one-thread processes were measured
-fastest on two cores, one two-thread process plus a helper oversubscribes them and is slowest. On a GPU one worker.
+On a CPU the runner starts as many one-thread workers as there are cores: two one-thread processes were measured fastest
+on two cores, one two-thread process plus a helper oversubscribes them and is slowest. On a GPU there is one worker.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 import psutil
 
 _WORKER_BYTES = 1_200_000_000
-"""What a worker with torch and a network of a few million parameters is expected to take."""
+"""Expected memory of a worker with torch and a network of a few million parameters."""
 _GPU_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How the work is spread.
+    """Distribution of the work.
 
     Attributes:
-        workers: Processes.
+        workers: Number of processes.
         threads: Intra-op threads of each.
     """
 
@@ -31,7 +31,7 @@ class Layout:
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may keep busy: its affinity, bounded by the control group's quota."""
+    """Return the number of usable cores: the process's affinity, bounded by the control group's quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _quota()
     return max(1, min(cores, int(quota + 0.5)) if quota else cores)
@@ -56,7 +56,7 @@ def choose_layout(*, device: str, units: int, workers: int | None, threads: int 
 
     Args:
         device: Resolved device.
-        units: Units that are still to be run.
+        units: Number of unfinished units.
         workers: The user's choice, or None.
         threads: The user's choice, or None.
     """
@@ -66,18 +66,18 @@ def choose_layout(*, device: str, units: int, workers: int | None, threads: int 
     if workers is None:
         by_memory = max(1, int(psutil.virtual_memory().available // _WORKER_BYTES))
         chosen = min(max(1, cores // (threads or 1)), by_memory, max(1, units))
-        # One thread even where cores stay idle: another number of threads may round sums differently, and a resumed
-        # run with one unit left must give the records of an uninterrupted one.
+        # One thread even if cores stay idle: another number of threads may round sums differently, and a resumed run
+        # with one unit left must give the records of an uninterrupted one.
         return Layout(workers=chosen, threads=threads or 1)
     return Layout(workers=max(1, min(workers, units)), threads=threads or max(1, cores // workers))
 
 
 def device_is_certain(device: str, *, needed: bool) -> str | None:
-    """Return the device when it can be told without importing torch, else None.
+    """Return the device if it can be determined without importing torch, else None.
 
     Args:
-        device: What the user asked for: ``cpu``, ``cuda:N`` or ``auto``.
-        needed: Whether any system cares.
+        device: The user's setting: ``cpu``, ``cuda:N`` or ``auto``.
+        needed: True if any system depends on it.
     """
     if not needed:
         return "cpu"
@@ -89,7 +89,7 @@ def device_is_certain(device: str, *, needed: bool) -> str | None:
 
 
 def resolve_device(device: str) -> str:
-    """Return ``cuda:0`` for ``auto`` where torch sees a GPU, else ``cpu``; called in a worker, for it imports torch."""
+    """Return ``cuda:0`` for ``auto`` if torch sees a GPU, else ``cpu``; call it in a worker, because it imports torch."""
     if device != "auto":
         return device
     import torch

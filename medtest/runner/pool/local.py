@@ -1,4 +1,4 @@
-"""A worker in the calling program's own process, for systems that no other process can have."""
+"""Worker in the calling program's own process, for systems that cannot leave it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from medtest.runner.pool.messages import Begin, Gone, Job, Message
 from medtest.runner.pool.worker import Worker
 
 _PATIENCE = 5.0
-"""Seconds for which the end of a call is waited for; then it is left to itself, and nobody hears of it."""
+"""Seconds to wait for the end of a call before abandoning it."""
 
 
 class LocalWorker(Worker):
-    """Does a worker's work in a thread: nothing it calls can be killed, so it has no deadline.
+    """Worker in a thread: its calls cannot be killed, so it has no deadline.
 
-    A kill lets what is under way end and starts nothing further. It uses as many threads of torch as the program does.
+    A kill lets the current call finish and starts nothing further. It uses as many torch threads as the program.
 
     Args:
-        job: What it is for.
-        inbox: Takes messages, as of :class:`~medtest.runner.pool.worker.Worker`.
+        job: Its job.
+        inbox: Takes messages, as in :class:`~medtest.runner.pool.worker.Worker`.
     """
 
     def _begin(self, job: Job) -> None:
@@ -35,7 +35,7 @@ class LocalWorker(Worker):
 
     @property
     def deadline(self) -> float | None:
-        """None: nothing here can be stopped."""
+        """None: calls cannot be stopped."""
         return None
 
     @deadline.setter
@@ -64,29 +64,29 @@ class LocalWorker(Worker):
     def _tell(self, message: Message) -> None:
         if self._killed:
             raise _Killed
-        if not isinstance(message, Begin):  # what begins has a time limit
+        if not isinstance(message, Begin):  # Begin messages carry a time limit
             self._inbox.put((self, message))
 
-    def _send(self, thing: Any) -> None:
-        self._todo.put(thing)
+    def _send(self, task: Any) -> None:
+        self._todo.put(task)
 
     def kill(self) -> None:
-        """Let nothing further begin."""
+        """Prevent further work."""
         self._killed = True
         self._todo.put(None)
 
     def end(self, *, patience: float = 0.0) -> None:
-        """Wait for the end of what is under way."""
+        """Wait for the current call to end."""
         self._thread.join(timeout=max(patience, _PATIENCE))
 
     def death(self) -> str:
-        """Return how it ended."""
+        """Describe how it ended."""
         return "ended"
 
     def last_words(self) -> str:
-        """Return nothing: what it wrote went where the program writes."""
+        """Return nothing: its output goes to the program's output."""
         return ""
 
 
 class _Killed(BaseException):
-    """Ends the work between two batches."""
+    """Raised to end the work between two batches."""

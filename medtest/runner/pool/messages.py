@@ -1,4 +1,4 @@
-"""What parent and workers say to one another through their pipes; images never pass here."""
+"""Messages between parent and workers, sent through pipes; they never contain images."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from medtest.suite.model import Invocation, KeptFollowUps, Suite
 from medtest.systems.answering.asking import BudgetLimits
 
 SHARED = -1
-"""Stands for "all systems" or "the whole unit" in a :class:`Place`."""
+"""Index for "all systems" or "the whole unit" in a :class:`Place`."""
 
 Place: TypeAlias = "tuple[int, int]"
-"""(system index or SHARED, batch index or SHARED): what a worker is busy with inside a unit."""
+"""(system index or SHARED, batch index or SHARED): current work of a worker inside a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +30,21 @@ class Job:
         device: ``cpu``, ``cuda:N`` or ``auto``.
         threads: Intra-op threads.
         hash_key: Key for hashed ids, or None for plain ones.
-        strata: Names of the metadata's columns that stratify tables.
-        send_seconds: Time it may keep rows to itself.
-        hide: Texts that must not show in reasons (the data root, the home folder), with what stands for them.
-        kept: Where follow-ups may be taken from instead of being made.
-        folders: The systems' folders, where what they were asked and what it cost is kept.
-        shared: A folder that runs share, where answers are kept by content.
-        budget: What each system may spend.
-        cache: Whether answers by content are taken.
-        store: Folder of a store of follow-ups that are made, as text.
-        crafted: Where crafted follow-ups are taken from instead of being crafted; None where a run crafts its own.
-        word_key: Key by which words of prompts are hidden, or None where they are shown.
-        batch_seconds: Longest time for one batch of a reader that reads in processes of its own.
-        readers: How many such processes, on a CPU; 0 for one a core.
-        as_needed: Systems are opened when one is asked, which drawing pictures of stored answers never does.
-        session: ``module:class`` of what does the work, a :class:`medtest.runner.units.session.Session`.
+        strata: Names of the metadata columns that stratify tables.
+        send_seconds: Longest time before rows are sent.
+        hide: Texts to hide in reasons (the data root, the home folder), with their replacements.
+        kept: Source of existing follow-ups.
+        folders: The systems' folders, which hold their requests and costs.
+        shared: A folder shared by runs that holds answers by content.
+        budget: Spending limit of each system.
+        cache: True to reuse answers by content.
+        store: Folder of the store for new follow-ups, as text.
+        crafted: Source of existing crafted follow-ups; None if the run crafts its own.
+        word_key: Key by which words of prompts are hidden, or None to show them.
+        batch_seconds: Longest time for one batch of a reader with its own processes.
+        readers: Number of such processes on a CPU; 0 for one per core.
+        as_needed: True to open systems only when asked, which drawing stored answers never does.
+        session: ``module:class`` of the session, a :class:`medtest.runner.units.session.Session`.
     """
 
     suite: Suite
@@ -71,12 +71,12 @@ class Job:
 
     @classmethod
     def of(cls, suite: Suite, invocation: Invocation, *, hash_key: bytes | None, **more: Any) -> Job:
-        """Return what a call of a suite tells its workers; ``more`` are further attributes."""
+        """Create the job for a call of a suite; ``more`` are further attributes."""
         home, data = invocation.home.resolve(), invocation.data
         hide = [(str(home), "…"), (str(Path.home()), "~")]
         if data is not None:
             hide += [(str(data), "…"), (str(data.resolve()), "…")]
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "data": None if data is None else str(data),
             "batch_size": invocation.batch_size,
             "threads": invocation.threads or 1,
@@ -84,19 +84,19 @@ class Job:
             "send_seconds": 1.0,
             "hide": tuple(hide),
         }
-        return cls(suite=suite, hash_key=hash_key, **{**given, **more})
+        return cls(suite=suite, hash_key=hash_key, **{**defaults, **more})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolTask:
-    """What a worker is handed: something to do with one seed.
+    """Task of a worker: work on one seed.
 
     Attributes:
-        index: Its number, of units the unit's.
-        source: Which seed source the seed comes from.
+        index: Its number, equal to the unit's for units.
+        source: Seed source of the seed.
         ref: The seed.
-        given_up: Places that hung or crashed, with the reason their cases get.
-        lost: What is said of a task whose worker died; "" where it is handed out again, what it hung on given up.
+        given_up: Places that hung or crashed, with the reason for their cases.
+        lost: Message about a task whose worker died; "" to run it again without the places given up.
     """
 
     lost: ClassVar[str] = ""
@@ -108,23 +108,23 @@ class PoolTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitTask(PoolTask):
-    """Run a unit.
+    """Task to run a unit.
 
     Attributes:
-        todo: One ``bytes`` per system, a 1 for every case that is to be recorded.
+        todo: One ``bytes`` per system, a 1 for every case to record.
     """
 
     todo: tuple[bytes, ...]
 
 
 class StoredCase(NamedTuple):
-    """A case whose record is made again.
+    """Case whose record is made again.
 
     Attributes:
         case: Its index in the unit.
-        row: Its record as it stands, in the order of the schema.
-        answer: What the run kept of its answer; None where there was none.
-        wanted: Whether it is judged again; else it is a source whose follow-ups are.
+        row: Its present record, in the order of the schema.
+        answer: The stored answer; None if there is none.
+        wanted: True if it is judged again; otherwise it is a source whose follow-ups are.
     """
 
     case: int
@@ -135,12 +135,12 @@ class StoredCase(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeTask(PoolTask):
-    """Judge stored answers of one system to one seed again.
+    """Task to judge stored answers of one system to one seed again.
 
     Attributes:
         unit: The unit's number.
         system: The system's index.
-        cases: What is judged, sources first.
+        cases: The cases, sources first.
     """
 
     lost: ClassVar[str] = "Stored answers to one seed could not be judged again, their records stay as they are"
@@ -159,9 +159,9 @@ class Strip:
         file: The PNG to write.
         title: First line of its caption.
         detail: Second line.
-        words: Of questions: headings and texts that stand beside the pictures.
-        answers: The answers to source and follow-up, where records hold them.
-        stored: What the folder keeps of those answers; the system is not asked again then.
+        words: For questions: headings and texts beside the pictures.
+        answers: The answers to source and follow-up, if records hold them.
+        stored: The stored forms of those answers; the system is then not asked again.
     """
 
     system: int
@@ -195,9 +195,9 @@ class VolumePicture:
 
     Attributes:
         case: The case's index in its unit.
-        folder: Where the pictures go.
-        stem: How their names begin.
-        title: What stands above them, before the scale.
+        folder: Folder of the pictures.
+        stem: Beginning of their names.
+        title: Title above them, before the scale.
     """
 
     case: int
@@ -208,12 +208,12 @@ class VolumePicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripTask(PoolTask):
-    """Draw sample strips of one seed, and montages of it.
+    """Task to draw sample strips and montages of one seed.
 
     Attributes:
-        strips: What to draw.
-        montages: What to draw of all systems together.
-        volumes: What to draw of volumes, if the seed is one.
+        strips: Strips to draw.
+        montages: Montages of all systems.
+        volumes: Volume pictures, if the seed is a volume.
     """
 
     lost: ClassVar[str] = "Sample strips of one seed could not be drawn"
@@ -224,10 +224,10 @@ class StripTask(PoolTask):
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """To a worker whose systems are asked questions: draw nothing further, and let calls under way end.
+    """To a worker whose systems are asked questions: start no further calls, and finish running ones.
 
     Attributes:
-        index: It stands where tasks have their number.
+        index: Placeholder for the number of a task.
     """
 
     index: int = SHARED
@@ -235,7 +235,7 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The worker knows where its systems will run; it has not loaded them."""
+    """The worker knows the device of its systems but has not loaded them."""
 
     device: str
 
@@ -271,16 +271,16 @@ class Begin:
 
 
 Row: TypeAlias = "tuple[int, int, tuple[Any, ...], KeptAnswer | None]"
-"""(system index, case index in the unit, values in the order of the schema, what is kept of the answer)."""
+"""(system index, case index in the unit, values in the order of the schema, stored answer)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What came of a unit, or of a part of it.
+    """Result of a unit, or of a part of it.
 
     Attributes:
         index: The unit's number.
-        content: A list of :data:`Row`; what another session makes of it.
+        content: A list of :data:`Row`, or the result type of another session.
     """
 
     index: int
@@ -294,7 +294,7 @@ class Done:
     Attributes:
         index: Its number.
         memory: Resident bytes of the worker.
-        errors: What could not be done, for the user.
+        errors: Failures, for the user.
     """
 
     index: int
@@ -304,12 +304,12 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """A system that is asked questions has stopped before its cases were done: its budget is reached, mostly.
+    """A system with paid calls stopped before its cases were done, usually because its budget is reached.
 
     Attributes:
         system: Its index.
-        text: Why, for the user.
-        code: The exit code that says so.
+        text: The reason, for the user.
+        code: The exit code for it.
     """
 
     system: int
@@ -319,11 +319,11 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How far the calls of a system are.
+    """Progress of the calls of a system.
 
     Attributes:
         system: Its index.
-        text: In a few words.
+        text: A short description.
     """
 
     system: int
@@ -332,10 +332,10 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class LoadedModules:
-    """The worker imported modules that another may begin with; taken by what started it.
+    """The worker imported modules that another worker may start with; used by the process that started it.
 
     Attributes:
-        modules: Their names, in the order in which they came.
+        modules: Their names, in import order.
     """
 
     modules: tuple[str, ...]
@@ -343,7 +343,7 @@ class LoadedModules:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Made by the parent's reader when a worker's pipe closes."""
+    """Sent by the parent's reader when a worker's pipe closes."""
 
 
 Message: TypeAlias = "Device | Ready | Failed | Begin | TaskResult | Done | Spent | Told | Gone"

@@ -22,10 +22,10 @@ _LAST_WORDS = 400
 
 
 class ProcessWorker(Worker):
-    """A worker process of this machine; see :mod:`medtest.runner.pool.processes`."""
+    """Worker process of this machine; see :mod:`medtest.runner.pool.processes`."""
 
     def _begin(self, job: Any) -> None:
-        """Start the process and tell it what it is for."""
+        """Start the process and send it its job."""
         self._log = tempfile.TemporaryFile(prefix="medtest-worker-")  # noqa: SIM115 - closed with the worker
         self._process = self._start(job)
         threading.Thread(target=self._read, daemon=True).start()
@@ -77,16 +77,16 @@ class ProcessWorker(Worker):
                     self._inbox.put((self, message))
         self._inbox.put((self, Gone()))
 
-    def _send(self, thing: Any) -> None:
-        with suppress(OSError):  # it is gone, which its closing pipe reports
-            self._tasks.send(thing)
+    def _send(self, task: Any) -> None:
+        with suppress(OSError):  # it is gone; the closed pipe reports that
+            self._tasks.send(task)
 
     def kill(self) -> None:
-        """Kill it and whatever it started."""
+        """Kill the process and its children."""
         self._process.kill()
 
     def end(self, *, patience: float = 0.0) -> None:
-        """Wait for its end, kill it when that takes longer than ``patience`` seconds, and free what it held."""
+        """Wait for its end, kill it after ``patience`` seconds, and release its resources."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=patience)
         self.kill()
@@ -96,7 +96,7 @@ class ProcessWorker(Worker):
         self._log.close()
 
     def death(self) -> str:
-        """Return how it ended, in words, once it has."""
+        """Describe how the process ended."""
         try:
             code = self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -106,7 +106,7 @@ class ProcessWorker(Worker):
         return f"ended with exit code {code}"
 
     def last_words(self) -> str:
-        """Return the end of what it wrote to its standard output and error, as it may be shown."""
+        """Return the end of its standard output and error, with private texts removed."""
         self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, self._log.tell() - _LAST_WORDS))
         return redact(self._log.read().decode(errors="replace").strip())

@@ -1,7 +1,8 @@
-"""How worker processes are started, waited for and ended.
+"""Start, wait for and end worker processes.
 
-On Linux a fork server (:mod:`medtest.runner.pool.fork_server`) has what workers import and forks them in milliseconds;
-elsewhere, and where ``MEDTEST_FRESH_WORKERS`` is set, each is a fresh interpreter. What a worker does is the same.
+On Linux a fork server (:mod:`medtest.runner.pool.fork_server`) has the modules of workers loaded and forks them in
+milliseconds; elsewhere, and if ``MEDTEST_FRESH_WORKERS`` is set, each is a fresh interpreter. Workers behave the same
+in both cases.
 """
 
 from __future__ import annotations
@@ -27,30 +28,30 @@ from medtest.runner.pool import child
 from medtest.runner.pool.fork_server import LIGHT
 
 FRESH_VARIABLE = "MEDTEST_FRESH_WORKERS"
-"""Where it is set and not empty, no worker is forked."""
+"""If this variable is set and not empty, no worker is forked."""
 _SERVER = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from medtest.runner.pool.fork_server import main; main()"
 )
 _SERVERS = 3
-"""How many servers are kept that have no worker."""
+"""Number of servers without workers that are kept."""
 _AT_WILL = ("MEDTEST_", "MLFLOW_", "PYTEST_CURRENT_TEST")
-"""How names of variables begin that nothing reads as it is loaded."""
+"""Prefixes of variables that are not read while modules load."""
 _STATUS = ("Umask:", "Uid:", "Gid:", "Groups:", "SigIgn:", "CapEff:", "Seccomp:", "Cpus_allowed:", "Mems_allowed:")
 _END_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStart:
-    """What a worker process is started with.
+    """Start parameters of a worker process.
 
     Attributes:
-        entry: ``module:function`` that it runs: it takes the descriptors of tasks and messages and the parent's
-            process id.
-        modules: What the entry imports.
+        entry: ``module:function`` that it runs: it takes the descriptors of tasks and messages and the parent's process
+            id.
+        modules: Modules imported by the entry.
         environment: Its environment.
         tasks: Descriptor from which it reads tasks.
-        messages: Descriptor into which it writes messages.
-        log: Where its standard output and error go.
+        messages: Descriptor to which it writes messages.
+        log: Target of its standard output and error.
     """
 
     entry: str
@@ -62,43 +63,43 @@ class WorkerStart:
 
 
 class Process(Protocol):
-    """A worker process."""
+    """Interface of a worker process."""
 
     @property
     def pid(self) -> int:
-        """Process id, which means no other process until this one is closed."""
+        """Process id, not reused by another process until this one is closed."""
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end; return its exit code, negative for a signal.
 
         Raises:
-            subprocess.TimeoutExpired: It has not ended within so many seconds.
+            subprocess.TimeoutExpired: It has not ended in time.
         """
 
     def kill(self) -> None:
-        """Kill it and whatever it started."""
+        """Kill the process and its children."""
 
     def close(self) -> None:
-        """Free what it held; it has ended."""
+        """Release its resources after it has ended."""
 
     def loaded(self, modules: Iterable[str]) -> None:
-        """Remember modules that it came to load: the next one of its kind begins with them."""
+        """Remember modules that it loaded: the next process of its kind starts with them."""
 
 
 def start(what: WorkerStart) -> Process:
-    """Start a worker process, forked where that can be; it is not waited for."""
+    """Start a worker process without waiting for it, forked if possible."""
     if not _can_fork():
         return _Fresh(what)
     for _ in range(2):
         server = _server(what)
-        with suppress(ConnectionError):  # it is gone, which nobody noticed before
+        with suppress(ConnectionError):  # the server died unnoticed
             return server.start(what)
         server.close()
     return _Fresh(what)
 
 
 class _Fresh:
-    """A fresh interpreter."""
+    """Fresh interpreter."""
 
     def __init__(self, what: WorkerStart) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
@@ -108,7 +109,7 @@ class _Fresh:
             stderr=what.log,
             env=what.environment,
             pass_fds=(what.tasks, what.messages),
-            start_new_session=True,  # a Ctrl-C at the terminal is the parent's to handle
+            start_new_session=True,  # the parent handles a Ctrl-C at the terminal
         )
         self.pid = self._process.pid
 
@@ -128,7 +129,7 @@ class _Fresh:
 
 
 class ServerProcess(Protocol):
-    """The process of a fork server; :class:`subprocess.Popen` is one."""
+    """Process of a fork server; :class:`subprocess.Popen` is one."""
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end; raises subprocess.TimeoutExpired."""
@@ -138,11 +139,11 @@ class ServerProcess(Protocol):
 
 
 class ForkServer:
-    """A server seen from the process that started it.
+    """Fork server as seen from the process that started it.
 
     Args:
         process: The server's process.
-        control: Our end of its control socket.
+        control: This process's end of its control socket.
     """
 
     def __init__(self, process: ServerProcess, control: socket.socket) -> None:
@@ -155,31 +156,31 @@ class ForkServer:
 
     @classmethod
     def started(cls, what: WorkerStart) -> ForkServer:
-        """Start one for a worker; in the worker's log it says why, if it cannot start."""
-        ours, theirs = socket.socketpair()
+        """Start a server for a worker; if it cannot start, the worker's log has the reason."""
+        near_end, far_end = socket.socketpair()
         try:
-            with theirs:
+            with far_end:
                 process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-                    [sys.executable, "-c", _SERVER, json.dumps(sys.path), str(theirs.fileno()), str(os.getpid())],
+                    [sys.executable, "-c", _SERVER, json.dumps(sys.path), str(far_end.fileno()), str(os.getpid())],
                     stdin=subprocess.DEVNULL,
                     stdout=what.log,
                     stderr=what.log,
                     env=LIGHT | what.environment,
-                    pass_fds=(theirs.fileno(),),
+                    pass_fds=(far_end.fileno(),),
                     start_new_session=True,
                 )
         except BaseException:
-            ours.close()
+            near_end.close()
             raise
-        return cls(process, ours)
+        return cls(process, near_end)
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be asked of it any more."""
+        """True if the server accepts no further requests."""
         return self._control.fileno() < 0
 
     def start(self, what: WorkerStart) -> _Forked:
-        """Ask for a worker.
+        """Request a worker.
 
         Raises:
             ConnectionError: The server is gone.
@@ -187,36 +188,36 @@ class ForkServer:
         self.loaded(what.modules)
         with self._lock:
             plan = {"modules": self._new, "entry": what.entry, "path": sys.path, "environment": what.environment}
-            ours, theirs = socket.socketpair()
+            near_end, far_end = socket.socketpair()
             folder = os.open(".", os.O_PATH)
             try:
-                with theirs:
-                    sent = (folder, what.log.fileno(), what.tasks, what.messages, theirs.fileno())
+                with far_end:
+                    sent = (folder, what.log.fileno(), what.tasks, what.messages, far_end.fileno())
                     socket.send_fds(self._control, [b"w"], sent)
-                ours.sendall(json.dumps(plan).encode() + b"\n")
+                near_end.sendall(json.dumps(plan).encode() + b"\n")
             except BaseException:
-                ours.close()
+                near_end.close()
                 raise
             finally:
                 os.close(folder)
             self._new = []
             self.workers += 1
-        return _Forked(self, ours)
+        return _Forked(self, near_end)
 
     def loaded(self, modules: Iterable[str]) -> None:
-        """Remember what a worker came to load."""
+        """Remember the modules that a worker loaded."""
         with self._lock:
             new = [name for name in modules if name not in self._modules]
             self._new += new
             self._modules.update(new)
 
     def let_go(self) -> None:
-        """One worker less."""
+        """Count one worker less."""
         with self._lock:
             self.workers -= 1
 
     def ended(self) -> int:
-        """Return how the server ended, which it is about to."""
+        """Return the exit code of the server, which is about to end."""
         try:
             return self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -224,7 +225,7 @@ class ForkServer:
             return self._process.wait()
 
     def close(self) -> None:
-        """End the server and what workers it has."""
+        """End the server and its workers."""
         self.forget()
         self.ended()
 
@@ -234,11 +235,11 @@ class ForkServer:
 
 
 class _Forked:
-    """A worker that a server forks, or will.
+    """Worker that a server forks.
 
     Args:
         server: The server.
-        status: Where it says how the worker fares.
+        status: Socket for the server's reports about it.
     """
 
     def __init__(self, server: ForkServer, status: socket.socket) -> None:
@@ -258,8 +259,8 @@ class _Forked:
     def wait(self, timeout: float | None = None) -> int:
         until = None if timeout is None else time.monotonic() + timeout
         while self._code is None:
-            left = None if until is None else max(0.0, until - time.monotonic())
-            if not self._hear(left) and left is not None:
+            remaining = None if until is None else max(0.0, until - time.monotonic())
+            if not self._hear(remaining) and remaining is not None:
                 raise subprocess.TimeoutExpired(child.NAME, timeout or 0.0)
         return self._code
 
@@ -270,7 +271,9 @@ class _Forked:
             self._hear(0.0)
         if self._pid is not None:
             _kill_group(self._pid)
-        elif self._code is None:  # the server has not come to it: it will not, or else end it at once
+        elif (
+            self._code is None
+        ):  # the server has not handled the request yet: it never will, or it ends the worker at once
             self._code = -signal.SIGKILL
             self.close()
 
@@ -284,22 +287,22 @@ class _Forked:
         self._server.loaded(modules)
 
     def _hear(self, timeout: float | None) -> bool:
-        """Take in what the server says within so many seconds; return whether it said anything."""
+        """Read the server's reports for at most ``timeout`` seconds; return True if there were any."""
         poll = select.poll()
         poll.register(self._status, select.POLLIN)
         if not poll.poll(None if timeout is None else timeout * 1000):
             return False
         try:
-            said = self._status.recv(256)
-        except ConnectionError:  # it went before it had read what was asked
-            said = b""
-        if not said:  # the server is gone, and its workers with it
+            data = self._status.recv(256)
+        except ConnectionError:  # it ended before reading the request
+            data = b""
+        if not data:  # the server is gone, and its workers with it
             self._code = -signal.SIGKILL if self._pid is not None else self._server.ended()
             return True
-        *lines, self._said = (self._said + said).split(b"\n")
+        *lines, self._said = (self._said + data).split(b"\n")
         for line in lines:
-            what, number = line.split()
-            if what == b"pid":
+            event, number = line.split()
+            if event == b"pid":
                 self._pid = int(number)
             else:
                 self._code = int(number)
@@ -308,29 +311,29 @@ class _Forked:
 
 _Key: TypeAlias = tuple[object, ...]
 _servers: dict[_Key, ForkServer] = {}
-"""This process's servers, by what their workers would inherit; the one that was used last stands last."""
+"""This process's servers, by the state that their workers would inherit; the last used is last."""
 _lock = threading.Lock()
 
 
 def _server(what: WorkerStart) -> ForkServer:
-    """Return the server whose workers inherit what a fresh interpreter would, started where there is none."""
+    """Return a server whose workers inherit the same state as a fresh interpreter; start one if needed."""
     key = _inherited(what.environment)
     with _lock:
         server = _servers.pop(key, None)
         if server is None or server.closed:
-            idle = [other for other, one in _servers.items() if not one.workers]
-            for other in idle[: max(0, len(idle) + 1 - _SERVERS)]:
-                _servers.pop(other).close()
+            idle = [server_key for server_key, candidate in _servers.items() if not candidate.workers]
+            for server_key in idle[: max(0, len(idle) + 1 - _SERVERS)]:
+                _servers.pop(server_key).close()
             server = ForkServer.started(what)
         _servers[key] = server
         return server
 
 
 def _inherited(environment: dict[str, str]) -> _Key:
-    """Return what a process takes over from the one that starts it, or reads while it loads its libraries."""
+    """Return the state that a process inherits from its parent or reads while loading libraries."""
     import resource
 
-    variables = frozenset(one for one in environment.items() if not one[0].startswith(_AT_WILL))
+    variables = frozenset(variable for variable in environment.items() if not variable[0].startswith(_AT_WILL))
     limits = tuple(resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_"))
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     status = tuple(line for line in lines if line.startswith(_STATUS))
@@ -343,7 +346,7 @@ def _can_fork() -> bool:
 
 @cache
 def _has_descriptors_of_processes() -> bool:
-    """Whether this is Linux 5.3 or later."""
+    """Return True on Linux 5.3 or later."""
     if sys.platform != "linux":
         return False
     try:
@@ -361,7 +364,7 @@ def _kill_group(pid: int) -> None:
 
 
 def end_servers() -> None:
-    """End this process's servers, and what workers they have; the next worker gets a new one."""
+    """End this process's servers and their workers; the next worker gets a new one."""
     with _lock:
         for server in _servers.values():
             server.close()
@@ -369,7 +372,7 @@ def end_servers() -> None:
 
 
 def _forget_all() -> None:
-    """In a fork of this process: its parent's servers are not its own."""
+    """Close inherited server connections in a fork of this process."""
     global _lock
     _lock = threading.Lock()
     for server in _servers.values():

@@ -1,4 +1,4 @@
-"""How a run is stopped: by a signal, at a safe point."""
+"""Stopping a run by a signal, at a safe point."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from medtest.runner.pool.dispatch import Dispatcher
 def stop_gently(dispatcher: Dispatcher) -> Iterator[None]:
     """Let the first Ctrl-C (or SIGTERM) end the run at a safe point; a second one ends it at once.
 
-    Where systems are asked questions, the safe point is the end of the calls that are under way: they are paid for.
+    If systems have paid calls, the safe point is the end of the running calls.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -28,10 +28,10 @@ def stop_gently(dispatcher: Dispatcher) -> Iterator[None]:
             raise KeyboardInterrupt
         dispatcher.stop = True
 
-    for each in numbers:
-        signal.signal(each, stop)
+    for signum in numbers:
+        signal.signal(signum, stop)
     try:
         yield
     finally:
-        for each, handler in earlier.items():
-            signal.signal(each, handler)
+        for signum, handler in earlier.items():
+            signal.signal(signum, handler)

@@ -1,4 +1,4 @@
-"""A worker seen from the one who hands it tasks, wherever it lives: start, talk, kill."""
+"""Worker as seen by the dispatcher, regardless of its location: start, talk, kill."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ Inbox = queue.SimpleQueue  # of (Worker, Message)
 
 
 class Worker(ABC):
-    """One worker: a process of this machine, a thread of this process, a process of another machine.
+    """One worker: a process of this machine, a thread of this process, or a process of another machine.
 
     Args:
-        job: What it is for, a :class:`~medtest.runner.pool.messages.Job`.
+        job: Its job, a :class:`~medtest.runner.pool.messages.Job`.
         inbox: Takes ``(self, message)`` for every message, :class:`~medtest.runner.pool.messages.Gone` last.
 
     Attributes:
-        tasks: What it was given and has not finished, in order; more than one where systems answer questions, or where
-            the next waits beside it.
-        place: What it began last.
-        deadline: When (``time.monotonic()``) it must have sent another message; None for no limit.
-        doomed: Why it was killed for being too slow, or "".
-        ready: Whether its systems are loaded.
-        retired: It is to end and gets nothing further.
-        vanished: What it lived on is gone, which nothing that it did is to blame for.
+        tasks: Its unfinished tasks, in order; more than one if systems answer questions, or if the next task is queued.
+        place: The place it began last.
+        deadline: Time (``time.monotonic()``) by which it must have sent another message; None for no limit.
+        doomed: Reason why it was killed for being too slow, or "".
+        ready: True if its systems are loaded.
+        retired: True if it gets nothing further and ends.
+        vanished: True if its machine is gone, for which no task is to blame.
         first_memory: Resident bytes after its first task.
     """
 
@@ -45,48 +44,48 @@ class Worker(ABC):
 
     @abstractmethod
     def _begin(self, job: Any) -> None:
-        """Start it and tell it what it is for."""
+        """Start it with its job."""
 
     @abstractmethod
-    def _send(self, thing: Any) -> None:
-        """Let it have a task, or None: that no other will come."""
+    def _send(self, task: Any) -> None:
+        """Send it a task, or None after the last one."""
 
     @abstractmethod
     def kill(self) -> None:
-        """Kill it and whatever it started."""
+        """Kill it and its children."""
 
     @abstractmethod
     def end(self, *, patience: float = 0.0) -> None:
-        """Wait for its end, kill it when that takes longer than ``patience`` seconds, and free what it held."""
+        """Wait for its end, kill it after ``patience`` seconds, and release its resources."""
 
     @abstractmethod
     def death(self) -> str:
-        """Return how it ended, in words, once it has."""
+        """Describe how it ended."""
 
     @abstractmethod
     def last_words(self) -> str:
-        """Return the end of what it wrote to its standard output and error, as it may be shown."""
+        """Return the end of its standard output and error, with private texts removed."""
 
     def give(self, task: Any) -> None:
-        """Hand it a task."""
+        """Give it a task."""
         self.tasks.append(task)
         self._send(task)
 
     def finished(self, index: int) -> Any:
-        """Take the task of this number from those it is busy with and return it; None where there is none."""
+        """Remove a task by its number from the unfinished ones and return it; None if it is not there."""
         for place, task in enumerate(self.tasks):
             if task.index == index:
                 return self.tasks.pop(place)
         return None
 
     def retire(self) -> None:
-        """Let it close its systems and end; it is not waited for here."""
+        """Let it close its systems and end, without waiting."""
         self.retired = True
         self._send(None)
 
 
 def end_all(workers: list[Worker], *, patience: float) -> None:
-    """End workers together."""
+    """End several workers together."""
     until = time.monotonic() + patience
     for worker in workers:
         worker.end(patience=max(0.0, until - time.monotonic()))

@@ -1,9 +1,8 @@
-"""Where workers live: the one thing about them that whoever hands out work does not decide.
+"""Location of workers, independent of the dispatcher.
 
-Who gets which seed, who is blamed, what has a time limit and who is replaced is the dispatcher's
-(:mod:`medtest.runner.pool.dispatch`), and records are written by the process that holds it. A workplace says how a
-worker comes to be, and how many there are. Processes of this machine and a thread of the calling program are here; the
-nodes of a cluster are in :mod:`medtest.runner.cluster`.
+The dispatcher (:mod:`medtest.runner.pool.dispatch`) assigns seeds, blames, sets time limits and replaces workers, and
+its process writes the records. A workplace creates workers and decides how many there are. This module has processes of
+this machine and a thread of the calling program; the nodes of a cluster are in :mod:`medtest.runner.cluster`.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from medtest.runner.pool.worker import Inbox, Worker
 
 
 class Workplace:
-    """Where workers live.
+    """Base class of workplaces.
 
     Attributes:
-        waiting: Tasks that wait beside a worker until it has done the one before.
+        waiting: Number of tasks queued at a worker behind its current one.
         notices: Lines for the user.
     """
 
@@ -29,14 +28,14 @@ class Workplace:
 
     @property
     def draws(self) -> bool:
-        """Whether pictures of cases can be drawn there: what a worker writes then lies in the run's folder."""
+        """True if workers can draw pictures: the files they write appear in the run's folder."""
         return True
 
     def open(self) -> None:
-        """Make it ready for workers.
+        """Prepare the workplace.
 
         Raises:
-            MedtestError: It cannot be.
+            MedtestError: It is unavailable.
         """
 
     def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
@@ -44,31 +43,31 @@ class Workplace:
         raise NotImplementedError
 
     def device(self, asked: str, *, needed: bool) -> str | None:
-        """Return the device of its workers when that is known before one of them looked, else None.
+        """Return the device of its workers if it is known before a worker has started, else None.
 
         Args:
-            asked: What the user asked for: ``cpu``, ``cuda:N`` or ``auto``.
-            needed: Whether any system cares.
+            asked: The user's setting: ``cpu``, ``cuda:N`` or ``auto``.
+            needed: True if any system depends on it.
         """
         return device_is_certain(asked, needed=needed)
 
     def layout(self, *, device: str, units: int, workers: int | None, threads: int | None) -> Layout:
-        """Choose how many workers there are, and their threads, as :func:`choose_layout` does for this machine."""
+        """Choose the number of workers and their threads, as :func:`choose_layout` does for this machine."""
         return choose_layout(device=device, units=units, workers=workers, threads=threads)
 
     def check(self) -> None:
-        """Called several times a second while workers are there.
+        """Check the workplace; called several times a second while workers exist.
 
         Raises:
-            MedtestError: Workers cannot live here any more.
+            MedtestError: The workplace was lost.
         """
 
     def close(self) -> None:
-        """Give back what workers lived in; none is left."""
+        """Release the workplace after the last worker."""
 
 
 class LocalProcesses(Workplace):
-    """Workers are processes of this machine."""
+    """Workplace for processes of this machine."""
 
     def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
         """Start a process."""
@@ -78,7 +77,7 @@ class LocalProcesses(Workplace):
 
 
 class CallingProcess(Workplace):
-    """The worker is a thread of the program that calls: its systems are objects that no other process can have."""
+    """Workplace for a thread of the calling program, whose systems are objects that no other process can have."""
 
     def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
         """Start a thread."""
