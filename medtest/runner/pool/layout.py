@@ -89,7 +89,7 @@ def device_is_certain(device: str, *, needed: bool) -> str | None:
 
 
 def resolve_device(device: str) -> str:
-    """Return ``cuda:0`` for ``auto`` if torch sees a GPU, else ``cpu``; call it in a worker, because it imports torch."""
+    """Return ``cuda:0`` for ``auto`` if torch sees a GPU, else ``cpu``; call it in a worker, as it imports torch."""
     if device != "auto":
         return device
     import torch

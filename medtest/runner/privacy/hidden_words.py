@@ -1,8 +1,8 @@
-"""Records without the words of prompts: ``privacy: {prompts: none}``.
+"""Hiding of the words of prompts in records: ``privacy: {prompts: none}``.
 
-A prompt may tell of a patient. Under this setting its words, and what a service says it drew instead, enter no record,
-hence no table, no report and nothing in MLflow. What rules compare (pools, effects, scenes) stays comparable: every
-name in it is replaced by an HMAC-SHA256 of it, under the key that hashed ids have
+A prompt may describe a patient. Under this setting its words, and the prompts that a service reports to have used
+instead, enter no record, hence no table, no report and nothing in MLflow. Fields compared by rules (pools, effects,
+scenes) stay comparable: every name in them is replaced by its HMAC-SHA256, under the key of hashed ids
 (:mod:`medtest.runner.privacy.rules`).
 """
 
@@ -30,10 +30,10 @@ _QUOTED = re.compile(r"[:\"'“”‘’«»]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenWords:
-    """How records keep words to themselves.
+    """Hiding rules for the words in records.
 
     Attributes:
-        key: Key of the hash; None where words are shown.
+        key: Key of the hash; None to show words.
         said: Text columns of words, which are left empty.
         named: Text columns of JSON, in which every string is replaced.
     """
@@ -44,7 +44,7 @@ class HiddenWords:
 
     @classmethod
     def of(cls, suite: Suite, key: bytes | None) -> HiddenWords:
-        """Return how the records of a suite keep words.
+        """Return the hiding rules for a suite's records.
 
         Args:
             suite: The suite.
@@ -56,17 +56,17 @@ class HiddenWords:
         )
 
     def texts(self, texts: Mapping[str, str | None]) -> Mapping[str, str | None]:
-        """Return text columns as records hold them."""
+        """Return text columns with hidden words."""
         return texts if self.key is None else {name: self.column(name, text) for name, text in texts.items()}
 
     def column(self, name: str, text: str | None) -> str | None:
-        """Return one text column as records hold it."""
+        """Return one text column with hidden words."""
         if self.key is None or not text or name not in (*self.said, *self.named):
             return text
         return None if name in self.said else dumped(self.value(json.loads(text)))
 
     def value(self, value: Any) -> Any:
-        """Return a JSON value with every string replaced; keys of objects, which are ours, stay."""
+        """Return a JSON value with every string replaced; object keys, which medtest defines, stay."""
         if self.key is None:
             return value
         if isinstance(value, str):
@@ -76,11 +76,11 @@ class HiddenWords:
         return [self.value(inner) for inner in value] if isinstance(value, list | tuple) else value
 
     def sha256(self, sha256: str) -> str:
-        """Return what stands for the SHA-256 of a prompt: that of a few words could be found by trying."""
+        """Return a replacement for the SHA-256 of a prompt, because short prompts could be found by trial."""
         return sha256 if self.key is None or not sha256 else self._hmac(sha256)
 
     def reason(self, reason: str) -> str:
-        """Return a reason as far as nothing is quoted in it: a service may repeat what it was asked."""
+        """Return a reason without quotations, because a service may repeat the prompt."""
         return reason if self.key is None else _QUOTED.split(reason, maxsplit=1)[0].strip()
 
     def _hmac(self, text: str) -> str:
@@ -88,20 +88,20 @@ class HiddenWords:
 
 
 def hidden_words(suite: Suite, home: Path) -> HiddenWords:
-    """Return how the records of a suite keep words.
+    """Return the hiding rules for a suite's records.
 
     Args:
         suite: The suite.
-        home: Folder that holds the outputs; the key is that of this home, made where it is needed and missing.
+        home: Folder that holds the outputs; the key is that of this home, created if needed and missing.
     """
     return HiddenWords.of(suite, ShownNames.of(suite.privacy, home).word_key)
 
 
 def check_reader(suite: Suite, reader: Reader[Any, Any]) -> None:
-    """Refuse a second reader that would need the words which records do not hold.
+    """Refuse a second reader that needs the hidden words.
 
     Raises:
-        UserMistakes: It does.
+        UserMistakes: The reader needs them.
     """
     if suite.task.prompts and suite.privacy.prompts == "none" and reader.asks_words:
         raise Mistake(

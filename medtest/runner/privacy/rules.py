@@ -1,8 +1,8 @@
-"""Hashed seed ids, and reasons that give nothing away.
+"""Hashed seed ids, and reasons without private information.
 
 File names may be patient data. With ``privacy: {seed_ids: hashed}`` every id is replaced by an HMAC-SHA256 before it
-leaves the worker; the key lies outside the outputs, so that whoever gets a folder cannot try names. Random numbers
-still come from the plain id.
+leaves the worker; the key is kept outside the outputs, so that the recipient of a folder cannot test names. Random
+numbers still come from the plain id.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _ABSOLUTE = re.compile(r"(?<![\w.…~])(?:[A-Za-z]:\\|/)(?:[^\s:'\"<>|*?,;()\[\]
 
 
 def key_file() -> Path:
-    """Return where the key lies: ``MEDTEST_HASH_KEY_FILE``, else ``~/.config/medtest/hash.key``."""
-    named = os.environ.get(KEY_VARIABLE)
-    if named:
-        return Path(named).expanduser()
+    """Return the path of the key: ``MEDTEST_HASH_KEY_FILE``, else ``~/.config/medtest/hash.key``."""
+    override = os.environ.get(KEY_VARIABLE)
+    if override:
+        return Path(override).expanduser()
     config = os.environ.get("XDG_CONFIG_HOME")
     return (Path(config) if config else Path.home() / ".config") / "medtest" / "hash.key"
 
 
 def load_key(home: Path) -> bytes:
-    """Return the key, made readable for its owner alone when there is none.
+    """Return the key; create it, readable only for its owner, if it does not exist.
 
     Args:
-        home: Folder that holds the outputs, in which the key may not lie.
+        home: Folder that holds the outputs, which must not contain the key.
 
     Raises:
-        UserMistakes: The key lies among the outputs, or is too short to be one.
-        OutputProblem: It cannot be read or made.
+        UserMistakes: The key is among the outputs, or is too short.
+        OutputProblem: It cannot be read or created.
     """
     path = key_file()
     if path.resolve().is_relative_to((home / "outputs").resolve()):
@@ -74,14 +74,16 @@ def _make_key(path: Path) -> None:
             file.write(secrets.token_hex(_KEY_BYTES).encode())
             file.flush()
             os.fsync(file.fileno())
-        with suppress(FileExistsError):  # unlike a rename, a link never replaces the key another process just made
+        with suppress(
+            FileExistsError
+        ):  # unlike a rename, a link never replaces a key that another process just created
             os.link(draft, path)
     finally:
         draft.unlink(missing_ok=True)
 
 
 def key_fingerprint(key: bytes) -> str:
-    """Return a name for the key that tells nothing about it; ids hashed with another key belong to another folder."""
+    """Return a fingerprint that does not reveal the key; ids hashed with another key belong to another folder."""
     return _hmac(key, "fingerprint", "")
 
 
@@ -91,7 +93,7 @@ def _hmac(key: bytes, kind: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownNames:
-    """How ids are shown.
+    """Display of ids.
 
     Attributes:
         key: Key of the hash, or None for plain ids.
@@ -104,17 +106,17 @@ class ShownNames:
 
     @classmethod
     def of(cls, privacy: Privacy, home: Path) -> ShownNames:
-        """Return how a suite's ids are shown; the key is that of this home, made where it is needed and missing."""
-        wanted = (privacy.seed_ids == "hashed", privacy.prompts == "none")
-        key = load_key(home) if any(wanted) else None
-        return cls(*(key if one else None for one in wanted))
+        """Return the display of a suite's ids; the key is that of this home, created if needed and missing."""
+        hidden = (privacy.seed_ids == "hashed", privacy.prompts == "none")
+        key = load_key(home) if any(hidden) else None
+        return cls(*(key if is_hidden else None for is_hidden in hidden))
 
     def seed_id(self, dataset: str, seed_id: str) -> str:
-        """Return the id as records show it."""
+        """Return the id shown in records."""
         return seed_id if self.key is None else _hmac(self.key, "seed", f"{dataset}\0{seed_id}")
 
     def cluster(self, ref: SeedRef) -> str:
-        """Return the cluster as records show it; a seed that is its own cluster stays so."""
+        """Return the cluster shown in records; a seed that is its own cluster remains so."""
         if self.key is None:
             return ref.cluster
         if ref.cluster == ref.seed_id:
@@ -123,11 +125,11 @@ class ShownNames:
 
 
 class Scrubber:
-    """Takes out of texts what must not leave this machine.
+    """Remover of private information from texts.
 
     Args:
-        names: How ids are shown.
-        hide: Texts and what stands for them (the data root, the home folder).
+        names: Display of ids.
+        hide: Texts and their replacements (the data root, the home folder).
     """
 
     def __init__(self, names: ShownNames, hide: tuple[tuple[str, str], ...] = ()) -> None:
@@ -135,10 +137,10 @@ class Scrubber:
         self._hide = tuple(sorted(((a, b) for a, b in hide if len(a) > 1), key=lambda pair: -len(pair[0])))
 
     def reason(self, text: str, ref: SeedRef | None) -> str:
-        """Return one short line without keys, absolute paths and memory addresses; with hashed ids, without names."""
+        """Return one short line without keys, absolute paths and memory addresses; with hashed ids, also without names."""
         line = " ".join(redact(text).split())
-        for secret, shown in self._hide:
-            line = line.replace(secret, shown)
+        for secret, replacement in self._hide:
+            line = line.replace(secret, replacement)
         line = _ABSOLUTE.sub(r"…/\1", line)
         line = _POINTER.sub("0x…", line)
         if ref is not None and self._names.key is not None:
@@ -159,8 +161,8 @@ class Scrubber:
 
     def _without_names(self, text: str, ref: SeedRef) -> str:
         locator = PurePath(ref.locator)
-        shown = self._names.seed_id(ref.dataset, ref.seed_id)
+        shown_id = self._names.seed_id(ref.dataset, ref.seed_id)
         secrets_ = {ref.locator, locator.name, locator.stem, ref.seed_id, ref.cluster}
         for secret in sorted(secrets_ - {""}, key=len, reverse=True):
-            text = re.sub(rf"(?<![0-9A-Za-z]){re.escape(secret)}(?![0-9A-Za-z])", shown, text)
+            text = re.sub(rf"(?<![0-9A-Za-z]){re.escape(secret)}(?![0-9A-Za-z])", shown_id, text)
         return text

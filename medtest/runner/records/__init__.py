@@ -1,1 +1,1 @@
-"""A run's records: rows, shards, seals, the merged file, and which of them a call asked for."""
+"""Records of a run: rows, shards, seals, the merged file, and the records of a call."""

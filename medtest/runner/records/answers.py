@@ -1,9 +1,9 @@
-"""Answers that a run keeps, so that an oracle of a later revision can judge them without asking a system again.
+"""Stored answers of a run, so that a later revision of an oracle can judge them without asking a system again.
 
-They lie in packs, a few files ``answers/pack-<digits>.parquet`` of a run's folder. A record names its answer by the
-SHA-256 of what is kept (``answer_sha256``). A pack is written, synced and renamed into place before the shard of
-records that names its answers; packs are named by their content and never changed. When records are merged, small
-packs become large ones, and answers that no record names any more are left out.
+Answers are stored in packs, files ``answers/pack-<digits>.parquet`` of a run's folder. A record names its answer by the
+SHA-256 of the stored bytes (``answer_sha256``). A pack is written, synced and renamed into place before the shard of
+records that names its answers; packs are named by their content and never changed. When records are merged, small packs
+are joined, and answers that no record names any more are dropped.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _MOST_BYTES = 32 << 20
 """Bytes of answers that wait in memory before a pack is written."""
 _GROUP_BYTES = 4 << 20
 _LARGE = 64 << 20
-"""Bytes of a pack that is not joined with others any more."""
+"""Size in bytes from which a pack is not joined with others."""
 _FEW = 4
-"""Packs that may stay as they are when records are merged."""
+"""Number of packs that need not be joined when records are merged."""
 _NAME = "S64"
 
 Names = NDArray[np.bytes_]
 
 
 class KeptAnswer(NamedTuple):
-    """What a run keeps of one answer.
+    """Stored form of one answer.
 
     Attributes:
-        sha256: Of the data, in hexadecimal.
-        form: ``compact`` or ``maps``, as the suite says.
-        data: What the task's ``keep`` gave.
+        sha256: SHA-256 of the data, in hexadecimal.
+        form: ``compact`` or ``maps``, as set in the suite.
+        data: The bytes from the task's ``keep``.
     """
 
     sha256: str
@@ -55,12 +55,12 @@ class KeptAnswer(NamedTuple):
 
     @classmethod
     def of(cls, data: bytes, form: str) -> KeptAnswer:
-        """Return an answer under its name."""
+        """Create an answer named by the SHA-256 of its data."""
         return cls(hashlib.sha256(data).hexdigest(), form, data)
 
 
 class AnswerWriter:
-    """Collects answers and writes packs.
+    """Writer that collects answers and writes packs.
 
     Args:
         folder: The system's folder.
@@ -73,21 +73,21 @@ class AnswerWriter:
 
     @property
     def full(self) -> bool:
-        """Whether so much waits that it is time to write."""
+        """True if enough answers wait to write a pack."""
         return self._bytes >= _MOST_BYTES
 
     def add(self, answer: KeptAnswer) -> None:
-        """Take an answer; the same one is kept once."""
+        """Add an answer; equal ones are stored once."""
         key = (answer.sha256, answer.form)
         if key not in self._waiting:
             self._waiting[key] = answer.data
             self._bytes += len(answer.data)
 
     def flush(self) -> None:
-        """Write what waits; once this returns it is on disk.
+        """Write the waiting answers to disk.
 
         Raises:
-            OutputProblem: It cannot be written.
+            OutputProblem: They cannot be written.
         """
         if self._waiting:
             _write(self._folder, [(sha256, form, data) for (sha256, form), data in self._waiting.items()])
@@ -122,7 +122,7 @@ def _damaged(path: Path) -> bool:
 
 
 def damage(path: Path) -> str:
-    """Return what is wrong with a pack, each of whose answers is held against its name; "" for nothing."""
+    """Describe the damage of a pack, checking each answer against its name; "" if there is none."""
     try:
         with pq.ParquetFile(path) as file:
             if not file.schema_arrow.equals(_SCHEMA, check_metadata=False):
@@ -152,13 +152,13 @@ def _groups(rows: list[tuple[str, str, bytes]]) -> Iterator[list[tuple[str, str,
 
 def packs_of(folder: Path) -> list[Path]:
     """Return the packs of a system's folder."""
-    there = (folder / FOLDER).iterdir() if (folder / FOLDER).is_dir() else ()
-    return sorted(path for path in there if PACK.fullmatch(path.name) and path.is_file() and not path.is_symlink())
+    entries = (folder / FOLDER).iterdir() if (folder / FOLDER).is_dir() else ()
+    return sorted(path for path in entries if PACK.fullmatch(path.name) and path.is_file() and not path.is_symlink())
 
 
 @dataclass
 class AnswerStore:
-    """The answers of one system's folder, found by their names; a pack that cannot be read holds none.
+    """Answers of one system's folder, found by name; unreadable packs are ignored.
 
     Args:
         folder: The system's folder.
@@ -181,25 +181,25 @@ class AnswerStore:
                 self._groups.append((path, group))
         every = np.concatenate(names) if names else np.empty(0, _NAME)
         with_maps = np.concatenate(maps) if maps else np.empty(0, np.bool_)
-        order = np.lexsort((~with_maps, every))  # of one answer in two packs, the one with maps first
+        order = np.lexsort((~with_maps, every))  # for an answer in two packs, prefer the one with maps
         self._names, self._maps = every[order], with_maps[order]
         self._places = (np.concatenate(places) if places else np.empty(0, np.int64))[order]
 
     def holds(self, names: Names, *, maps: bool) -> NDArray[np.bool_]:
-        """Return for each name whether its answer is kept.
+        """Return for each name whether its answer is stored.
 
         Args:
             names: SHA-256 in hexadecimal, b"" for none.
-            maps: Only answers that were kept with maps count.
+            maps: True to count only answers stored with maps.
         """
         if not len(self._names):
             return np.zeros(len(names), np.bool_)
         at = np.minimum(np.searchsorted(self._names, names), len(self._names) - 1)
-        there = (self._names[at] == names) & (names != b"")
-        return np.asarray(there & self._maps[at] if maps else there)
+        stored = (self._names[at] == names) & (names != b"")
+        return np.asarray(stored & self._maps[at] if maps else stored)
 
     def read(self, name: bytes) -> bytes | None:
-        """Return an answer, checked against its name; None where it is not kept or was altered."""
+        """Return an answer, checked against its name; None if it is missing or was altered."""
         if not name:
             return None
         first, end = (int(np.searchsorted(self._names, np.bytes_(name), side)) for side in ("left", "right"))
@@ -209,10 +209,10 @@ class AnswerStore:
         group, row = int(self._places[at]) >> 32, int(self._places[at]) & 0xFFFFFFFF
         if self._kept[0] != group:
             path, number = self._groups[group]
-            found: list[Any] = next(
+            group_answers: list[Any] = next(
                 (table["answer"].to_pylist() for _, table in _read_groups(path, ["answer"], [number])), []
             )
-            self._kept = (group, found)
+            self._kept = (group, group_answers)
         data: bytes | None = self._kept[1][row] if row < len(self._kept[1]) else None
         return data
 
@@ -228,7 +228,7 @@ def _read_groups(path: Path, columns: list[str], groups: Iterable[int] | None = 
 
 
 def tidy(folder: Path) -> None:
-    """Join small packs to large ones, and leave out answers that no record names; those packs are removed then.
+    """Join small packs, and drop answers that no record names; the old packs are removed.
 
     Args:
         folder: The system's folder, whose records are merged.
@@ -239,36 +239,36 @@ def tidy(folder: Path) -> None:
     small = [path for path in packs_of(folder) if path.stat().st_size < _LARGE]
     if len(small) <= _FEW:
         return
-    wanted = _named(folder)
-    if wanted is None:
+    named = _named(folder)
+    if named is None:
         return
-    made: set[Path] = set()
-    written: set[tuple[str, str]] = set()
+    new_packs: set[Path] = set()
+    written_answers: set[tuple[str, str]] = set()
     waiting: list[tuple[str, str, bytes]] = []
     size = 0
     small = [path for path in small if not _damaged(path)]
     for path in small:
         for _, table in _read_groups(path, _SCHEMA.names):
-            known = np.isin(np.array(table["sha256"].to_pylist(), dtype=_NAME), wanted)
-            for row in zip(*(column.to_pylist() for column in table.filter(pa.array(known)).columns), strict=True):
-                if row[:2] in written or not _whole(row[2], row[0].encode()):
+            is_named = np.isin(np.array(table["sha256"].to_pylist(), dtype=_NAME), named)
+            for row in zip(*(column.to_pylist() for column in table.filter(pa.array(is_named)).columns), strict=True):
+                if row[:2] in written_answers or not _whole(row[2], row[0].encode()):
                     continue
-                written.add(row[:2])
+                written_answers.add(row[:2])
                 waiting.append(row)
                 size += len(row[2])
             if size >= _LARGE:
-                made.add(_write(folder / FOLDER, waiting))
+                new_packs.add(_write(folder / FOLDER, waiting))
                 waiting, size = [], 0
     if waiting:
-        made.add(_write(folder / FOLDER, waiting))
+        new_packs.add(_write(folder / FOLDER, waiting))
     for path in small:
-        if path not in made:
+        if path not in new_packs:
             with output_problems(path):
                 path.unlink(missing_ok=True)
 
 
 def _named(folder: Path) -> Names | None:
-    """Return the names of the answers in a folder's merged records; None where they cannot be read."""
+    """Return the names of the answers in a folder's merged records; None if they are unreadable."""
     try:
         with pq.ParquetFile(folder / RECORDS) as file:
             column = file.read(columns=[ANSWER])[ANSWER]
@@ -278,7 +278,7 @@ def _named(folder: Path) -> Names | None:
 
 
 def forget(folder: Path) -> None:
-    """Delete the answers of a system's folder, and nothing else that lies beside them.
+    """Delete the answers of a system's folder and leave other files alone.
 
     Raises:
         OutputProblem: A pack cannot be deleted.

@@ -1,8 +1,8 @@
-"""Follow-ups that were crafted on a system: their pixels are data, kept by content beside the records that name them.
+"""Store of crafted follow-ups: their pixels are data, kept by content beside the records that name them.
 
-What a network's gradients make of an image depends on batches, threads and processors, so that it is not made again
-where it is wanted: the run keeps it, losslessly, below ``crafted/`` of its folder, and the record (``followup_sha256``,
-``params``, ``scale``) is its index.
+Images made from a network's gradients depend on batches, threads and processors. They are therefore not remade: the run
+stores them losslessly below ``crafted/`` of its folder, and the record (``followup_sha256``, ``params``, ``scale``) is
+their index.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _CASE = ("relation", "severity", "frame", "repeat")
 
 
 def keep(folder: Path, sha256: str, image: Image) -> None:
-    """Keep a crafted follow-up in a run's folder; once this returns it is on disk.
+    """Write a crafted follow-up to a run's folder and sync it to disk.
 
     Args:
         folder: The run's folder.
-        sha256: Of the image, :func:`medtest.core.cases.image_sha256`.
+        sha256: Hash of the image, :func:`medtest.core.cases.image_sha256`.
         image: uint8 H×W×3 RGB.
 
     Raises:
@@ -48,7 +48,7 @@ def keep(folder: Path, sha256: str, image: Image) -> None:
 
 
 def kept(folder: Path, sha256: str) -> Image | None:
-    """Return a crafted follow-up that a run's folder keeps; None where it is missing or was altered."""
+    """Return a crafted follow-up from a run's folder; None if it is missing or was altered."""
     try:
         return PictureFiles(folder / FOLDER).read("images", sha256)
     except DamagedFile:
@@ -57,13 +57,13 @@ def kept(folder: Path, sha256: str) -> Image | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeptCase:
-    """What a run holds of a crafted case.
+    """Stored crafted case of a run.
 
     Attributes:
         folder: The run's folder.
-        record: The columns that say how it was made.
-        image: uint8 H×W×3 RGB; None where it has none, or its file is missing or was altered.
-        problem: What is wrong with its file; "" where nothing is.
+        record: The columns that describe its crafting.
+        image: uint8 H×W×3 RGB; None if there is none, or its file is missing or was altered.
+        problem: Problem with its file; "" if there is none.
     """
 
     folder: Path
@@ -74,13 +74,13 @@ class KeptCase:
 
 @dataclass
 class CraftedCases:
-    """Crafted follow-ups of runs, found by their records; goes to workers by pickle.
+    """Crafted follow-ups of runs, found by their records; pickled for workers.
 
     Attributes:
         folders: The systems' folders, in the suite's order.
-        names: How ids are shown in records.
-        more: Further folders to look into, by system and relation: of runs in which it was crafted alike.
-        by_source: Cases are found by the pixels of their source alone, under whichever name a run knew it.
+        names: Display of ids in records.
+        more: Further folders to search, by system and relation: of runs that crafted alike.
+        by_source: True to find cases only by the pixels of their source, under whichever name a run knew it.
     """
 
     folders: Sequence[Path]
@@ -94,7 +94,7 @@ class CraftedCases:
         return {**self.__dict__, "_rows": {}, "_seed": ""}
 
     def look(self, system: int, seed: PreparedSeed, address: Address) -> KeptCase | None:
-        """Return what runs hold of a case: the first that has its pixels whole, else the first that recorded it.
+        """Return the stored form of a case: the first with intact pixels, else the first recorded.
 
         Args:
             system: The system's place in the suite.
@@ -102,49 +102,49 @@ class CraftedCases:
             address: The case.
 
         Returns:
-            None where no run has a record of it.
+            None if no run has recorded it.
         """
         first: KeptCase | None = None
-        more = self.more.get((system, address.relation), ())
-        for folder in dict.fromkeys((*self.folders[system : system + 1], *more)):
+        further = self.more.get((system, address.relation), ())
+        for folder in dict.fromkeys((*self.folders[system : system + 1], *further)):
             row = self._record(folder, seed, address)
             if row is None:
                 continue
-            found = _kept_case(folder, row, seed)
-            if not found.problem:
-                return found
-            first = first or found
+            stored = _kept_case(folder, row, seed)
+            if not stored.problem:
+                return stored
+            first = first or stored
         return first
 
     def _record(self, folder: Path, seed: PreparedSeed, address: Address) -> Mapping[str, Any] | None:
-        if self._seed != seed.sha256:  # one seed after another: nothing holds a whole data set
+        if self._seed != seed.sha256:  # one seed at a time, to bound memory
             self._rows.clear()
             self._seed = seed.sha256
-        named = {"dataset": address.dataset, "seed_id": self.names.seed_id(address.dataset, address.seed_id)}
-        wanted = {"source_sha256": seed.sha256, **({} if self.by_source else named)}
-        key = (folder, *wanted.values())
+        seed_key = {"dataset": address.dataset, "seed_id": self.names.seed_id(address.dataset, address.seed_id)}
+        conditions = {"source_sha256": seed.sha256, **({} if self.by_source else seed_key)}
+        key = (folder, *conditions.values())
         if key not in self._rows:
-            self._rows[key] = {tuple(row[name] for name in _CASE): row for row in _rows_of(folder, wanted)}
+            self._rows[key] = {tuple(row[name] for name in _CASE): row for row in _rows_of(folder, conditions)}
         return self._rows[key].get(tuple(getattr(address, name) for name in _CASE))
 
     def find(self, system: int, seed: PreparedSeed, address: Address) -> FollowUp | str | None:
-        """Return the follow-up as it was shown to a system, why there is none, or None where nothing is kept of it.
+        """Return the follow-up shown to a system, the reason why there is none, or None if nothing is stored.
 
         Args:
             system: The system's place in the suite.
             seed: The prepared source case.
             address: The case.
         """
-        found = self.look(system, seed, address)
-        if found is None:
+        stored = self.look(system, seed, address)
+        if stored is None:
             return None
-        row = found.record
+        row = stored.record
         if not row["followup_sha256"]:
             return str(row["reason"]) or "it could not be made"
-        if found.image is None:
+        if stored.image is None:
             return None
         return FollowUp(
-            image=found.image,
+            image=stored.image,
             params=json.loads(row["params"] or "{}"),
             scale=float(row["scale"] or 0.0),
             crafting=Crafting(),
@@ -158,24 +158,24 @@ def _kept_case(folder: Path, row: Mapping[str, Any], seed: PreparedSeed) -> Kept
     try:
         image = files.read("images", sha256)
     except DamagedFile:
-        gone = files.size("images", sha256) is None
-        what = "is not there" if gone else "was altered: it holds other pixels than the record names"
-        return KeptCase(folder=folder, record=row, problem=f"{FOLDER}/{relative_path('images', sha256)} {what}")
+        missing = files.size("images", sha256) is None
+        defect = "is not there" if missing else "was altered: it holds other pixels than the record names"
+        return KeptCase(folder=folder, record=row, problem=f"{FOLDER}/{relative_path('images', sha256)} {defect}")
     return KeptCase(folder=folder, record=row, image=image)
 
 
-def _rows_of(folder: Path, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return records whose columns are as wanted, the newest of each case last; of a file that cannot be read none."""
-    found: list[dict[str, Any]] = []
+def _rows_of(folder: Path, conditions: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return records with the given column values, the newest of each case last; none from an unreadable file."""
+    records: list[dict[str, Any]] = []
     whole = folder / RECORDS
     for file in (*((whole,) if whole.is_file() else ()), *sorted((folder / SHARDS).glob("shard-*.parquet"))):
         try:
             with pq.ParquetFile(file) as opened:
                 for group in range(opened.num_row_groups):
                     table = opened.read_row_group(group, columns=list(_COLUMNS))
-                    for name, value in wanted.items():
+                    for name, value in conditions.items():
                         table = table.filter(pc.equal(table[name], value))
-                    found += table.to_pylist()
+                    records += table.to_pylist()
         except (pa.ArrowException, OSError):
             continue
-    return found
+    return records

@@ -1,4 +1,4 @@
-"""What is done and what is to do, for one system; its folder's only writer."""
+"""Ledger of finished and unfinished cases of one system; the only writer of its folder."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _AGAIN = (Code.ERROR, Code.SOURCE_FAILED, Code.NONE)
 
 
 class CasePlaces:
-    """Where a record stands in the plan: unit × cases of the longest unit + case.
+    """Places of records in the plan: unit × cases of the longest unit + case.
 
     Args:
         plan: The plan.
-        names: How ids are shown in records.
+        names: Display of ids in records.
     """
 
     def __init__(self, plan: Plan, names: ShownNames) -> None:
@@ -63,18 +63,18 @@ class CasePlaces:
         }
 
     def find(self, columns: Mapping[str, Sequence[Any]]) -> NDArray[np.int64]:
-        """Return the places of rows given by key columns; -1 for a row that belongs to no case."""
+        """Return the places of rows, specified by key columns; -1 for a row that belongs to no case."""
         seeds = zip(columns["dataset"], columns["seed_id"], strict=True)
         cases = zip(columns["relation"], columns["severity"], columns["frame"], columns["repeat"], strict=True)
-        found = []
+        places = []
         for seed, case, item in zip(seeds, cases, columns["item"], strict=True):
             unit, index = self._units.get(seed), self._cases.get(case)
             number = None if unit is None else self._question(unit, item)
             if unit is None or index is None or number is None:
-                found.append(-1)
+                places.append(-1)
             else:
-                found.append(unit * self.width + number * self.row + index)
-        return np.array(found, dtype=np.int64)
+                places.append(unit * self.width + number * self.row + index)
+        return np.array(places, dtype=np.int64)
 
     def _question(self, unit: int, item: str) -> int | None:
         items = self._items[unit]
@@ -82,46 +82,46 @@ class CasePlaces:
             return None if item else 0
         return items.get(item)
 
-    def seed(self, shown: tuple[str, str]) -> int | None:
-        """Return the number of the unit whose data set and id are shown so."""
-        return self._units.get(shown)
+    def seed(self, shown_key: tuple[str, str]) -> int | None:
+        """Return the number of the unit with this displayed data set and id."""
+        return self._units.get(shown_key)
 
 
 def seeds_twice(refs: Sequence[SeedRef]) -> list[tuple[str, str]]:
     """Return (data set, id) pairs that occur more than once."""
-    seen: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     twice: list[tuple[str, str]] = []
     for ref in refs:
         pair = (ref.dataset, ref.seed_id)
-        if pair in seen:
+        if pair in pairs:
             twice.append(pair)
-        seen.add(pair)
+        pairs.add(pair)
     return twice
 
 
 class RecordLedger:
-    """The records of one system.
+    """Records of one system.
 
     Args:
-        folder: Its folder; made here.
-        schema: What records look like.
-        digest: The run's.
-        primary: The criterion that verdicts follow: the suite's own. Records judged by another are judged anew.
-        places: Where records stand.
-        chosen: bool, the places that this invocation is to execute.
-        limits: When shards are closed.
-        judging: What else verdicts follow: :meth:`medtest.core.oracles.base.Oracle.judging`.
-        judged: By what records are judged now; None where they are judged from themselves.
-        maps: Whether any score needs the maps of answers.
+        folder: Its folder, which is created.
+        schema: Schema of the records.
+        digest: The run's digest.
+        primary: The suite's criterion for verdicts. Records judged by another are judged again.
+        places: Places of records.
+        chosen: bool, the places that this invocation must execute.
+        limits: Limits that close shards.
+        judging: Further settings that affect verdicts: :meth:`medtest.core.oracles.base.Oracle.judging`.
+        judged: Present judgement; None if records are judged from themselves.
+        maps: True if any score needs the maps of answers.
 
     Attributes:
-        standing: Which records an earlier revision of the oracle judged; None for none.
-        chosen: Cases that this invocation is to have finished.
-        to_do: Cases of them that were not finished when it began.
-        left: Cases of them that are not finished now.
+        standing: State of records judged by an earlier revision of the oracle; None if there are none.
+        chosen: Number of cases that this invocation must have finished.
+        to_do: Number of them that were unfinished when it began.
+        left: Number of them that are unfinished now.
         executed: Cases run by this invocation.
-        reused_from: When the newest earlier record was written.
-        set_aside: Earlier files that could not be used.
+        reused_from: Time when the newest earlier record was written.
+        set_aside: Earlier files that were unusable.
     """
 
     def __init__(
@@ -143,22 +143,22 @@ class RecordLedger:
         self.places = places
         self._schema = schema
         self._primary = json.dumps({**asdict(primary), **(judging or {})}, sort_keys=True)
-        found = scan(folder, schema, digest, places.find, judged)
-        self._old: list[RowGroup] = found.parts
-        self.reused_from = found.written
-        self.set_aside = found.set_aside
-        self._csv = found.csv
+        earlier = scan(folder, schema, digest, places.find, judged)
+        self._old: list[RowGroup] = earlier.parts
+        self.reused_from = earlier.written
+        self.set_aside = earlier.set_aside
+        self._csv = earlier.csv
         self._codes = np.full(places.total, Code.NONE, dtype=np.uint8)
-        for part in found.parts:
+        for part in earlier.parts:
             self._codes[part.places] = part.codes
         self.standing: Standing | None = None
         if judged is not None and not judged.from_records:
             total, row = places.total, places.row
-            self.standing = standing(folder, found.parts, judged, total=total, row=row, maps=maps)
+            self.standing = standing(folder, earlier.parts, judged, total=total, row=row, maps=maps)
         again = np.isin(self._codes, _AGAIN)
         if self.standing is not None:
             judge = self.standing.judge
-            # what failed with its source is run again with it, unless that is judged again as well
+            # cases that failed with their source run again with it, unless the source is judged again
             spared = judge & ((self._codes != Code.SOURCE_FAILED) | judge[np.arange(total) // row * row])
             again = (again & ~spared) | self.standing.ask
         self._todo = (chosen & again).astype(np.uint8)
@@ -178,23 +178,23 @@ class RecordLedger:
         )
 
     def todo(self, unit: int) -> bytes:
-        """Return one byte per case of a unit, 1 where it is still to be run."""
+        """Return one byte per case of a unit, 1 if it must still be run."""
         return self._todo[unit * self._width : (unit + 1) * self._width].tobytes()
 
     def units_to_do(self) -> NDArray[np.bool_]:
-        """Return which units have something to do."""
+        """Return which units have unfinished cases."""
         return np.asarray(self._todo.reshape(-1, self._width).any(axis=1), dtype=np.bool_)
 
-    def old_records(self, wanted: NDArray[np.bool_]) -> Iterator[OldRecord]:
-        """Yield records as earlier invocations left them, in the order of the plan.
+    def old_records(self, requested: NDArray[np.bool_]) -> Iterator[OldRecord]:
+        """Yield records of earlier invocations, in the order of the plan.
 
         Args:
             wanted: bool, the places.
         """
-        yield from old_records(self._old, self._schema, self._stamp, wanted)
+        yield from old_records(self._old, self._schema, self._stamp, requested)
 
     def ask_again(self, places: Iterable[int]) -> None:
-        """Have cases run again whose answers cannot be judged, those of them that this invocation is to execute."""
+        """Run cases again whose answers cannot be judged, if this invocation must execute them."""
         for place in places:
             if self._chosen[place] and not self._todo[place] and self._codes[place] != Code.NONE:
                 self._todo[place] = 1
@@ -202,13 +202,13 @@ class RecordLedger:
                 self.left += 1
 
     def restate(self, place: int, row: tuple[Any, ...]) -> None:
-        """Take a record that was judged again; its case was not run."""
+        """Store a record that was judged again without running its case."""
         code = code_of(row[_VERDICT], row[_REASON])
         self._codes[place] = code
         self._writer.add(place, code, row)
 
     def take(self, unit: int, case: int, row: tuple[Any, ...], answer: KeptAnswer | None = None) -> None:
-        """Take a finished case and what is kept of its answer; a second row of one not asked for is dropped."""
+        """Store a finished case and its answer; a second row of a case that was not requested is dropped."""
         place = unit * self._width + case
         if not self._todo[place]:
             return
@@ -221,7 +221,7 @@ class RecordLedger:
         self._writer.add(place, code, row, answer)
 
     def tick(self) -> None:
-        """Close the open shard when it is time."""
+        """Close the open shard when its time limit is reached."""
         self._writer.tick()
 
     def flush(self) -> None:
@@ -229,17 +229,17 @@ class RecordLedger:
         self._writer.flush()
 
     def counts(self) -> NDArray[np.int64]:
-        """Return how many cases of the folder have each :class:`~medtest.runner.records.shards.Code`."""
+        """Return the number of the folder's cases by :class:`~medtest.runner.records.shards.Code`."""
         return np.bincount(self._codes, minlength=len(Code))
 
     def chosen_counts(self) -> NDArray[np.int64]:
-        """Return the same of the cases that this invocation is to execute, those still to be run again left out."""
+        """Return the same for the cases that this invocation must execute, except those to be run again."""
         settled = self._chosen & (self._todo == 0)
         return np.bincount(self._codes[settled], minlength=len(Code))
 
     @property
     def outside(self) -> bool:
-        """Whether the folder holds records of cases that this invocation did not ask for."""
+        """True if the folder holds records of cases that this invocation did not request."""
         return bool(np.any((self._codes != Code.NONE) & ~self._chosen))
 
     def finished(self) -> NDArray[np.bool_]:
@@ -248,14 +248,14 @@ class RecordLedger:
 
     @property
     def reused(self) -> int:
-        """Records that earlier invocations made and that stand."""
+        """Number of valid records made by earlier invocations."""
         return int(np.count_nonzero((self._codes != Code.NONE) & ~self._executed))
 
     def rows(self, columns: list[str]) -> Iterator[dict[str, Any]]:
         """Yield all records, the newest of a case last.
 
         Args:
-            columns: The columns that are read.
+            columns: Columns to read.
         """
         for part in self._old + self._writer.parts:
             with pq.ParquetFile(part.path) as file:
@@ -267,12 +267,12 @@ class RecordLedger:
         """Write the merged records if there is anything new.
 
         Args:
-            judge: Makes the verdicts of a table anew under the suite's criterion.
-            system: What every record is to call the system; "" leaves names as they are.
-            anew: Write them in any case: they call it otherwise.
+            judge: Recomputes the verdicts of a table under the suite's criterion.
+            system: New name of the system in every record; "" to keep names.
+            anew: Write them in any case, because the name changes.
 
         Returns:
-            As :meth:`counts`.
+            The result of :meth:`counts`.
         """
         self._writer.flush()
         parts = self._old + self._writer.parts

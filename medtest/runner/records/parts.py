@@ -1,4 +1,4 @@
-"""What a shard of a run says of itself, so that shards can be joined without the data and without the suite's parts."""
+"""Metadata of a run's shard, so that shards can be joined without the data and the suite's parts."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 SEEDS = "seeds.parquet"
 """The seeds of a shard and their positions in the full plan, in its folder."""
 KEY = "shard"
-"""Key of ``run.json`` that a shard's has, and no other."""
+"""Key in ``run.json`` of shards only."""
 _CHOOSING = ("relations", "severities", "datasets", "questions")
 _SCHEMA = pa.schema([("index", pa.int64()), ("dataset", pa.string()), ("seed_id", pa.string())])
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartAccount:
-    """What ``run.json`` of a shard says of it.
+    """Metadata of a shard in ``run.json``.
 
     Attributes:
-        number: Which shard, from 1.
-        of: How many there are.
+        number: Number of the shard, from 1.
+        of: Number of shards.
         seeds: Seeds of the full plan.
-        cases: Cases of the full plan, sources included.
-        asked: Cases of this shard that its last command asked for.
+        cases: Cases of the full plan, including sources.
+        asked: Cases of this shard requested by its last command.
         finished: Records of those.
-        chosen: Digest of what ``limit=`` and ``only=`` choose of the full plan: the same in all shards of one run.
+        chosen: Digest of the choice of ``limit=`` and ``only=`` in the full plan: the same in all shards of one run.
         limit: ``limit=`` of its last command.
         command: That command.
     """
@@ -55,7 +55,7 @@ class PartAccount:
 
     @classmethod
     def read(cls, folder: Path) -> PartAccount | None:
-        """Return what ``run.json`` of a folder says; None where that is no finished shard's."""
+        """Read the metadata from ``run.json`` of a folder; None unless it is a finished shard."""
         content = read_object(folder / RUN_FILE).get(KEY)
         try:
             return cls(**content) if isinstance(content, dict) else None
@@ -64,19 +64,19 @@ class PartAccount:
 
     @property
     def shard(self) -> Shard:
-        """Which shard it is."""
+        """The shard's number and division."""
         return Shard(of=self.of, number=self.number)
 
 
 def write_part(folder: Path, shard: Shard, prepared: PreparedRun, invocation: Invocation, *, finished: int) -> None:
-    """Write what a shard says of itself beside its records.
+    """Write a shard's metadata beside its records.
 
     Args:
-        folder: The shard's folder of one system; ``run.json`` is there.
-        shard: Which shard.
-        prepared: What is run.
-        invocation: How it was called.
-        finished: Records of the cases that it asked for.
+        folder: The shard's folder of one system, which has ``run.json``.
+        shard: The shard.
+        prepared: The run.
+        invocation: Its invocation.
+        finished: Records of the cases it requested.
 
     Raises:
         OutputProblem: It cannot be written.
@@ -92,8 +92,8 @@ def write_part(folder: Path, shard: Shard, prepared: PreparedRun, invocation: In
     with writing(folder / SEEDS) as file:
         pq.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA), file, compression="zstd")
     only = {name: sorted(getattr(invocation.only, name)) for name in _CHOOSING}
-    shown = {prepared.names.seed_id(ref.dataset, ref.seed_id): ref.seed_id for ref in plan.refs}
-    named = sorted(seed for seed, plain in shown.items() if {seed, plain} & invocation.only.seeds)
+    plain_ids = {prepared.names.seed_id(ref.dataset, ref.seed_id): ref.seed_id for ref in plan.refs}
+    chosen_seeds = sorted(seed for seed, plain in plain_ids.items() if {seed, plain} & invocation.only.seeds)
     account = PartAccount(
         number=shard.number,
         of=shard.of,
@@ -101,7 +101,7 @@ def write_part(folder: Path, shard: Shard, prepared: PreparedRun, invocation: In
         cases=plan.total,
         asked=int(prepared.chosen.sum()),
         finished=finished,
-        chosen=digest_of({"limit": invocation.limit, "only": {**only, "seeds": named}}),
+        chosen=digest_of({"limit": invocation.limit, "only": {**only, "seeds": chosen_seeds}}),
         limit=invocation.limit,
         command=invocation.command,
     )
@@ -109,14 +109,14 @@ def write_part(folder: Path, shard: Shard, prepared: PreparedRun, invocation: In
 
 
 def read_seeds(folder: Path) -> dict[tuple[str, str], int]:
-    """Return the positions in the full plan of a shard's seeds, by data set and id as records show it.
+    """Return the positions in the full plan of a shard's seeds, by data set and id as in records.
 
     Raises:
-        OutputProblem: The list is not there, or is none.
+        OutputProblem: The list is missing or invalid.
     """
     try:
         with pq.ParquetFile(folder / SEEDS) as file:
-            found: dict[str, list[Any]] = file.read(columns=_SCHEMA.names).cast(_SCHEMA).to_pydict()
+            columns: dict[str, list[Any]] = file.read(columns=_SCHEMA.names).cast(_SCHEMA).to_pydict()
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise OutputProblem(f"{folder.name}/{SEEDS} cannot be read: {error}") from error
-    return dict(zip(zip(found["dataset"], found["seed_id"], strict=True), found["index"], strict=True))
+    return dict(zip(zip(columns["dataset"], columns["seed_id"], strict=True), columns["index"], strict=True))

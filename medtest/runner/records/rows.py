@@ -1,4 +1,4 @@
-"""From an answer to a record: tuples in the order of the schema."""
+"""Conversion of finished cases to records: tuples in the order of the schema."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _FACTS = {"factor_object_area": "object_area", "factor_lesion_distance": "lesion
 
 
 def strata_of(refs: Sequence[SeedRef]) -> tuple[str, ...]:
-    """Return the names of all columns that stratify tables, in the order in which seeds bring them."""
+    """Return the names of all columns that stratify tables, in the order of their first seeds."""
     return tuple(dict.fromkeys(name for ref in refs for name, _ in ref.strata))
 
 
 def records_schema(oracle: Oracle, strata: tuple[str, ...], *, crafts: bool = False) -> pa.Schema:
-    """Return the schema of a run's records; ``crafts``: whether any relation needs a system."""
+    """Return the schema of a run's records; ``crafts``: True if any relation needs a system."""
     return schema(
         oracle.recorded,
         oracle.self_scores,
@@ -42,20 +42,20 @@ def records_schema(oracle: Oracle, strata: tuple[str, ...], *, crafts: bool = Fa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedCase:
-    """What became of one case of one system.
+    """Result of one case of one system.
 
     Attributes:
         verdict: The verdict.
-        reason: Why, for ERROR and SKIP.
-        follow: The follow-up, or None where none could be made.
-        sha256: Its image's, or "".
-        elapsed_ms: The case's share of its batch's time, or None where the system was not asked.
+        reason: Reason of ERROR and SKIP.
+        follow: The follow-up, or None if it could not be made.
+        sha256: SHA-256 of its image, or "".
+        elapsed_ms: The case's share of its batch's time, or None if the system was not asked.
         scores: The oracle's columns.
         source_scores: The oracle's columns of the source case.
         texts: The oracle's text columns.
-        measures: The oracle's number columns that are no scores.
-        crafting: Columns of :data:`medtest.core.records.CRAFTING_COLUMNS`, where records have them.
-        answer: What the run keeps of the answer; None where it keeps nothing.
+        measures: The oracle's number columns other than scores.
+        crafting: Columns of :data:`medtest.core.records.CRAFTING_COLUMNS`, if records have them.
+        answer: The stored answer; None if none is stored.
     """
 
     verdict: Verdict
@@ -72,17 +72,17 @@ class FinishedCase:
 
 
 class RowMaker:
-    """Makes the rows of one run.
+    """Maker of the rows of one run.
 
     Args:
         suite: Name and version.
         groups: Group of every relation by id.
-        oracle: Whose columns there are.
+        oracle: Oracle that defines the columns.
         strata: Names of the columns that stratify tables.
-        names: How ids are shown.
-        scrub: What must not show.
-        crafts: Whether any relation needs a system.
-        words: How words of prompts are kept.
+        names: Display of ids.
+        scrub: Removes private texts.
+        crafts: True if any relation needs a system.
+        words: Hiding rules for words of prompts.
     """
 
     def __init__(
@@ -125,13 +125,13 @@ class RowMaker:
         facts = follow.facts if follow is not None else {}
         strata, words = dict(ref.strata), self._words
         texts = words.texts(case.texts)
-        shown = self._names.seed_id(address.dataset, address.seed_id)
+        shown_id = self._names.seed_id(address.dataset, address.seed_id)
         case_of = (address.relation, address.severity, address.frame, address.repeat, address.item)
         return (
             *self._suite,
             system,
             address.dataset,
-            shown,
+            shown_id,
             self._names.cluster(ref),
             address.item,
             address.relation,
@@ -140,7 +140,7 @@ class RowMaker:
             None if follow is None else float(follow.scale),
             address.frame,
             address.repeat,
-            address_text(address.dataset, shown, *case_of),
+            address_text(address.dataset, shown_id, *case_of),
             "" if follow is None else visible(params_text(words.value(self._scrub.params(follow.params, ref)))),
             words.sha256(source_sha),
             words.sha256(case.sha256),
@@ -162,13 +162,13 @@ class RowMaker:
         )
 
     def judged_again(self, old: tuple[Any, ...], address: Address, ref: SeedRef, case: FinishedCase) -> tuple[Any, ...]:
-        """Return a record with what an oracle says of it now; what was shown and how long it took stay as they were.
+        """Return a record with the oracle's new judgement; input and timing stay unchanged.
 
         Args:
-            old: The record as it stands.
+            old: The present record.
             address: Its case.
             ref: Its seed.
-            case: What became of it under the oracle; nothing else of it is looked at.
+            case: Its new result under the oracle; only the judgement is used.
         """
         new = self.row("", address, ref, {}, "", case)
         first = len(FIXED_COLUMNS)
@@ -180,7 +180,7 @@ class RowMaker:
 
 
 def _kept(text: str | None) -> str | None:
-    """Return a text as a file of records can hold it: an oracle or a system may be anybody's."""
+    """Return a text that a file of records can hold: an oracle or a system may come from any plug-in."""
     return None if text is None else visible(str(text))
 
 
@@ -191,14 +191,14 @@ def restated(old: tuple[Any, ...], revision: int) -> tuple[Any, ...]:
 
 
 def params_text(params: Any) -> str:
-    """Return parameters as JSON text.
+    """Convert parameters to JSON text.
 
     Raises:
-        TypeError: They hold something else than JSON values.
-        ValueError: They hold NaN or an infinite number.
+        TypeError: They are not JSON values.
+        ValueError: They contain NaN or an infinite number.
     """
     return json.dumps(params, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 COLUMN: dict[str, int] = {name: index for index, (name, _) in enumerate(FIXED_COLUMNS)}
-"""Place of the fixed columns in a row."""
+"""Index of the fixed columns in a row."""

@@ -1,7 +1,7 @@
-"""What a file of records says of its own content: one SHA-256 over all that is read from it.
+"""Seals of record files: one SHA-256 over everything that is read from a file.
 
-Page checksums of Parquet see a damaged page. They do not see whole columns that were exchanged, rows that stand in
-another file, or a footer that points elsewhere: whatever a reader gets is compared with what the writer had.
+Parquet's page checksums detect a damaged page. They do not detect exchanged columns, rows from another file, or a
+footer that points elsewhere: the seal compares what a reader gets with what the writer had.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ from medtest.core.files import file_sha256
 from medtest.core.records import ADDRESS, KEY_COLUMNS, addresses
 
 CONTENT, CSV, SEALED = b"medtest.content", b"medtest.csv", b"medtest.sealed"
-"""Keys of a file's metadata: the seal of its content, the SHA-256 of the ``records.csv`` beside it, and that it has a
-seal, which stands with the schema and is kept by whoever writes the table anew."""
+"""Keys of a file's metadata: the seal of its content, the SHA-256 of the ``records.csv`` beside it, and a mark that it
+has a seal, which is part of the schema and survives rewriting of the table.
+"""
 JOINED = b"medtest.joined"
-"""Key of records that were joined of shards: the SHA-256 of the shards' seals. A run that adds a case writes none."""
+"""Key of records that were joined from shards: the SHA-256 of the shards' seals. A run that adds a case omits it."""
 
 
 class Seal:
-    """Takes row groups in their order and gives the seal of the file.
+    """Seal of a file, computed from its row groups in order.
 
     Args:
-        stamps: What else the file says of itself.
+        stamps: Further metadata of the file.
     """
 
     def __init__(self, *stamps: str) -> None:
         self._sha = hashlib.sha256("\0".join(stamps).encode())
 
     def add(self, group: pa.Table) -> None:
-        """Take a row group: names, types, values and what is empty, whatever buffers they lie in."""
+        """Add a row group: names, types, values and nulls, regardless of the layout of buffers."""
         for name, column in zip(group.column_names, group.columns, strict=True):
             array = column.combine_chunks()
-            if isinstance(array, pa.ChunkedArray):  # of no rows
+            if isinstance(array, pa.ChunkedArray):  # without rows
                 array = pa.array([], column.type)
             self._sha.update(f"{name}\0{array.type}\0{len(array)}\0".encode())
             self._sha.update(np.packbits(array.is_valid().to_numpy(zero_copy_only=False)).tobytes())
@@ -46,7 +47,7 @@ class Seal:
                 self._sha.update(part)
 
     def value(self) -> bytes:
-        """Return the seal so far, as hexadecimal digits."""
+        """Return the seal so far, in hexadecimal."""
         return self._sha.hexdigest().encode()
 
 
@@ -73,12 +74,12 @@ def _values(array: Any) -> Iterable[bytes]:
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a table with the columns of a schema: those it lacks are empty, others of it are left out.
+    """Return a table with the columns of a schema: missing ones are null, additional ones are dropped.
 
-    A lacking address is made of the key columns.
+    A missing address is made from the key columns.
     """
-    there = set(table.column_names)
-    columns = [table.column(field.name) if field.name in there else _made(table, field) for field in schema]
+    present = set(table.column_names)
+    columns = [table.column(field.name) if field.name in present else _made(table, field) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema.remove_metadata())
 
 
@@ -89,7 +90,7 @@ def _made(table: pa.Table, field: pa.Field) -> pa.Array:
 
 
 def text_mark(path: Path) -> bytes:
-    """Return what a seal notes of the text file beside the records: its SHA-256, b"" where it cannot be read."""
+    """Return the SHA-256 of the text file beside the records, b"" if it is unreadable."""
     try:
         return file_sha256(path).encode()
     except OSError:

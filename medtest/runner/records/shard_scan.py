@@ -1,8 +1,8 @@
-"""Records that an earlier run left: read whole, verified, and set aside where they cannot be used.
+"""Reading of an earlier run's records: read completely, verified, and set aside if unusable.
 
-A file that is torn, whose content is not what was written (:mod:`medtest.runner.records.seals`), or that is not of this
-run is set aside, and its cases are run again. Files of the version before have no seal and are read without one;
-columns that they lack are filled.
+A file that is truncated, whose content differs from what was written (:mod:`medtest.runner.records.seals`), or that
+belongs to another run is set aside, and its cases are run again. Files of the previous version have no seal and are
+read without one; missing columns are filled.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _NEEDED = (*KEY_COLUMNS, "verdict", "reason")
 
 
 class ForeignFile(Exception):
-    """A file in the folder that is not a whole file of this run."""
+    """A file in the folder is not a complete file of this run."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Scan:
-    """What an earlier run left.
+    """Records of an earlier run.
 
     Attributes:
         parts: Row groups from the oldest to the newest.
-        written: When the newest file was closed, "" where there is none.
-        set_aside: Files that could not be used.
-        csv: SHA-256 of ``records.csv`` as the merged file has it, b"" where it does not say.
+        written: Time when the newest file was closed, "" if there is none.
+        set_aside: Unusable files.
+        csv: SHA-256 of ``records.csv`` according to the merged file, b"" if not recorded.
     """
 
     parts: list[RowGroup]
@@ -46,15 +46,15 @@ class Scan:
 
 @dataclass(slots=True, kw_only=True)
 class OpenedRecords:
-    """A file of records whose footer was read.
+    """File of records with its metadata.
 
     Attributes:
         file: The file.
         primary: The criterion of its verdicts.
-        written: When it was written.
-        seal: The seal of its content, b"" where it has none.
-        csv: SHA-256 of ``records.csv``, b"" where it does not say.
-        fits: Whether it has the columns that records have now.
+        written: Time of writing.
+        seal: The seal of its content, b"" if it has none.
+        csv: SHA-256 of ``records.csv``, b"" if not recorded.
+        fits: True if it has the present columns of records.
     """
 
     file: pq.ParquetFile
@@ -69,22 +69,24 @@ def _open(path: Path, schema: pa.Schema, digest: str) -> OpenedRecords:
     """Open a file of records.
 
     Raises:
-        ForeignFile: It is torn, or not of this run.
+        ForeignFile: It is truncated, or not of this run.
     """
     try:
         file = pq.ParquetFile(path, page_checksum_verification=True)
-        found, metadata = file.schema_arrow, file.metadata.metadata or {}
+        file_schema, metadata = file.schema_arrow, file.metadata.metadata or {}
     except Exception as error:
         raise ForeignFile("not a whole Parquet file") from error
     seal = metadata.get(CONTENT, b"")
-    lacking = [field.name for field in schema if field.name not in found.names]
-    other = [field.name for field in found if field.name not in schema.names]
-    same = all(found.field(name).type == schema.field(name).type for name in set(found.names) & set(schema.names))
+    lacking = [field.name for field in schema if field.name not in file_schema.names]
+    additional = [field.name for field in file_schema if field.name not in schema.names]
+    same = all(
+        file_schema.field(name).type == schema.field(name).type for name in set(file_schema.names) & set(schema.names)
+    )
     problem = ""
     if metadata.get(DIGEST, b"").decode(errors="replace") != digest:
         problem = "of another run"
-    elif not same or {*_NEEDED} & {*lacking} or (lacking and other and not seal):
-        # Without a seal, one column more and one less may be one whose name was damaged.
+    elif not same or {*_NEEDED} & {*lacking} or (lacking and additional and not seal):
+        # Without a seal, a missing and an additional column may be one whose name was damaged.
         problem = "with other columns"
     if problem:
         file.close()
@@ -95,22 +97,22 @@ def _open(path: Path, schema: pa.Schema, digest: str) -> OpenedRecords:
         written=metadata.get(WRITTEN, b"").decode(errors="replace"),
         seal=seal or metadata.get(SEALED, b""),
         csv=metadata.get(CSV, b""),
-        fits=found.names == schema.names,
+        fits=file_schema.names == schema.names,
     )
 
 
 def scan(
     folder: Path, schema: pa.Schema, digest: str, find: Find, judged: JudgedBy | None = None, *, look: bool = False
 ) -> Scan:
-    """Read everything an earlier run left, verifying each page, and set aside what cannot be used.
+    """Read all records of an earlier run, verifying each page, and set unusable files aside.
 
     Args:
         folder: The system's folder.
-        schema: What records look like.
-        digest: The run's.
-        find: Places of rows in the plan.
-        judged: By what records are judged now; None where none are judged again.
-        look: Leave all files as they are: those that cannot be used are passed over.
+        schema: Schema of the records.
+        digest: The run's digest.
+        find: Returns the places of rows in the plan.
+        judged: Present judgement; None if nothing is judged again.
+        look: True to leave all files in place and skip unusable ones.
     """
     result = Scan(parts=[], written="", set_aside=[])
     for draft in () if look else (folder / SHARDS).glob(".*.tmp"):
@@ -137,7 +139,7 @@ def scan(
 
 
 def damage(path: Path) -> str:
-    """Return what is wrong with a file of records by its own seal; "" for nothing, or where it has none."""
+    """Describe the damage of a file of records according to its seal; "" if there is none or no seal."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             metadata = file.metadata.metadata or {}
@@ -153,20 +155,20 @@ def damage(path: Path) -> str:
 def read_parts(
     path: Path, schema: pa.Schema, digest: str, find: Find, judged: JudgedBy | None = None
 ) -> tuple[list[RowGroup], OpenedRecords]:
-    """Read a file of records whole, verifying each page and its seal.
+    """Read a file of records completely, verifying each page and its seal.
 
     Args:
         path: The file.
-        schema: What records look like.
-        digest: The run's.
-        find: Places of rows in the plan.
-        judged: By what records are judged now.
+        schema: Schema of the records.
+        digest: The run's digest.
+        find: Returns the places of rows in the plan.
+        judged: Present judgement.
 
     Returns:
-        Its row groups, and what it says of itself.
+        Its row groups, and its metadata.
 
     Raises:
-        ForeignFile: It is torn, altered, of another run, or has cases that the plan does not have.
+        ForeignFile: It is truncated, altered, of another run, or has cases that are not in the plan.
     """
     opened = _open(path, schema, digest)
     parts: list[RowGroup] = []
@@ -174,7 +176,9 @@ def read_parts(
     with opened.file as file:
         for group in range(file.metadata.num_row_groups):
             try:
-                table = file.read_row_group(group, use_threads=False)  # all columns: a torn page shows anywhere
+                table = file.read_row_group(
+                    group, use_threads=False
+                )  # read all columns to detect a damaged page anywhere
                 seal.add(table)
                 codes = codes_of(table)
                 stale = None if judged is None else judged.stale(table, table.column_names)

@@ -1,8 +1,8 @@
-"""Records on disk: complete shards while a run lasts, one sorted file at its end.
+"""Records on disk: complete shards during a run, one sorted file at its end.
 
-A shard is written under a draft name, synced, renamed into place, and its folder synced: it is whole or not there. What
-an earlier run left is read by :mod:`medtest.runner.records.shard_scan`. At the end all shards are merged into
-``records.parquet`` in the order of the plan, streaming; where a case has several rows (an ERROR that was run again) the
+A shard is written under a draft name, synced, renamed into place, and its folder synced: it is complete or absent.
+Shards of an earlier run are read by :mod:`medtest.runner.records.shard_scan`. At the end all shards are merged into
+``records.parquet`` in the order of the plan, by streaming; of several rows of a case (an ERROR that was run again) the
 newest counts.
 """
 
@@ -35,19 +35,19 @@ SHARDS = "records"
 DIGEST, PRIMARY, WRITTEN = b"medtest.digest", b"medtest.primary", b"medtest.written"
 _CHUNK = 512
 _MERGED = 2048
-"""Rows of a row group of the merged file: a writer keeps some 50 KiB of each until the end."""
+"""Rows per row group of the merged file: a writer keeps some 50 KiB of each until the end."""
 _OPEN_PARTS = 3
 _MOST_OPEN = 64
-"""Row groups in memory where shards of several machines are joined; one takes 2 to 4 MiB."""
+"""Row groups in memory while shards of several machines are joined; one takes 2 to 4 MiB."""
 SHARD = re.compile(r"shard-(\d{8})\.parquet")
 
 Key: TypeAlias = tuple[Any, ...]
 Find: TypeAlias = Callable[[Mapping[str, list[Any]]], NDArray[np.int64]]
-"""From key columns to places in the plan; -1 where a row belongs to no case of it."""
+"""Function from key columns to places in the plan; -1 for a row that belongs to no case."""
 
 
 class Code(IntEnum):
-    """What became of a case, in one byte."""
+    """State of a case, in one byte."""
 
     PASS = 0
     FAIL = 1
@@ -70,7 +70,7 @@ def codes_of(table: pa.Table) -> NDArray[np.uint8]:
     """Return the codes of a table of records.
 
     Raises:
-        KeyError: A verdict is none.
+        KeyError: A verdict is invalid.
     """
     pairs = zip(table["verdict"].to_pylist(), table["reason"].to_pylist(), strict=True)
     return np.array([code_of(verdict, reason) for verdict, reason in pairs], dtype=np.uint8)
@@ -78,12 +78,12 @@ def codes_of(table: pa.Table) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What every file says of itself.
+    """Metadata of every file of records.
 
     Attributes:
-        digest: Digest of the run it belongs to.
+        digest: Digest of its run.
         primary: The criterion of its verdicts, as JSON text.
-        judged: By what records are judged now; None where they are taken as they are.
+        judged: Present judgement; None if records are taken unchanged.
     """
 
     digest: str
@@ -99,16 +99,16 @@ class Stamp:
 
 @dataclass(slots=True)
 class RowGroup:
-    """A row group of a file.
+    """Row group of a file.
 
     Attributes:
         path: The file.
         group: Number of the row group.
         places: int64 N, each row's place in the plan.
-        codes: uint8 N, what became of each row's case.
+        codes: uint8 N, the state of each row's case.
         primary: The criterion of its verdicts.
-        fits: Whether the file has the columns that records have now.
-        stale: bool N, whether an oracle is to judge each row's case again; None for none of them.
+        fits: True if the file has the present columns of records.
+        stale: bool N, True for rows that an oracle must judge again; None if there are none.
     """
 
     path: Path
@@ -121,17 +121,17 @@ class RowGroup:
 
 
 class ShardWriter:
-    """Collects rows and closes shards.
+    """Writer that collects rows and closes shards.
 
     Args:
         folder: The system's folder.
-        schema: What records look like.
-        stamp: What its files say of themselves.
+        schema: Schema of the records.
+        stamp: Metadata of its files.
         seconds: Longest time a row waits.
-        rows: Most rows of a shard.
+        rows: Maximum rows of a shard.
 
     Attributes:
-        parts: What was written, oldest first.
+        parts: The written row groups, oldest first.
     """
 
     def __init__(self, folder: Path, schema: pa.Schema, stamp: Stamp, *, seconds: float, rows: int) -> None:
@@ -145,12 +145,12 @@ class ShardWriter:
         self._codes: list[int] = []
         self._since = 0.0
         self._answers = AnswerWriter(folder)
-        taken = [int(m[1]) for p in self._folder.glob("shard-*") if (m := SHARD.match(p.name))]
-        self._number = max(taken, default=0)
+        numbers = [int(m[1]) for p in self._folder.glob("shard-*") if (m := SHARD.match(p.name))]
+        self._number = max(numbers, default=0)
         self.parts: list[RowGroup] = []
 
     def add(self, place: int, code: Code, row: tuple[Any, ...], answer: KeptAnswer | None = None) -> None:
-        """Take one row, and what is kept of the answer."""
+        """Add one row and its stored answer."""
         if not self._rows:
             self._since = time.monotonic()
         if answer is not None:
@@ -160,13 +160,13 @@ class ShardWriter:
         self._codes.append(code)
 
     def tick(self) -> None:
-        """Close the shard when it is time."""
+        """Close the shard when its time limit is reached."""
         waited = time.monotonic() - self._since >= self._seconds
         if self._rows and (waited or len(self._rows) >= self._most or self._answers.full):
             self.flush()
 
     def flush(self) -> None:
-        """Close the shard now, if there are rows.
+        """Close the shard now, if it has rows.
 
         Raises:
             OutputProblem: It cannot be written.
@@ -176,10 +176,10 @@ class ShardWriter:
         self._answers.flush()
         columns = zip(*self._rows, strict=True)
         arrays = [pa.array(column, type=field.type) for column, field in zip(columns, self._schema, strict=True)]
-        written = utc_now()
-        table = pa.Table.from_arrays(arrays, schema=self._stamp.on(self._schema, written))
+        now = utc_now()
+        table = pa.Table.from_arrays(arrays, schema=self._stamp.on(self._schema, now))
         groups = (table.slice(start, _CHUNK) for start in range(0, table.num_rows, _CHUNK))
-        seal = seal_of(groups, self._stamp.digest, self._stamp.primary, written)
+        seal = seal_of(groups, self._stamp.digest, self._stamp.primary, now)
         table = table.replace_schema_metadata({**table.schema.metadata, CONTENT: seal})
         path = self._folder / f"shard-{self._number + 1:08d}.parquet"
         with writing(path) as file:
@@ -188,22 +188,28 @@ class ShardWriter:
         places = np.array(self._places, dtype=np.int64)
         codes = np.array(self._codes, dtype=np.uint8)
         for group, start in enumerate(range(0, len(places), _CHUNK)):
-            here = slice(start, start + _CHUNK)
+            rows_of_group = slice(start, start + _CHUNK)
             self.parts.append(
-                RowGroup(path=path, group=group, places=places[here], codes=codes[here], primary=self._stamp.primary)
+                RowGroup(
+                    path=path,
+                    group=group,
+                    places=places[rows_of_group],
+                    codes=codes[rows_of_group],
+                    primary=self._stamp.primary,
+                )
             )
         self._rows, self._places, self._codes = [], [], []
 
 
 def columns_there(folder: Path) -> frozenset[str]:
-    """Return the columns that any file of a folder's records has; a file that cannot be read has none."""
-    found: set[str] = set()
+    """Return the columns found in any of a folder's record files; unreadable files are ignored."""
+    columns: set[str] = set()
     for path in (folder / RECORDS, *sorted((folder / SHARDS).glob("shard-*.parquet"))):
         try:
-            found |= set(pq.read_schema(path).names) if path.is_file() else set()
+            columns |= set(pq.read_schema(path).names) if path.is_file() else set()
         except (pa.ArrowException, OSError):
             continue
-    return frozenset(found)
+    return frozenset(columns)
 
 
 def merge(
@@ -220,21 +226,21 @@ def merge(
 ) -> NDArray[np.int64]:
     """Write ``records.parquet`` and ``records.csv`` from all parts, sorted by plan, and remove the shards.
 
-    In ``records.csv`` an apostrophe stands before texts that a spreadsheet would take for formulas.
+    In ``records.csv`` an apostrophe precedes texts that a spreadsheet would take for formulas.
 
     Args:
         folder: The system's folder.
-        schema: What records look like.
-        stamp: What the file says of itself; its criterion is that of every verdict in it.
+        schema: Schema of the records.
+        stamp: Metadata of the file; its criterion is that of every verdict in it.
         parts: Row groups from the oldest to the newest; the newest row of a case counts.
-        written: When its newest row was written.
-        judge: Makes the verdicts of a table anew, for parts under another criterion.
-        system: What every record calls the system, whatever it was called before; "" leaves names as they are.
-        joins: Where the parts are of so many other folders, whose seeds take turns: they stay as they are.
-        mark: What the merged file says of those folders, under :data:`JOINED`.
+        written: Time when its newest row was written.
+        judge: Recomputes the verdicts of a table, for parts under another criterion.
+        system: New name of the system in every record; "" to keep names.
+        joins: Number of other folders that the parts belong to, with interleaved seeds; these folders are not changed.
+        mark: Metadata about those folders, under :data:`JOINED`.
 
     Returns:
-        How many records have each :class:`Code`.
+        Number of records by :class:`Code`.
 
     Raises:
         OutputProblem: It cannot be written.
@@ -256,8 +262,8 @@ def merge(
                 text.write_table(table_for_csv(rows))
                 counts += np.bincount(codes_of(rows), minlength=len(Code))
         csv_file.flush()
-        said = {CONTENT: seal.value(), CSV: text_mark(Path(csv_file.name))}
-        parquet.add_key_value_metadata({**said, JOINED: mark} if mark else said)
+        seals = {CONTENT: seal.value(), CSV: text_mark(Path(csv_file.name))}
+        parquet.add_key_value_metadata({**seals, JOINED: mark} if mark else seals)
     for path in sorted({part.path for part in parts} - {folder / RECORDS}) if not joins else ():
         with output_problems(path):
             path.unlink(missing_ok=True)
@@ -273,7 +279,7 @@ def _called(table: pa.Table, system: str) -> pa.Table:
 def newest(parts: list[RowGroup]) -> NDArray[np.int64]:
     """Return the newest row of every case, sorted by place; rows are counted through all parts from the oldest.
 
-    A number a case is all that is kept of a plan of any length.
+    Memory use is one number per case, for a plan of any length.
     """
     if not parts:
         return np.empty(0, dtype=np.int64)
@@ -287,19 +293,19 @@ def newest(parts: list[RowGroup]) -> NDArray[np.int64]:
 def read_in_order(
     parts: list[RowGroup], schema: pa.Schema, stamp: Stamp, order: NDArray[np.int64]
 ) -> Iterator[pa.Table]:
-    """Yield rows of many row groups as they stand, with the columns of a schema.
+    """Yield unchanged rows of many row groups, with the columns of a schema.
 
     Args:
         parts: The row groups.
-        schema: What records look like.
-        stamp: What the folder's files say of themselves.
-        order: Which rows, counted through all parts.
+        schema: Schema of the records.
+        stamp: Metadata of the folder's files.
+        order: Row numbers, counted through all parts.
     """
     yield from _Reader(parts, stamp, lambda table: table, schema, keep=_OPEN_PARTS).tables(order)
 
 
 class _Reader:
-    """Reads rows out of many row groups, keeping a few of these in memory."""
+    """Reader of rows from many row groups, which caches a few of them."""
 
     def __init__(
         self,
@@ -323,9 +329,9 @@ class _Reader:
             pieces: list[pa.Table] = []
             places: list[NDArray[np.int64]] = []
             for number, owner in enumerate(owners):
-                here = np.flatnonzero(position == number)
-                pieces.append(self._table(int(owner)).take(pa.array(chunk[here] - self._first[owner])))
-                places.append(here)
+                selected = np.flatnonzero(position == number)
+                pieces.append(self._table(int(owner)).take(pa.array(chunk[selected] - self._first[owner])))
+                places.append(selected)
             back = np.argsort(np.concatenate(places), kind="stable")
             yield pa.concat_tables(pieces).take(pa.array(back)).combine_chunks()
 
@@ -335,11 +341,11 @@ class _Reader:
             return self._kept[owner]
         part = self._parts[owner]
         with pq.ParquetFile(part.path, page_checksum_verification=True) as file:
-            found = file.read_row_group(part.group, use_threads=False)
-        table, lacking = fitted(found, self._schema), False
+            raw = file.read_row_group(part.group, use_threads=False)
+        table, lacking = fitted(raw, self._schema), False
         if self._judged is not None:
-            table = self._judged.stated(table, found.column_names)
-            lacking = not set(found.column_names).issuperset(self._judged.columns)
+            table = self._judged.stated(table, raw.column_names)
+            lacking = not set(raw.column_names).issuperset(self._judged.columns)
         if part.primary != self._primary or lacking:
             table = self._judge(table)
         self._kept[owner] = table

@@ -1,9 +1,8 @@
-"""Text in CSV files that no spreadsheet takes for a formula.
+"""Escaping of texts in CSV files that spreadsheets would take for formulas.
 
-Words of a model, ids of seeds and values of metadata come from outside. A cell that starts with ``=``, ``+``, ``-``,
-``@``, a tab or a line's end is run as a formula by the spreadsheet that opens the file; an apostrophe before it makes
-it text (OWASP, "CSV Injection"). Numbers stay as they are, and so does ``records.parquet``, which everything is
-computed from.
+Model outputs, seed ids and metadata values come from outside. A spreadsheet runs a cell that starts with ``=``, ``+``,
+``-``, ``@``, a tab or a line end as a formula; an apostrophe before it makes it text (OWASP, "CSV Injection"). Numbers
+stay unchanged, and so does ``records.parquet``, from which all results are computed.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FORMULA = r"\A[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]"
-"""What a formula starts with; the last four are the full-width forms of the first four, which some programs take."""
+"""Beginnings of formulas; the last four are full-width forms of the first four, which some programs accept."""
 _NUMBER = r"\A[+\-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+\-]?\d+)?\z"
 _STARTS = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 _NUMBERS = frozenset("biufcmM")
-"""Letters of the numpy types that hold no text."""
+"""Letters of the numpy types without text."""
 
 
 def text_cell(text: str) -> str:
-    """Return a text as a CSV file holds it: with an apostrophe before it where it would be a formula.
+    """Return a text for a CSV file: with an apostrophe before it if it would be a formula.
 
     Args:
-        text: Any text; one that is a plain number (``-0.5``) is no formula.
+        text: Any text; a plain number (``-0.5``) is not a formula.
     """
     return f"'{text}" if _STARTS.match(text) and not _PLAIN.fullmatch(text) else text
 
 
 def frame_for_csv(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose texts are no formulas; columns of numbers are left alone."""
+    """Escape formulas in the text columns of a table."""
     import pandas as pd
 
     changed = {}
@@ -46,20 +45,20 @@ def frame_for_csv(frame: pd.DataFrame) -> pd.DataFrame:
         if letter in _NUMBERS:
             continue
         cells = frame[name].tolist()
-        shown = [text_cell(cell) if isinstance(cell, str) else cell for cell in cells]
-        if any(new is not old for new, old in zip(shown, cells, strict=True)):
-            changed[name] = pd.Series(shown, index=frame.index, dtype=object)
+        escaped = [text_cell(cell) if isinstance(cell, str) else cell for cell in cells]
+        if any(new is not old for new, old in zip(escaped, cells, strict=True)):
+            changed[name] = pd.Series(escaped, index=frame.index, dtype=object)
     return frame.assign(**changed) if changed else frame
 
 
 def table_for_csv(table: pa.Table) -> pa.Table:
-    """Return records whose texts are no formulas; types and metadata stay."""
+    """Escape formulas in the texts of records; types and metadata stay."""
     for number, field in enumerate(table.schema):
         if not pa.types.is_string(field.type):
             continue
         column = table.column(number)
         formula = pc.match_substring_regex(column, _FORMULA)
-        if not pc.any(formula).as_py():  # as good as every column of every file: nothing is copied
+        if not pc.any(formula).as_py():  # true for almost every column: nothing is copied
             continue
         number_like = pc.match_substring_regex(column, _NUMBER)
         guarded = pc.binary_join_element_wise(pa.scalar("'"), column, pa.scalar(""))

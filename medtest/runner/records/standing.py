@@ -1,8 +1,8 @@
-"""Records that an earlier revision of the oracle judged: which of them can be judged again, and from what.
+"""State of records judged by an earlier revision of the oracle: which can be judged again, and from what.
 
-A case is of one of three sorts. It has no answer, so that no oracle has a say and its record is only restated. Its
-answer and that to its source are kept in a form that all scores can be made of: it is judged again. Or they are not:
-its system is asked again.
+There are three kinds of cases. Without an answer, no oracle is involved and only the revision in the record changes.
+With its answer and that to its source stored in a sufficient form, a case is judged again. Otherwise its system is
+asked again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ANSWERED = ("PASS", "FAIL")
 
 
 class OldRecord(NamedTuple):
-    """A record as it stands.
+    """Existing record.
 
     Attributes:
         place: Its place in the plan.
@@ -41,12 +41,12 @@ class OldRecord(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Standing:
-    """What became of the records of a folder under today's oracle; bool arrays, one for each place in the plan.
+    """State of a folder's records under today's oracle; bool arrays, one value per place in the plan.
 
     Attributes:
-        stale: They are to be judged again.
-        judge: Of these, cases whose answers are kept.
-        ask: Of these, cases whose system has to be asked again.
+        stale: Records to be judged again.
+        judge: Of these, cases whose answers are stored.
+        ask: Of these, cases whose system must be asked again.
         names: S64, names of their answers, b"" for none.
     """
 
@@ -57,22 +57,22 @@ class Standing:
 
     @property
     def restate(self) -> NDArray[np.bool_]:
-        """Cases without an answer, whose records only state the revision."""
+        """Cases without an answer, for which only the recorded revision changes."""
         return self.stale & ~self.judge & ~self.ask
 
 
 def standing(
     folder: Path, parts: Sequence[RowGroup], judged: JudgedBy, *, total: int, row: int, maps: bool
 ) -> Standing | None:
-    """Return how the records of a folder stand; None where nothing is to be judged again.
+    """Return the state of a folder's records; None if nothing must be judged again.
 
     Args:
         folder: The system's folder.
         parts: Its row groups, from the oldest to the newest.
-        judged: By what records are judged now.
+        judged: Present judgement.
         total: Places in the plan.
         row: Cases of one question of one seed, the source first.
-        maps: Whether any score needs the answers' maps.
+        maps: True if any score needs the answers' maps.
     """
     stale = np.zeros(total, np.bool_)
     for part in parts:
@@ -84,44 +84,44 @@ def standing(
     for part in parts:
         names[part.places], answered[part.places] = _answers_in(part, judged.columns)
     store = AnswerStore(folder)
-    kept = store.holds(names, maps=maps)
+    stored = store.holds(names, maps=maps)
     answered |= names != b""
     source = np.arange(total) // row * row
-    whole = kept[source] | ~answered[source]
-    fits = answered & kept & whole
+    whole = stored[source] | ~answered[source]
+    fits = answered & stored & whole
     return Standing(stale=stale, judge=stale & fits, ask=stale & answered & ~fits, names=names)
 
 
 def _answers_in(part: RowGroup, scores: Collection[str]) -> tuple[Names, NDArray[np.bool_]]:
     """Return the names of a row group's answers, and which of its cases were answered."""
     with pq.ParquetFile(part.path) as file:
-        there = [name for name in (*_OLD, *scores) if name in file.schema_arrow.names]
-        table = file.read_row_group(part.group, columns=there, use_threads=False)
+        present = [name for name in (*_OLD, *scores) if name in file.schema_arrow.names]
+        table = file.read_row_group(part.group, columns=present, use_threads=False)
     names = np.zeros(table.num_rows, "S64")
-    if ANSWER in there:
+    if ANSWER in present:
         names = np.array(table[ANSWER].fill_null("").to_pylist(), dtype="S64")
     verdict = table["verdict"]
     answered = pc.is_in(verdict, value_set=pa.array(_ANSWERED))
-    asked = pc.and_(pc.is_valid(table["elapsed_ms"]), pc.not_equal(verdict, "ERROR"))
-    for known in (asked, *(pc.is_valid(table[name]) for name in scores if name in there)):
-        answered = pc.or_(answered, known)
+    was_asked = pc.and_(pc.is_valid(table["elapsed_ms"]), pc.not_equal(verdict, "ERROR"))
+    for evidence in (was_asked, *(pc.is_valid(table[name]) for name in scores if name in present)):
+        answered = pc.or_(answered, evidence)
     return names, answered.combine_chunks().to_numpy(zero_copy_only=False).astype(np.bool_)
 
 
 def old_records(
-    parts: list[RowGroup], schema: pa.Schema, stamp: Stamp, wanted: NDArray[np.bool_]
+    parts: list[RowGroup], schema: pa.Schema, stamp: Stamp, requested: NDArray[np.bool_]
 ) -> Iterator[OldRecord]:
-    """Yield records as they stand, in the order of the plan, with today's columns.
+    """Yield existing records in the order of the plan, with today's columns.
 
     Args:
         parts: Row groups from the oldest to the newest; the newest row of a case counts.
-        schema: What records look like.
-        stamp: What the folder's files say of themselves; verdicts under another criterion stay as they are.
+        schema: Schema of the records.
+        stamp: Metadata of the folder's files; verdicts under another criterion stay unchanged.
         wanted: bool, the places.
     """
     order = newest(parts)
     places = np.concatenate([part.places for part in parts])[order] if parts else np.empty(0, np.int64)
-    chosen = wanted[places]
+    chosen = requested[places]
     at = iter(places[chosen].tolist())
     for table in read_in_order(parts, schema, stamp, order[chosen]):
         for values in zip(*(column.to_pylist() for column in table.columns), strict=True):

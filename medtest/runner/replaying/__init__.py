@@ -1,1 +1,1 @@
-"""Cases made again: replay, export, crafted follow-ups."""
+"""Reconstruction of cases: replay, export, crafted follow-ups."""

@@ -1,8 +1,8 @@
-"""Crafted follow-ups beside a run: which run keeps their pixels, and how a case is crafted anew where none does.
+"""Crafted follow-ups outside a run: finding the run that stores their pixels, or crafting a case again.
 
-A case is the same in two runs where seed, preparation, relation and the system on which it was crafted are: whichever
-system was tested, for what is crafted on each of two systems is crafted on the one by name when it is shown to the
-other. So a folder of any system serves, and of any suite that agrees in these.
+A case is the same in two runs with equal seed, preparation, relation and crafting system, whichever system was tested:
+a case crafted on each of two systems is crafted on the first by name when it is shown to the second. So a folder of any
+system serves, and of any suite that agrees in these.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def crafted_of(parts: Parts) -> frozenset[str]:
 
 
 def crafting_system(suite: Suite, relation: str) -> PartPlan:
-    """Return the system on which the follow-ups that are meant were crafted.
+    """Return the system on which a relation's follow-ups were crafted.
 
     Raises:
         UserMistakes: Several systems have follow-ups of their own.
     """
-    named = suite.crafters.get(relation)
-    if named is not None:
-        return named
+    crafter = suite.crafters.get(relation)
+    if crafter is not None:
+        return crafter
     if len(suite.systems) > 1:
         names = [plan.id for plan in suite.systems]
         raise Mistake(
@@ -66,11 +66,11 @@ def crafting_system(suite: Suite, relation: str) -> PartPlan:
 
 
 def crafted_runs(suite: Suite, invocation: Invocation, parts: Parts, *, by_source: bool = False) -> CraftedCases | None:
-    """Return where crafted follow-ups of a suite are found; None for a suite that has none.
+    """Return the location of a suite's crafted follow-ups; None for a suite without any.
 
     Args:
         suite: The suite.
-        invocation: ``home`` counts.
+        invocation: Only ``home`` is used.
         parts: The suite's parts.
         by_source: As in :class:`CraftedCases`.
     """
@@ -88,30 +88,30 @@ def _crafted_alike(suite: Suite, invocation: Invocation, parts: Parts) -> dict[t
     """Return folders in which relations were crafted alike, by system and relation; the newest first."""
     built, plans = suite.build_systems(), {plan.id: plan for plan in suite.relations}
     runs = list(_runs(invocation.home, suite.name))
-    found = {}
+    folders = {}
     for number, system in enumerate(suite.systems):
         for name in sorted(crafted_of(parts)):
             under_test = (system, built[system.id])
             crafter = crafter_of(suite, name) or under_test
             entry = entry_beside(suite, plans[name], parts.relations, crafter=under_test)
-            wanted = {
+            settings = {
                 "seed": suite.seed,
                 "preparation": {**suite.prepare.covers(), "revision": PREPARATION_REVISION},
                 "relation": {**entry, "crafted_on": system_entry(*crafter, suite.task)},
             }
-            found[number, name] = tuple(folder for folder, covers in runs if wanted in _crafted_in(covers))
-    return found
+            folders[number, name] = tuple(folder for folder, covers in runs if settings in _crafted_in(covers))
+    return folders
 
 
 def _runs(home: Path, suite: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    known = []
+    runs = []
     for file in (home / OUTPUTS).glob(f"*/*/*/{RUN_FILE}"):
         content = read_object(file)
         covers = content.get("covers")
         if isinstance(covers, dict) and (file.parent / RECORDS).is_file():
             own = content.get("suite") == suite
-            known.append((own, str(content.get("finished_at", "")), file.parent, covers))
-    for _, _, folder, covers in sorted(known, key=lambda one: one[:3], reverse=True):
+            runs.append((own, str(content.get("finished_at", "")), file.parent, covers))
+    for _, _, folder, covers in sorted(runs, key=lambda one: one[:3], reverse=True):
         yield folder, covers
 
 
@@ -128,50 +128,50 @@ def _crafted_in(covers: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def is_in_runs(suite: Suite, invocation: Invocation, parts: Parts, relation: str) -> bool:
-    """Whether it is plain whose follow-ups of a crafted relation are meant, and a run may have them."""
+    """Return True if the system of a crafted relation is unambiguous and a run may have its follow-ups."""
     if relation not in suite.crafters and len(suite.systems) > 1:
         return False
-    found = crafted_runs(suite, invocation, parts)
-    return found is not None and _there(found, relation)
+    cases = crafted_runs(suite, invocation, parts)
+    return cases is not None and _there(cases, relation)
 
 
-def _there(found: CraftedCases, relation: str) -> bool:
-    return bool(found.more[0, relation]) or any(folder.is_dir() for folder in found.folders)
+def _there(cases: CraftedCases, relation: str) -> bool:
+    return bool(cases.more[0, relation]) or any(folder.is_dir() for folder in cases.folders)
 
 
 def read_from_runs(suite: Suite, invocation: Invocation, parts: Parts, relations: Iterable[str] | None = None) -> None:
-    """Have parts take crafted follow-ups from runs.
+    """Let parts take crafted follow-ups from runs.
 
     Args:
         suite: The suite.
-        invocation: ``home`` counts.
-        parts: The suite's parts; a suite without such relations leaves them as they are.
-        relations: Those that are wanted; None for all.
+        invocation: Only ``home`` is used.
+        parts: The suite's parts; unchanged for a suite without such relations.
+        relations: The relations; None for all.
 
     Raises:
         UserMistakes: No run has follow-ups of a relation, or several systems have their own.
     """
-    wanted = [name for name in parts.relations if relations is None or name in set(relations)]
-    wanted = [name for name in wanted if name in crafted_of(parts)]
-    if not wanted:
+    names = [name for name in parts.relations if relations is None or name in set(relations)]
+    names = [name for name in names if name in crafted_of(parts)]
+    if not names:
         return
-    for name in wanted:
-        crafting_system(suite, name)
-    found = crafted_runs(suite, invocation, parts)
-    assert found is not None  # noqa: S101 - it has such a relation
-    parts.crafted = found
-    mistakes = [not_crafted(suite, name) for name in wanted if not _there(found, name)]
+    for relation in names:
+        crafting_system(suite, relation)
+    cases = crafted_runs(suite, invocation, parts)
+    assert cases is not None  # noqa: S101 - it has such a relation
+    parts.crafted = cases
+    mistakes = [not_crafted(suite, name) for name in names if not _there(cases, name)]
     if mistakes:
         raise UserMistakes(mistakes)
 
 
 def not_crafted(suite: Suite, relation: str, more: str = "") -> Mistake:
-    """Return what to say of a relation of which no run keeps follow-ups.
+    """Return the mistake for a relation whose follow-ups are stored by no run.
 
     Args:
         suite: The suite.
         relation: The relation.
-        more: What the command of the run that would keep them has beside suite and system.
+        more: Further arguments of the command whose run would store them, after suite and system.
     """
     model = suite.systems[0].id if len(suite.systems) == 1 else "NAME"
     fix = f"Run it first, what is crafted is read from there: python run.py suite={suite.name} model={model}{more}"
@@ -187,7 +187,7 @@ def not_crafted(suite: Suite, relation: str, more: str = "") -> Mistake:
 
 
 def crafted_facts(parts: Parts) -> dict[str, Json]:
-    """Return on which system crafted follow-ups of a suite are; nothing where none are taken from runs."""
+    """Return the crafting systems of a suite's crafted follow-ups; empty if none are taken from runs."""
     suite = parts.suite
     if parts.crafted is None:
         return {}
@@ -199,15 +199,15 @@ def crafted_facts(parts: Parts) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Crafted:
-    """A crafted case that is shown again.
+    """Reconstructed crafted case.
 
     Attributes:
         follow: The follow-up.
-        sha256: Its image's.
+        sha256: SHA-256 of its image.
         on: Name of the system on which it was crafted.
-        folder: The run's folder from which its pixels come; None for one that was crafted anew.
-        recorded: SHA-256 in a run's record of it; "" where no run has recorded it.
-        problem: Why what the run kept was not taken; "" where nothing is wrong with it, or nothing was kept.
+        folder: The run's folder with its pixels; None if it was crafted again.
+        recorded: SHA-256 in a run's record of it; "" if no run has recorded it.
+        problem: Reason why the run's stored form was not used; "" if it was used, or none was stored.
     """
 
     follow: FollowUp
@@ -226,15 +226,15 @@ def crafted_again(
     place: tuple[int, SeedRef, int],
     scratch: Path | None = None,
 ) -> Crafted:
-    """Return a crafted case as a run keeps it, else crafted anew on its system, in a worker of its own.
+    """Return a crafted case as stored by a run, else crafted again on its system, in a separate worker.
 
     Args:
         suite: The suite.
-        invocation: ``home``, ``data``, ``device``, ``batch_seconds`` and ``batch_size`` count.
+        invocation: Provides ``home``, ``data``, ``device``, ``batch_seconds`` and ``batch_size``.
         parts: Its parts.
         seed: The prepared source case.
         place: Number of its seed source, its seed, and the case's index in its unit.
-        scratch: A folder of this call alone, which keeps what was crafted anew for who asks next; None for none.
+        scratch: A private folder of this call, which keeps newly crafted cases for later use; None for none.
 
     Raises:
         UserMistakes: Several systems have such a case of their own, or the relation does not apply to this seed.
@@ -245,34 +245,36 @@ def crafted_again(
     on = crafting_system(suite, address.relation)
     runs = crafted_runs(suite, invocation, parts)
     assert runs is not None  # noqa: S101 - the case is crafted
-    known = runs.look(0, seed, address)
-    follow = None if known is None else runs.find(0, seed, address)
-    if known is not None and isinstance(follow, FollowUp):
+    stored = runs.look(0, seed, address)
+    follow = None if stored is None else runs.find(0, seed, address)
+    if stored is not None and isinstance(follow, FollowUp):
         return Crafted(
             follow=follow,
-            sha256=known.record["followup_sha256"],
-            on=known.record["crafted_on"] or "",
-            folder=known.folder,
-            recorded=known.record["followup_sha256"],
+            sha256=stored.record["followup_sha256"],
+            on=stored.record["crafted_on"] or "",
+            folder=stored.folder,
+            recorded=stored.record["followup_sha256"],
         )
     if isinstance(follow, str):
-        raise _refused(follow, known.record["verdict"] if known is not None else "SKIP", address)
-    recorded = "" if known is None else str(known.record["followup_sha256"])
-    if known is not None:  # pixels depend on the batch in which they are crafted
-        batch = read_object(known.folder / RUN_FILE).get("batch_size")
+        raise _refused(follow, stored.record["verdict"] if stored is not None else "SKIP", address)
+    recorded = "" if stored is None else str(stored.record["followup_sha256"])
+    if stored is not None:  # pixels depend on the batch in which they are crafted
+        batch = read_object(stored.folder / RUN_FILE).get("batch_size")
         invocation = replace(invocation, batch_size=batch) if isinstance(batch, int) else invocation
     with _scratch(scratch) as folder:
         anew = craft_anew(suite, invocation, parts, on, (source, ref, (case,)), folder)
-        found = anew.look(0, seed, address)
+        crafted = anew.look(0, seed, address)
         follow = anew.find(0, seed, address)
-    if found is None or not isinstance(follow, FollowUp):
-        raise _refused(str(follow or "it could not be crafted"), found.record["verdict"] if found else "ERROR", address)
+    if crafted is None or not isinstance(follow, FollowUp):
+        raise _refused(
+            str(follow or "it could not be crafted"), crafted.record["verdict"] if crafted else "ERROR", address
+        )
     return Crafted(
         follow=follow,
-        sha256=found.record["followup_sha256"],
-        on=found.record["crafted_on"] or "",
+        sha256=crafted.record["followup_sha256"],
+        on=crafted.record["crafted_on"] or "",
         recorded=recorded,
-        problem="" if known is None else known.problem,
+        problem="" if stored is None else stored.problem,
     )
 
 
@@ -282,8 +284,8 @@ def _scratch(folder: Path | None) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         yield folder
         return
-    with TemporaryDirectory(prefix="medtest-crafted-") as made:
-        yield Path(made)
+    with TemporaryDirectory(prefix="medtest-crafted-") as temporary:
+        yield Path(temporary)
 
 
 def _refused(reason: str, verdict: str, address: Address) -> MedtestError:
@@ -300,32 +302,34 @@ def craft_anew(
     place: tuple[int, SeedRef, Sequence[int]],
     folder: Path,
 ) -> CraftedCases:
-    """Craft cases of one seed as a run does, in a worker with the run's time limit; their pixels go to a folder.
+    """Craft cases of one seed as in a run, in a worker with the run's time limit; pixels are written to a folder.
 
     Args:
         suite: The suite.
         invocation: As for a run.
         parts: The suite's parts.
-        on: The system on which they are crafted.
+        on: The crafting system.
         place: Number of the seed source, the seed, and the cases' indices in its unit; their batches are crafted whole.
         folder: An empty folder, or one in which an earlier call crafted them.
 
     Returns:
-        Where they are found; a case that could not be crafted has a record that says why.
+        Location of the cases; a case that could not be crafted has a record with the reason.
 
     Raises:
         MedtestError: The system cannot be loaded.
     """
-    source, ref, wanted = place
+    source, ref, indices = place
     names, strata = ShownNames.of(suite.privacy, invocation.home), strata_of([ref])
     if (folder / RECORDS).is_file():
         return CraftedCases([folder], names)
-    cases = [parts.unit(ref).cases[index] for index in wanted]
+    cases = [parts.unit(ref).cases[index] for index in indices]
     alone = _alone(suite, on, {case.relation for case in cases})
     relations = {plan.id: parts.relations[plan.id] for plan in alone.relations}
     unit = Plan((ref,), relations, invocation.batch_size).unit(0, 0)
     batches = craft_batches(unit, set(relations), invocation.batch_size)
-    whole = {other for index, case in enumerate(unit.cases) if case in cases for other in batches[index].cases}
+    whole = {
+        case_index for index, case in enumerate(unit.cases) if case in cases for case_index in batches[index].cases
+    }
     todo = bytes(int(index in whole) for index in range(len(unit.cases)))
     (system,) = alone.build_systems().values()
     device = device_is_certain(invocation.device, needed=type(system).needs_device) or "auto"
@@ -335,9 +339,9 @@ def craft_anew(
     rows: list[Row] = []
 
     def left(task: Any) -> PoolTask | None:
-        done = {case for _, case, _, _ in rows}
-        rest = bytes(int(bool(one) and index not in done) for index, one in enumerate(todo))
-        return replace(task, todo=(rest,)) if any(rest) else None
+        finished = {case for _, case, _, _ in rows}
+        unfinished = bytes(int(bool(flag) and index not in finished) for index, flag in enumerate(todo))
+        return replace(task, todo=(unfinished,)) if any(unfinished) else None
 
     Dispatcher(
         job=job,
@@ -358,11 +362,11 @@ def craft_anew(
 
 
 def _alone(suite: Suite, on: PartPlan, relations: Collection[str]) -> Suite:
-    """Return a suite of some relations, with the system on which they are crafted in place of those under test."""
+    """Return a suite of some relations, with their crafting system in place of the systems under test."""
     return replace(
         suite,
         systems=(on,),
         relations=tuple(plan for plan in suite.relations if plan.id in relations),
         crafters={name: plan for name, plan in suite.crafters.items() if name in relations},
-        privacy=replace(suite.privacy, images="samples"),  # the pixels go to a folder of this call alone
+        privacy=replace(suite.privacy, images="samples"),  # the pixels go to a private folder of this call
     )

@@ -1,4 +1,4 @@
-"""Writes follow-ups as files, for systems that are run elsewhere and come back as a folder of predictions."""
+"""Export of follow-ups as files, for systems that run elsewhere and return a folder of predictions."""
 
 from __future__ import annotations
 
@@ -24,33 +24,36 @@ from medtest.systems.adapters.image_files import write_image
 
 MANIFEST = "manifest.csv"
 COLUMNS = ("address", "file", "params", "scale", "sha256", "skipped")
-"""Columns of ``manifest.csv``: the case's address; its file below the folder, "" where there is none; parameters as
-JSON; physical distance from identity; SHA-256 of shape, dtype and pixels as in the records; why there is no file."""
+"""Columns of ``manifest.csv``.
+
+The case's address; its file below the folder, "" if there is none; parameters as JSON; physical distance from identity;
+SHA-256 of shape, dtype and pixels as in the records; the reason if there is no file.
+"""
 
 _DRAFT = ".manifest.part"
 _MARK = ".medtest-export"
-"""Holds a digest of what the pixels depend on, so that two suites do not mix in one folder."""
+"""File with a digest of everything that affects the pixels, so that two suites are not mixed in one folder."""
 _PNG = [cv2.IMWRITE_PNG_COMPRESSION, 3]
 
 
 def export_followups(suite: Suite, invocation: Invocation, to: Path) -> int:
-    """Write the chosen sources and follow-ups and ``manifest.csv``, going on where an earlier call stopped.
+    """Write the chosen sources and follow-ups and ``manifest.csv``, resuming an interrupted export.
 
     Sources are ``<dataset>/<seed_id>.png``, follow-ups ``<dataset>/<seed_id>/<stem>.png``: the names under which
-    ``model=predictions`` and ``model=results`` look for answers. Images are as prepared: RGB PNG, of series PNG (8 and
-    16 bit, flat) or ``.npy``.
+    ``model=predictions`` and ``model=results`` look for answers. Images are prepared: RGB PNG, for series PNG (8 and 16
+    bit, flat) or ``.npy``.
 
     Args:
-        suite: The suite; its systems do not matter.
-        invocation: ``data``, ``limit`` and ``only`` count.
-        to: The folder to write to; made where it is missing.
+        suite: The suite; its systems are not used.
+        invocation: Provides ``data``, ``limit`` and ``only``.
+        to: The target folder, created if missing.
 
     Returns:
-        How many images lie in the folder.
+        The number of images in the folder.
 
     Raises:
-        UserMistakes: The suite's privacy forbids it, no run keeps what is crafted on a system, or the folder holds
-            the follow-ups of something else.
+        UserMistakes: The suite's privacy forbids it, no run stores crafted follow-ups, or the folder holds the
+            follow-ups of something else.
         OutputProblem: The folder cannot be written.
     """
     check_privacy(suite)
@@ -60,23 +63,23 @@ def export_followups(suite: Suite, invocation: Invocation, to: Path) -> int:
     plan = parts.plan(refs)
     with output_problems(to / MANIFEST):
         to.mkdir(parents=True, exist_ok=True)
-    written = _Written(to, _identity(suite, parts))
+    manifest = _Written(to, _identity(suite, parts))
     try:
         for unit in plan.units():
             chosen = unit.chosen(limit=invocation.limit, only=invocation.only)
-            if chosen and not written.has([unit.cases[index] for index in chosen]):
-                _export_unit(parts, refs[unit.index][0], unit, chosen, to, written)
+            if chosen and not manifest.has([unit.cases[index] for index in chosen]):
+                _export_unit(parts, refs[unit.index][0], unit, chosen, to, manifest)
     finally:
-        written.close()
-    written.finish(str(case) for unit in plan.units() for case in unit.cases)
-    return written.images
+        manifest.close()
+    manifest.finish(str(case) for unit in plan.units() for case in unit.cases)
+    return manifest.images
 
 
 def check_privacy(suite: Suite) -> None:
-    """Refuse to write images where the suite forbids it.
+    """Refuse to write images if the suite forbids it.
 
     Raises:
-        UserMistakes: It does.
+        UserMistakes: The suite forbids it.
     """
     if suite.privacy.seed_ids == "hashed" or suite.privacy.images == "none":
         raise Mistake(
@@ -89,7 +92,7 @@ def check_privacy(suite: Suite) -> None:
 
 
 def _identity(suite: Suite, parts: Parts) -> str:
-    """Return a digest of what the pixels depend on."""
+    """Return a digest of everything that affects the pixels."""
     return digest_of(
         {
             "seed": suite.seed,
@@ -103,29 +106,29 @@ def _identity(suite: Suite, parts: Parts) -> str:
     )
 
 
-def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], to: Path, written: _Written) -> None:
+def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], to: Path, manifest: _Written) -> None:
     seed = parts.prepared(source, unit.ref)
     folder = _inside(Path(unit.ref.dataset) / unit.ref.seed_id)
     with output_problems(folder):
         (to / folder).mkdir(parents=True, exist_ok=True)
     for index in chosen:
-        made = parts.make(seed, unit.cases[index])
-        if made.reason.startswith(NOT_KEPT):
-            lost = made.reason != NOT_KEPT  # its record stands, and the same run does not craft it again
+        case = parts.make(seed, unit.cases[index])
+        if case.reason.startswith(NOT_KEPT):
+            lost = case.reason != NOT_KEPT  # its record is final, and the same run does not craft it again
             first = "Run the suite with fresh=true first" if lost else "Run the suite whole first"
-            raise MedtestError(f"{made.address}: {made.reason}. {first}, or choose less with only=.")
-        if made.follow is None:
-            written.add(made, "", "", "")
+            raise MedtestError(f"{case.address}: {case.reason}. {first}, or choose less with only=.")
+        if case.follow is None:
+            manifest.add(case, "", "", "")
             continue
-        image, ending = made.follow.image, _ending(made)
-        stem = folder.parent / folder.name if made.address.is_source else folder / made.address.stem
+        image, ending = case.follow.image, _ending(case)
+        stem = folder.parent / folder.name if case.address.is_source else folder / case.address.stem
         name = stem.with_name(f"{stem.name}{ending}")
-        if made.task.series:
-            write_image(to / name, image, made.spec)
+        if case.task.series:
+            write_image(to / name, image, case.spec)
         else:
             _save(to / name, image)
-        written.add(made, name.as_posix(), params_text(made.follow.params), repr(float(made.follow.scale)))
-    written.flush()
+        manifest.add(case, name.as_posix(), params_text(case.follow.params), repr(float(case.follow.scale)))
+    manifest.flush()
 
 
 def _inside(name: Path) -> Path:
@@ -134,11 +137,11 @@ def _inside(name: Path) -> Path:
     return name
 
 
-def _ending(made: MadeCase) -> str:
-    """Return the ending of an exported image: PNG keeps 8 and 16 bits of flat pictures, all else needs ``.npy``."""
-    if not made.task.series or made.follow is None:
+def _ending(case: MadeCase) -> str:
+    """Return the suffix of an exported image: PNG for flat pictures of 8 and 16 bits, otherwise ``.npy``."""
+    if not case.task.series or case.follow is None:
         return ".png"
-    flat = made.spec.axes in ("yx", "yxc") and made.follow.image.dtype in (np.uint8, np.uint16)
+    flat = case.spec.axes in ("yx", "yxc") and case.follow.image.dtype in (np.uint8, np.uint16)
     return ".png" if flat else ".npy"
 
 
@@ -151,11 +154,11 @@ def _save(path: Path, image: Image) -> None:
 
 
 class _Written:
-    """The manifest while it grows: a draft that is appended to after each seed, sorted into place at the end.
+    """Growing manifest: a draft that is appended to after each seed and sorted at the end.
 
     Args:
         to: The folder.
-        identity: What its pixels depend on.
+        identity: Digest of everything that affects its pixels.
 
     Raises:
         UserMistakes: The folder holds the follow-ups of something else.
@@ -186,28 +189,28 @@ class _Written:
 
     @property
     def images(self) -> int:
-        """How many images there are."""
+        """Number of images."""
         return sum(bool(row["file"]) for row in self._rows.values())
 
     def close(self) -> None:
-        """Close the draft; it stays, so that a later call goes on from there."""
+        """Close the draft; it is kept so that a later call can resume."""
         self._file.close()
 
     def has(self, cases: Sequence[Address]) -> bool:
-        """Whether all these cases are written and their files are there."""
+        """Return True if all these cases are written and their files exist."""
         for case in cases:
             row = self._rows.get(str(case))
             if row is None or (row["file"] and not (self._to / row["file"]).is_file()):
                 return False
         return True
 
-    def add(self, made: MadeCase, file: str, params: str, scale: str) -> None:
-        """Note a case."""
-        row = {"address": str(made.address), "file": file, "params": params, "scale": scale, "sha256": made.sha256}
-        self._fresh.append({**row, "skipped": made.reason})
+    def add(self, case: MadeCase, file: str, params: str, scale: str) -> None:
+        """Add a case."""
+        row = {"address": str(case.address), "file": file, "params": params, "scale": scale, "sha256": case.sha256}
+        self._fresh.append({**row, "skipped": case.reason})
 
     def flush(self) -> None:
-        """Append what was noted since the last time: the files are on disk by now."""
+        """Append the cases added since the last call; their files must be on disk."""
         with output_problems(self._to / _DRAFT):
             _table(self._file).writerows(self._fresh)
             self._file.flush()
@@ -228,7 +231,7 @@ def _table(file: IO[Any]) -> csv.DictWriter[str]:
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
-    """Read a manifest; a line that a killed process left unfinished is dropped."""
+    """Read a manifest; a partial line left by a killed process is dropped."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError:

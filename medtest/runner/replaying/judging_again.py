@@ -1,7 +1,7 @@
-"""Answers that runs kept, judged again before anything is run: by an oracle of a later revision, or with a new score.
+"""Judging of stored answers again before a run: by a later revision of an oracle, or with a new score.
 
-Records are rewritten as results come, in shards that are whole or not there, so that a run that is stopped goes on from
-there. No system is asked. Where a seed or a follow-up cannot be made again, records stay as they are.
+Records are rewritten as results arrive, in shards that are complete or absent, so that a stopped run can be resumed. No
+system is asked. If a seed or a follow-up cannot be reconstructed, its records stay unchanged.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from medtest.suite.model import Invocation
 
 @dataclass
 class JudgingAgain:
-    """The records of a run's folders that an earlier revision judged.
+    """Records of a run's folders that an earlier revision judged.
 
     Attributes:
-        prepared: What is run.
-        invocation: How.
+        prepared: The run.
+        invocation: Its invocation.
         ledgers: The systems' records.
-        limits: Bounds of the run.
-        interrupted: The user stopped it.
+        limits: Limits of the run.
+        interrupted: True if the user stopped it.
         notices: Lines for the user.
     """
 
@@ -57,15 +57,15 @@ class JudgingAgain:
 
     @property
     def needed(self) -> bool:
-        """Whether there are any."""
+        """True if there are any."""
         return any(ledger.standing is not None for ledger in self.ledgers)
 
     def run(self, job: Job, workplace: Workplace) -> None:
-        """Judge what can be judged; :attr:`notices` then say what became of it.
+        """Judge the stored answers; :attr:`notices` then describe the result.
 
         Args:
-            job: What workers are told of the suite.
-            workplace: Where they live.
+            job: The job of the workers.
+            workplace: Location of the workers.
 
         Raises:
             MedtestError: Workers could not start, or records cannot be written.
@@ -82,7 +82,7 @@ class JudgingAgain:
         self.notices += self._said()
 
     def _restate(self) -> None:
-        """Note today's revision in the records of cases without an answer."""
+        """Write today's revision to the records of cases without an answer."""
         revision = self.prepared.suite.build_oracle().revision
         for ledger in self.ledgers:
             if ledger.standing is not None:
@@ -91,27 +91,27 @@ class JudgingAgain:
                     ledger.tick()
 
     def _tasks(self) -> Iterator[PoolTask]:
-        """Yield a task for each seed of each system of which answers are to be judged."""
+        """Yield a task for each seed of each system with answers to judge."""
         for system, ledger in enumerate(self.ledgers):
             standing = ledger.standing
             if standing is None or not standing.judge.any():
                 continue
             row, width = ledger.places.row, ledger.places.width
             needed = standing.judge.copy()
-            needed[np.flatnonzero(standing.judge) // row * row] = True  # sources, which follow-ups are compared with
+            needed[np.flatnonzero(standing.judge) // row * row] = True  # sources, with which follow-ups are compared
             store = AnswerStore(ledger.folder)
             for unit, records in groupby(ledger.old_records(needed), key=lambda record: record.place // width):
                 cases = []
                 for place, values in records:
                     name = str(values[COLUMN[ANSWER]] or "")
                     answer = store.read(name.encode()) if name else None
-                    if name and answer is None:  # altered since: whatever rests on it is asked again
+                    if name and answer is None:  # altered since: cases that depend on it are asked again
                         ledger.ask_again(range(place, place + row) if place % row == 0 else (place,))
                         continue
                     cases.append(StoredCase(place % width, values, answer, bool(standing.judge[place])))
-                wanted = sum(case.wanted for case in cases)
-                if wanted:
-                    self._wanted[system] += wanted
+                count = sum(case.wanted for case in cases)
+                if count:
+                    self._wanted[system] += count
                     yield self._task(system, unit, tuple(cases))
 
     def _task(self, system: int, unit: int, cases: tuple[StoredCase, ...]) -> JudgeTask:
@@ -167,14 +167,14 @@ class JudgingAgain:
     def _said(self) -> Iterator[str]:
         oracle = self.prepared.suite.build_oracle()
         name = f"oracle {self.prepared.suite.oracle.part.info.name}, revision {oracle.revision}"
-        for number, wanted in sorted(self._wanted.items()):
-            system, done = self.prepared.systems[number].record_name, self._done[number]
-            if done:
-                yield f"{system}: {_cases(done)} judged again from stored answers ({name}); no system was asked."
-            if done < wanted and not self.interrupted:
+        for number, count in sorted(self._wanted.items()):
+            system, judged = self.prepared.systems[number].record_name, self._done[number]
+            if judged:
+                yield f"{system}: {_cases(judged)} judged again from stored answers ({name}); no system was asked."
+            if judged < count and not self.interrupted:
                 why = f": {self._problems[0]}" if self._problems else ""
                 yield (
-                    f"{system}: {_cases(wanted - done)} could not be judged again{why}. Their records stay as they "
+                    f"{system}: {_cases(count - judged)} could not be judged again{why}. Their records stay as they "
                     "are, judged by an earlier revision; the same command tries again once the data are there."
                 )
 

@@ -1,4 +1,4 @@
-"""Makes one case again from its address, as reports print it."""
+"""Reconstruction of one case from its address, as printed in reports."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _ADDRESS = re.compile(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Replay:
-    """A case made again.
+    """Reconstructed case.
 
     Attributes:
         address: Its address, with the plain seed id.
-        source: The prepared source image, uint8 RGB H×W×3; of series as it is.
+        source: The prepared source image, uint8 RGB H×W×3; for series the original.
         followup: The follow-up, same shape.
-        truth: The expected mask of the follow-up, bool H×W, moved where the relation moves it; or None.
-        params: The parameters that were drawn.
+        truth: The expected mask of the follow-up, bool H×W, moved if the relation moves it; or None.
+        params: The drawn parameters.
         scale: Physical distance from identity.
         source_sha256: As in the record.
-        followup_sha256: As in the record: equal where the machine gives the same bytes.
+        followup_sha256: As in the record: equal if the machine gives the same bytes.
         seed: The prepared source case.
-        shown_id: The seed's id as records show it.
-        items: The questions that the address means: the one that it names, else all of the seed; none where none
-            are asked.
-        prompt: The follow-up, where the case's input is a prompt; None else.
-        crafted: Of a case that is crafted on a system: where it comes from.
+        shown_id: The seed's id as shown in records.
+        items: The questions of the address: the one that it names, else all of the seed; empty for tasks without
+            questions.
+        prompt: The follow-up, if the case's input is a prompt; otherwise None.
+        crafted: For a case crafted on a system: its origin.
     """
 
     address: Address
@@ -60,66 +60,67 @@ class Replay:
 
 
 def replay_case(suite: Suite, invocation: Invocation, address: str | Address, *, scratch: Path | None = None) -> Replay:
-    """Make one case again, without any system.
+    """Reconstruct one case without any system.
 
-    A case that is crafted on a system is read from a run that keeps it, and crafted anew on that system where none
-    does.
+    A case crafted on a system is read from a run that stores it, or else crafted again on that system.
 
     Args:
-        suite: The suite it belongs to.
-        invocation: Where the user's data lie, and the home folder.
-        address: ``dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>``, with a question behind it or without; the
+        suite: Its suite.
+        invocation: Location of the user's data and the home folder.
+        address: ``dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>``, optionally followed by a question; the
             seed's id may be the hashed one.
-        scratch: A folder of this call alone: :func:`medtest.runner.replaying.replay_answers.replay_strips` finds there
-            what had to be crafted anew.
+        scratch: A private folder of this call, in which :func:`medtest.runner.replaying.replay_answers.replay_strips`
+            finds newly crafted cases.
 
     Raises:
-        UserMistakes: The suite has no such case, the relation does not apply to this seed, or several systems have
-            such a case of their own.
+        UserMistakes: The suite has no such case, the relation does not apply to this seed, or several systems have such
+            a case of their own.
         MedtestError: The relation failed.
     """
     parts = Parts(suite, invocation.data, invocation.batch_size)
-    found = find(suite, invocation, parts, address)
-    items = _items(found.ref, address)
-    seed = parts.prepared(found.source, found.ref)
+    case_place = find(suite, invocation, parts, address)
+    items = _items(case_place.ref, address)
+    seed = parts.prepared(case_place.source, case_place.ref)
     crafted: Crafted | None = None
-    address_of = parts.unit(found.ref).cases[found.case]
+    address_of = parts.unit(case_place.ref).cases[case_place.case]
     if address_of.relation in crafted_of(parts):
-        crafted = crafted_again(suite, invocation, parts, seed, (found.source, found.ref, found.case), scratch)
-        made = MadeCase(address=address_of, follow=crafted.follow, sha256=crafted.sha256)
+        crafted = crafted_again(
+            suite, invocation, parts, seed, (case_place.source, case_place.ref, case_place.case), scratch
+        )
+        case = MadeCase(address=address_of, follow=crafted.follow, sha256=crafted.sha256)
     else:
-        made = parts.make(seed, address_of)
-    if made.follow is None:
-        if made.verdict == "SKIP":
-            raise Mistake(where="command line", key="address", found=f"a skipped case: {made.reason}").as_error()
-        raise MedtestError(f"{made.address}: {made.reason}")
+        case = parts.make(seed, address_of)
+    if case.follow is None:
+        if case.verdict == "SKIP":
+            raise Mistake(where="command line", key="address", found=f"a skipped case: {case.reason}").as_error()
+        raise MedtestError(f"{case.address}: {case.reason}")
     return Replay(
-        address=made.address,
+        address=case.address,
         source=seed.image,
-        followup=made.follow.image,
-        truth=task_of(seed.kind).expected_region(seed, made.follow.effect),
-        params=made.follow.params,
-        scale=made.follow.scale,
+        followup=case.follow.image,
+        truth=task_of(seed.kind).expected_region(seed, case.follow.effect),
+        params=case.follow.params,
+        scale=case.follow.scale,
         source_sha256=seed.sha256,
-        followup_sha256=made.sha256,
+        followup_sha256=case.sha256,
         seed=seed,
-        shown_id=_names(suite, invocation).seed_id(found.ref.dataset, found.ref.seed_id),
+        shown_id=_names(suite, invocation).seed_id(case_place.ref.dataset, case_place.ref.seed_id),
         items=items,
         crafted=crafted,
-        prompt=made.follow.prompt,
+        prompt=case.follow.prompt,
     )
 
 
 def replay_sequence(
     suite: Suite, invocation: Invocation, addresses: Sequence[str], parts: Parts | None = None
 ) -> tuple[Image | None, ...]:
-    """Make the frames of one sequence again, without any system.
+    """Reconstruct the frames of one sequence without any system.
 
     Args:
-        suite: The suite it belongs to.
-        invocation: Where the user's data lie.
-        addresses: The frames' addresses, all of one seed, as :func:`replay_case` takes them.
-        parts: The suite's parts, where several sequences are made; None builds them. Crafted frames come from the runs
+        suite: Its suite.
+        invocation: Location of the user's data.
+        addresses: The frames' addresses, all of one seed, as for :func:`replay_case`.
+        parts: The suite's parts, to reconstruct several sequences; None builds them. Crafted frames come from the runs
             that they know (:attr:`~medtest.runner.units.parts.Parts.crafted`).
 
     Returns:
@@ -133,16 +134,16 @@ def replay_sequence(
     if len({(dataset, seed_id) for dataset, seed_id, _ in keys}) != 1:
         raise MedtestError("the frames of one sequence are of one seed")
     own = parts or Parts(suite, invocation.data, invocation.batch_size)
-    found = find(suite, invocation, own, addresses[0])
-    seed = own.prepared(found.source, found.ref)
-    cases = own.unit(found.ref).cases
-    made = [own.make(seed, cases[_case(own, found.ref, key)]) for _, _, key in keys]
-    return tuple(None if case.follow is None else case.follow.image for case in made)
+    case_place = find(suite, invocation, own, addresses[0])
+    seed = own.prepared(case_place.source, case_place.ref)
+    cases = own.unit(case_place.ref).cases
+    frames = [own.make(seed, cases[_case(own, case_place.ref, key)]) for _, _, key in keys]
+    return tuple(None if case.follow is None else case.follow.image for case in frames)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CasePlace:
-    """Where a case stands: the number of its seed source, its seed, and its index in the seed's unit."""
+    """Position of a case: the number of its seed source, its seed, and its index in the seed's unit."""
 
     source: int
     ref: SeedRef
@@ -150,21 +151,26 @@ class CasePlace:
 
 
 def find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Address) -> CasePlace:
-    """Return where the case of an address stands.
+    """Return the position of the case with an address.
 
     Raises:
         UserMistakes: The suite has no such case.
     """
     names = _names(suite, invocation)
     dataset, seed_id, key = _parsed(address)
-    shown: list[str] = []
+    shown_names: list[str] = []
     for number, ref in parts.needed_refs(needed=()):
-        known = {ref.seed_id, names.seed_id(ref.dataset, ref.seed_id)}
-        if ref.dataset == dataset and seed_id in known:
+        ids = {ref.seed_id, names.seed_id(ref.dataset, ref.seed_id)}
+        if ref.dataset == dataset and seed_id in ids:
             return CasePlace(source=number, ref=ref, case=_case(parts, ref, key))
-        shown.append(f"{ref.dataset}/{names.seed_id(ref.dataset, ref.seed_id)}")
-    wanted = f"{dataset}/{seed_id}"
-    raise _no_such("seed", wanted, f"one of {len(shown)} seeds, the first: {shown[0] if shown else 'none'}", shown)
+        shown_names.append(f"{ref.dataset}/{names.seed_id(ref.dataset, ref.seed_id)}")
+    requested = f"{dataset}/{seed_id}"
+    raise _no_such(
+        "seed",
+        requested,
+        f"one of {len(shown_names)} seeds, the first: {shown_names[0] if shown_names else 'none'}",
+        shown_names,
+    )
 
 
 def _names(suite: Suite, invocation: Invocation) -> ShownNames:
@@ -172,18 +178,18 @@ def _names(suite: Suite, invocation: Invocation) -> ShownNames:
 
 
 def _items(ref: SeedRef, address: str | Address) -> tuple[str, ...]:
-    """Return the questions that an address means.
+    """Return the questions of an address.
 
     Raises:
         UserMistakes: It names one that is not asked of the seed.
     """
     match = None if isinstance(address, Address) else _ADDRESS.fullmatch(address.strip().strip("/"))
     item = address.item if isinstance(address, Address) else (match["item"] or "" if match is not None else "")
-    asked = tuple(one for one in ref.items if one)
+    questions = tuple(item_name for item_name in ref.items if item_name)
     if not item:
-        return asked
-    if item not in asked:
-        raise _no_such("question", item, ", ".join(asked) or "no question", asked)
+        return questions
+    if item not in questions:
+        raise _no_such("question", item, ", ".join(questions) or "no question", questions)
     return (item,)
 
 
@@ -203,18 +209,18 @@ def _case(parts: Parts, ref: SeedRef, key: tuple[str, int, int, int]) -> int:
         if (case.relation, case.severity, case.frame, case.repeat) == key:
             return index
     stems = [case.stem for case in cases]
-    wanted = stem_text(*key)
+    requested = stem_text(*key)
     if key[0] == SOURCE or key[0] in parts.relations:
         same = [stem for stem in stems if stem.startswith(f"{key[0]}_s")]
-        raise _no_such("case", wanted, f"{same[0]} … {same[-1]}", stems)
+        raise _no_such("case", requested, f"{same[0]} … {same[-1]}", stems)
     raise _no_such("relation", key[0], ", ".join(parts.relations), tuple(parts.relations))
 
 
-def _no_such(what: str, found: str, allowed: str, names: Any) -> UserMistakes:
+def _no_such(kind: str, name: str, allowed: str, names: Any) -> UserMistakes:
     return Mistake(
         where="command line",
         key="address",
-        found=f"{what} {json.dumps(found, ensure_ascii=False)}",
+        found=f"{kind} {json.dumps(name, ensure_ascii=False)}",
         allowed=allowed,
-        nearest=nearest_name(found, names),
+        nearest=nearest_name(name, names),
     ).as_error()

@@ -1,4 +1,4 @@
-"""A case made again with its systems: each is asked about it, its answers are scored, and a strip is drawn."""
+"""Reconstruction of a case with its systems: ask each, score its answers, and draw a strip."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from medtest.suite.model import Invocation, Suite
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """What one system made of a case that was made again.
+    """Answer of one system to a reconstructed case.
 
     Attributes:
         system: Its name in records.
         file: The strip: source, follow-up, truth and both answers.
-        verdict: By the suite's primary criterion; "" of systems that are asked questions, which are not asked again.
-        words: The score before and after, or why there is none.
+        verdict: By the suite's primary criterion; "" for systems that answer questions, which are not asked again.
+        words: The score before and after, or the reason for its absence.
     """
 
     system: str
@@ -43,35 +43,37 @@ class Answered:
 def replay_strips(
     suite: Suite, invocation: Invocation, address: str | Address, folder: Path, *, scratch: Path | None = None
 ) -> tuple[Answered, ...]:
-    """Make one case again, ask every system of the suite, score its answers and draw a strip for each.
+    """Reconstruct one case, ask every system of the suite, score its answers and draw a strip for each.
 
-    The case's whole batch is inferred, as in a run, so that scores are those of the records. Strips name the seed as
-    the suite's privacy settings say.
+    The case's whole batch is inferred, as in a run, so that scores equal those of the records. Strips name the seed
+    according to the suite's privacy settings.
 
     Args:
-        suite: The suite it belongs to, with its systems.
-        invocation: Where the user's data lie, and the device.
+        suite: Its suite, with its systems.
+        invocation: Location of the user's data, and the device.
         address: As in :func:`medtest.runner.replaying.replay.replay_case`.
-        folder: Where ``strip-<system>.png`` are written.
+        folder: Folder for ``strip-<system>.png``.
         scratch: As in :func:`medtest.runner.replaying.replay.replay_case`.
 
     Raises:
         UserMistakes: The suite has no such case.
-        MedtestError: A system cannot be loaded, or the strip not be drawn.
+        MedtestError: A system cannot be loaded, or the strip cannot be drawn.
     """
     parts = Parts(suite, invocation.data, invocation.batch_size)
-    found = find(suite, invocation, parts, address)
+    case_place = find(suite, invocation, parts, address)
     names = ShownNames.of(suite.privacy, invocation.home)
-    again = _Again(suite, parts, found, folder, names)
+    again = _Again(suite, parts, case_place, folder, names)
     with output_problems(folder / "strip.png"):
         folder.mkdir(parents=True, exist_ok=True)
     needed = any(type(system).needs_device for system in suite.build_systems().values())
     device = device_is_certain(invocation.device, needed=needed) or "auto"
     runs = crafted_runs(suite, invocation, parts)
-    if runs is not None and scratch is not None and scratch.is_dir():  # what replay_case had to craft anew
-        relation = parts.unit(found.ref).cases[found.case].relation
-        more = {(n, relation): (*runs.more.get((n, relation), ()), scratch) for n in range(len(suite.systems))}
-        runs = replace(runs, more={**runs.more, **more})
+    if runs is not None and scratch is not None and scratch.is_dir():  # cases that replay_case crafted again
+        relation = parts.unit(case_place.ref).cases[case_place.case].relation
+        scratch_folders = {
+            (n, relation): (*runs.more.get((n, relation), ()), scratch) for n in range(len(suite.systems))
+        }
+        runs = replace(runs, more={**runs.more, **scratch_folders})
     job = Job.of(suite, invocation, hash_key=names.key, device=device, hide=(), crafted=runs)
     dispatcher = Dispatcher(
         job=job,
@@ -87,28 +89,28 @@ def replay_strips(
     )
     dispatcher.run()
     answered = again.answered()
-    missing = [one.file.name for one in answered if not one.file.is_file()]
+    missing = [answer.file.name for answer in answered if not answer.file.is_file()]
     if missing:
         raise MedtestError(" ".join(dispatcher.notices) or f"{', '.join(missing)} could not be drawn.")
     return answered
 
 
 class _Again:
-    """One case of a suite: what is asked about it, what came back, and the strips to draw of that.
+    """One case of a suite: its questions, answers, and strips to draw.
 
     Args:
         suite: The suite.
         parts: Its parts.
-        found: Where the case stands.
-        folder: Where strips go.
-        names: How seeds are shown.
+        found: Position of the case.
+        folder: Folder of the strips.
+        names: Display of seeds.
     """
 
-    def __init__(self, suite: Suite, parts: Parts, found: CasePlace, folder: Path, names: ShownNames) -> None:
-        self._found = found
-        self._shown_id = names.seed_id(found.ref.dataset, found.ref.seed_id)
-        self._cases = parts.unit(found.ref).cases
-        self._silent = suite.task.stream  # asking a question again would cost, and may give another answer
+    def __init__(self, suite: Suite, parts: Parts, case_place: CasePlace, folder: Path, names: ShownNames) -> None:
+        self._found = case_place
+        self._shown_id = names.seed_id(case_place.ref.dataset, case_place.ref.seed_id)
+        self._cases = parts.unit(case_place.ref).cases
+        self._silent = suite.task.stream  # asking a question again would cost money, and may give another answer
         systems = [system.record_name for system in suite.build_systems().values()]
         self._shown = [Answered(system=name, file=(folder / f"strip-{name}.png").resolve()) for name in systems]
         self._judged: dict[int, Sample] = {}
@@ -116,38 +118,40 @@ class _Again:
         self._compared = score_columns(parts.oracle, suite.oracle.primary)
 
     def questions(self) -> Iterator[PoolTask]:
-        """Yield the task that has every system answer."""
+        """Yield the task to ask every system."""
         if not self._silent:
             todo = bytes(int(index == self._found.case) for index in range(len(self._cases)))
             yield UnitTask(index=0, source=self._found.source, ref=self._found.ref, todo=(todo,) * len(self._shown))
 
     def take(self, rows: list[Row], _unit: int) -> None:
-        """Take records of the case, one a system."""
+        """Store records of the case, one per system."""
         for number, _, row, _ in rows:
             record = dict(zip(self._columns, row, strict=True))
             self._judged[number] = sample_of(record, self._compared, kind="", place=self._found.case, file="")
 
     def left(self, task: UnitTask) -> UnitTask | None:
-        """Return a task that a worker did not live to end, with the systems that are left."""
-        todo = tuple(bytes(len(one)) if number in self._judged else one for number, one in enumerate(task.todo))
+        """Return an unfinished task of a dead worker with the remaining systems."""
+        todo = tuple(bytes(len(flags)) if number in self._judged else flags for number, flags in enumerate(task.todo))
         return replace(task, todo=todo) if any(map(any, todo)) else None
 
     def strips(self) -> Iterator[PoolTask]:
-        """Return the task that draws the strips, with what is known by then."""
+        """Return the task to draw the strips, with the results known by then."""
         strips = []
-        for number, one in enumerate(self._shown):
+        for number, answer in enumerate(self._shown):
             address = replace(self._cases[self._found.case], seed_id=self._shown_id)
-            title, detail = f"{address}  \N{MIDDLE DOT}  {one.system}", ""
+            title, detail = f"{address}  \N{MIDDLE DOT}  {answer.system}", ""
             if number in self._judged:
-                title, detail = self._judged[number].caption(one.system)
-            strips.append(Strip(number, self._found.case, str(one.file), title, detail))
+                title, detail = self._judged[number].caption(answer.system)
+            strips.append(Strip(number, self._found.case, str(answer.file), title, detail))
         return iter([StripTask(index=1, source=self._found.source, ref=self._found.ref, strips=tuple(strips))])
 
     def answered(self) -> tuple[Answered, ...]:
-        """Return what every system made of the case."""
+        """Return every system's answer to the case."""
         return tuple(
-            replace(one, verdict=str(self._judged[number].verdict), words=self._judged[number].caption(one.system)[1])
+            replace(
+                answer, verdict=str(self._judged[number].verdict), words=self._judged[number].caption(answer.system)[1]
+            )
             if number in self._judged
-            else one
-            for number, one in enumerate(self._shown)
+            else answer
+            for number, answer in enumerate(self._shown)
         )
