@@ -1,4 +1,4 @@
-"""Runs a suite: plan → batches → records, one folder for each system."""
+"""Execution of a suite: plan → batches → records, one folder per system."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from medtest.systems.answering.asking import draws_calls
 
 _PROGRESS_SECONDS = 0.1
 _AHEAD = 3
-"""Seeds that a worker whose systems are asked over an API works on at a time, at least."""
+"""Minimum number of seeds in progress per worker whose systems are asked over an API."""
 _CALLS_AHEAD = 128
-"""Calls of a system that shall be there to be drawn at a time."""
+"""Number of calls that should be available to a system at a time."""
 
 
 def run_suite(
@@ -51,42 +51,42 @@ def run_suite(
     announce: Callable[[str], None] | None = None,
     judged: str = "",
 ) -> RunOutcome:
-    """Run whatever of a suite is chosen and not finished yet, for all its systems at once.
+    """Run the chosen unfinished cases of a suite, for all its systems at once.
 
     Args:
         suite: A checked suite.
-        invocation: How this call runs it.
-        progress: Who wants to know how far it is; by default a line on a terminal, elsewhere one every half minute.
-        limits: Bounds that tests tighten.
-        hold: Takes the locks of the folders, so that a caller who writes tables and a report into them keeps them
-            until it closes this stack; by default they are given back at the end of the run.
-        announce: Is told, before anything is run, what each system says of itself (whom it asks, and where images go)
-            and that this processor may make other bytes than most, where it may; the outcome's notices say so too.
-        judged: Digest of how the call judges, where that is not the suite's own oracle; it enters the view's digest.
+        invocation: Settings of this call.
+        progress: Receives the progress; by default a line on a terminal, elsewhere one every half minute.
+        limits: Limits that tests tighten.
+        hold: Takes the locks of the folders, so that a caller who writes tables and a report keeps them until it closes
+            this stack; by default they are released at the end of the run.
+        announce: Receives, before anything is run, the notices of each system (which service it asks, and where images
+            go) and a warning if this processor may give different bytes; the outcome's notices repeat them.
+        judged: Digest of the call's judgement, if that is not the suite's own oracle; it enters the view's digest.
 
     Returns:
-        What became of each system. Interrupted runs return too, with ``interrupted`` set and their shards whole.
+        The outcome of each system. Interrupted runs return too, with ``interrupted`` set and their shards complete.
 
     Raises:
-        UserMistakes: Seeds or systems cannot be used.
+        UserMistakes: Seeds or systems are unusable.
         FolderInUse: Another process runs this suite on this system.
-        OutputProblem: The folder cannot be written; what was finished is kept.
+        OutputProblem: The folder cannot be written; finished cases are kept.
         MedtestError: The systems cannot be loaded.
     """
     started = time.monotonic()
     bounds = limits or Limits()
     prepared = prepare_run(suite, invocation)
-    shown = progress if progress is not None else choose_progress(quiet=invocation.quiet)
+    display = progress if progress is not None else choose_progress(quiet=invocation.quiet)
     try:
         with ExitStack() if hold is None else nullcontext(hold) as stack:
-            run = _Run(prepared, invocation, bounds, shown, judged or oracle_digest(suite).value)
+            run = _Run(prepared, invocation, bounds, display, judged or oracle_digest(suite).value)
             run.lock(stack)
             run.open()
             run.announce(announce)
             run.execute()
             return run.outcome(time.monotonic() - started)
     finally:
-        shown.close()
+        display.close()
 
 
 @dataclass
@@ -118,7 +118,7 @@ class _Run:
         self.notices = list(self.prepared.notices)
 
     def lock(self, stack: ExitStack) -> None:
-        """Lock every folder, in one order for all processes, and move old ones aside if asked."""
+        """Lock every folder, in the same order in all processes, and move old ones aside if requested."""
         for folder in sorted({*self.prepared.folders, *self.prepared.aside}):
             lock = FolderLock(folder)
             lock.acquire()
@@ -130,7 +130,7 @@ class _Run:
             check_format(folder)
 
     def open(self) -> None:
-        """Read what earlier runs left."""
+        """Read the records of earlier runs."""
         prepared = self.prepared
         places = CasePlaces(prepared.plan, prepared.names)
         oracle, judging = prepared.suite.build_oracle(), prepared.suite.judging()
@@ -157,31 +157,31 @@ class _Run:
                     f"{system.record_name}: {name} cannot be read; it was set aside and is written anew. What it named "
                     "in MLflow stays there; a new run stands beside it."
                 )
-        asked = None
+        requested = None
         if any(ledger.outside for ledger in self.ledgers):
-            asked = CaseSet.of(prepared.plan, prepared.chosen, prepared.names)
+            requested = CaseSet.of(prepared.plan, prepared.chosen, prepared.names)
         self._finisher = finish.Finisher(
             prepared=prepared,
             invocation=self.invocation,
             ledgers=self.ledgers,
             places=places,
             limits=self.limits,
-            asked=asked,
-            view="" if asked is None else asked.view(self.judged),
+            asked=requested,
+            view="" if requested is None else requested.view(self.judged),
         )
 
     def announce(self, announce: Callable[[str], None] | None) -> None:
-        """Pass on what systems and reader say of themselves, before any of them is handed an image."""
+        """Pass on notices of systems and reader before any of them receives an image."""
         reader = self.prepared.suite.build_reader()
         of_parts = [system.notice() for system in self.prepared.systems]
         of_parts += [] if reader is None else [reader.notice()]
-        for said in [*processor_notices(), *filter(None, of_parts)]:
-            self.notices.append(said)
+        for notice in [*processor_notices(), *filter(None, of_parts)]:
+            self.notices.append(notice)
             if announce is not None:
-                announce(said)
+                announce(notice)
 
     def execute(self) -> None:
-        """Run what is to do, and finish the folders."""
+        """Run the unfinished cases, and finish the folders."""
         try:
             self._judge_again()
             if not self.interrupted and any(ledger.to_do for ledger in self.ledgers):
@@ -189,15 +189,15 @@ class _Run:
             if not self._merged and not self.interrupted:
                 self._run_on(self._local(), None)
         finally:
-            with ExitStack() as all_of_them:  # one that finds no room takes none of the others along
+            with ExitStack() as all_of_them:  # a ledger on a full disk does not prevent the others from being flushed
                 for ledger in self.ledgers:
                     all_of_them.callback(ledger.flush)
         for system, folder in zip(self.prepared.systems, self.prepared.folders, strict=True):
-            if draws_calls(system) and (said := system.account(folder)):
-                self.notices.append(said)
+            if draws_calls(system) and (account := system.account(folder)):
+                self.notices.append(account)
 
     def _judge_again(self) -> None:
-        """Judge answers again that an earlier revision of the oracle judged; no system is loaded for it."""
+        """Judge stored answers again that an earlier revision of the oracle judged; no system is loaded."""
         again = JudgingAgain(self.prepared, self.invocation, self.ledgers, self.limits)
         if again.needed:
             again.run(self._job("cpu"), self._local())
@@ -205,16 +205,16 @@ class _Run:
             self.notices += again.notices
 
     def _run_on(self, workplace: Workplace, tasks: Iterator[PoolTask] | None) -> None:
-        """Have tasks run by workers of a workplace, and pictures drawn where it can; None for the pictures alone."""
+        """Run tasks in the workers of a workplace, and draw pictures if it can; None for pictures only."""
         self._place = workplace
-        needed = any(type(system).needs_device for system in self.prepared.systems)
-        device = workplace.device(self.invocation.device, needed=needed)
-        asked = [system for system in self.prepared.systems if draws_calls(system)]
-        at_once = len(asked) == len(self.prepared.systems) and all(system.own_limits for system in asked)
+        needs_device = any(type(system).needs_device for system in self.prepared.systems)
+        device = workplace.device(self.invocation.device, needed=needs_device)
+        api_systems = [system for system in self.prepared.systems if draws_calls(system)]
+        at_once = len(api_systems) == len(self.prepared.systems) and all(system.own_limits for system in api_systems)
         dispatcher = self._dispatcher = Dispatcher(
             job=replace(self._job(device or "auto"), as_needed=tasks is None),
             ahead=self._ahead() if at_once else 1,
-            gently=bool(asked),
+            gently=bool(api_systems),
             workplace=workplace,
             tasks=tasks or iter(()),
             batch_seconds=self.invocation.batch_seconds,
@@ -235,7 +235,7 @@ class _Run:
                     dispatcher.run()
                 else:
                     dispatcher.run_later_tasks()
-            if dispatcher.stop:  # after the last look at it
+            if dispatcher.stop:  # after it was last checked
                 raise KeyboardInterrupt
         except KeyboardInterrupt:
             self.interrupted = True
@@ -248,15 +248,17 @@ class _Run:
             self.stopped = min(self.stopped, spent.code, key=SEVERITY_ORDER.index)
 
     def _ahead(self) -> int:
-        """Return how many seeds are worked on at a time where systems are asked over an API.
+        """Return the number of seeds in progress for systems asked over an API.
 
-        A prompt is one call where a picture has many questions: more of them are needed for as many calls under way.
+        A prompt is one call whereas a picture has many questions: more prompts are needed for the same number of calls.
         """
         width = max(1, self.prepared.plan.cases_per_seed)
         return max(_AHEAD, -(-_CALLS_AHEAD // width))
 
     def _workplace(self) -> Workplace:
-        """Return where the cases are run: systems over an API are asked from here, for keys do not travel."""
+        """Return the workplace of the cases: API systems are asked from this process, because keys are not sent
+        elsewhere.
+        """
         cluster = self.invocation.cluster
         if cluster is None:
             return self._local()
@@ -274,7 +276,7 @@ class _Run:
         return CallingProcess() if in_process else LocalProcesses()
 
     def outcome(self, seconds: float) -> RunOutcome:
-        """Write the last files and say what became of everything."""
+        """Write the last files and return the outcome."""
         finisher = self._finisher
         if finisher is None:
             raise MedtestError("A run was finished before it was opened.")
@@ -313,7 +315,7 @@ class _Run:
             folders=tuple(str(folder.resolve()) for folder in self.prepared.folders),
             shared=str(self.invocation.shared.resolve()),
             budget=self.invocation.budget,
-            # a picture that must not stay is kept for no other run either
+            # pictures that must not be stored are not cached for other runs either
             cache="off" if suite.task.prompts and suite.privacy.images == "none" else self.invocation.cache,
             batch_seconds=self.invocation.batch_seconds,
             readers=self.invocation.workers or 0,
@@ -324,7 +326,7 @@ class _Run:
         units = int(np.any([ledger.units_to_do() for ledger in self.ledgers], axis=0).sum())
         asking = any(draws_calls(system) for system in self.prepared.systems)
         alone = asking or any(type(system).in_process for system in self.prepared.systems)
-        workers = 1 if alone else self.invocation.workers  # one gate before each server, one ledger; one such object
+        workers = 1 if alone else self.invocation.workers  # one rate limit per server, one ledger; one such object
         self.layout = self._place.layout(device=device, units=units, workers=workers, threads=self.invocation.threads)
         return self.layout
 
@@ -361,31 +363,31 @@ class _Run:
     def _count(self) -> Count:
         counts = np.sum([ledger.chosen_counts() for ledger in self.ledgers], axis=0)
         total = sum(ledger.chosen for ledger in self.ledgers)
-        done = total - sum(ledger.left for ledger in self.ledgers)
+        finished = total - sum(ledger.left for ledger in self.ledgers)
         executed = sum(ledger.executed for ledger in self.ledgers)
         return Count(
-            done=done,
+            done=finished,
             total=total,
-            reused=done - executed,
+            reused=finished - executed,
             violations=int(counts[Code.FAIL]),
             errors=int(counts[Code.ERROR] + counts[Code.SOURCE_FAILED]),
             calls=self._calls_line(),
         )
 
     def _calls_line(self) -> str:
-        """Return how calls over an API stand, and once the run was stopped how long they are waited for."""
-        told = " | ".join(text for _, text in sorted(self._calls.items()))
+        """Return the progress of API calls, and after a stop how long the run waits for them."""
+        progress = " | ".join(text for _, text in sorted(self._calls.items()))
         if self._dispatcher is None or not self._dispatcher.halting:
-            return told
-        shown = told if "stopping" in told else f"stopping{': ' if told else ''}{told}"
+            return progress
+        shown = progress if "stopping" in progress else f"stopping{': ' if progress else ''}{progress}"
         return f"{shown} · {HALT_SECONDS:g} s at most; Ctrl-C again gives them up"
 
-    def _told_calls(self, told: Told) -> None:
-        name = f"{self.prepared.systems[told.system].record_name}: " if len(self.prepared.systems) > 1 else ""
-        self._calls[told.system] = name + told.text
+    def _told_calls(self, report: Told) -> None:
+        name = f"{self.prepared.systems[report.system].record_name}: " if len(self.prepared.systems) > 1 else ""
+        self._calls[report.system] = name + report.text
 
     def _more(self) -> Iterator[PoolTask] | None:
-        """Every case is run: merge the records, and have the samples drawn by the workers that are still there."""
+        """Merge the records after all cases have run, and let the remaining workers draw the samples."""
         self.progress.update(self._count())
         if self._finisher is None or not self._place.draws:
             return None

@@ -137,7 +137,7 @@ class Scrubber:
         self._hide = tuple(sorted(((a, b) for a, b in hide if len(a) > 1), key=lambda pair: -len(pair[0])))
 
     def reason(self, text: str, ref: SeedRef | None) -> str:
-        """Return one short line without keys, absolute paths and memory addresses; with hashed ids, also without names."""
+        """Return one short line without keys, absolute paths and addresses; with hashed ids, also without names."""
         line = " ".join(redact(text).split())
         for secret, replacement in self._hide:
             line = line.replace(secret, replacement)

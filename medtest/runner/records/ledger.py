@@ -189,7 +189,7 @@ class RecordLedger:
         """Yield records of earlier invocations, in the order of the plan.
 
         Args:
-            wanted: bool, the places.
+            requested: bool, the places.
         """
         yield from old_records(self._old, self._schema, self._stamp, requested)
 

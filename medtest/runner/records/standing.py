@@ -117,7 +117,7 @@ def old_records(
         parts: Row groups from the oldest to the newest; the newest row of a case counts.
         schema: Schema of the records.
         stamp: Metadata of the folder's files; verdicts under another criterion stay unchanged.
-        wanted: bool, the places.
+        requested: bool, the places.
     """
     order = newest(parts)
     places = np.concatenate([part.places for part in parts])[order] if parts else np.empty(0, np.int64)

@@ -1,4 +1,4 @@
-"""What is written once every case is run: merged records, samples, ``suite.yaml``, ``run.json``, the manifest."""
+"""Final files of a run: merged records, samples, ``suite.yaml``, ``run.json``, the manifest."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from medtest.runner.prepared import PreparedRun
 
 _SEED = ("dataset", "seed_id", "item")
-"""Columns that a follow-up's record and its source's have in common."""
+"""Columns shared by the records of a follow-up and its source."""
 SUITE_FILE = "suite.yaml"
 _LIBRARIES = (
     "numpy",
@@ -56,15 +56,15 @@ _LIBRARIES = (
 
 @dataclass
 class Finisher:
-    """Finishes the folders of a run.
+    """Finisher of a run's folders.
 
     Attributes:
-        prepared: What is run.
-        invocation: How.
+        prepared: The run.
+        invocation: Its invocation.
         ledgers: The systems' records.
-        places: Where records stand in the plan.
-        limits: How many samples.
-        asked: The cases asked for, where a folder holds others beside them.
+        places: Places of records in the plan.
+        limits: Limits, e.g. the number of samples.
+        asked: The requested cases, if a folder also holds others.
         view: Digest of their view.
     """
 
@@ -81,7 +81,7 @@ class Finisher:
     _sources: dict[int, dict[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
 
     def merge(self) -> list[StripTask]:
-        """Merge every system's records and return the sample strips that have to be drawn."""
+        """Merge every system's records and return the sample strips to draw."""
         for number, ledger in enumerate(self.ledgers):
             name = self.prepared.systems[number].record_name
             before = read_object(ledger.folder / RUN_FILE).get("system", name)
@@ -98,7 +98,9 @@ class Finisher:
             ledgers=self.ledgers,
             places=self.places,
             home=self.invocation.home,
-            count=self.limits.samples if self.invocation.shard is None else 0,  # a part's are not the whole's
+            count=self.limits.samples
+            if self.invocation.shard is None
+            else 0,  # samples of a shard are not those of the run
             asked=asked,
             view=view,
         )
@@ -111,12 +113,14 @@ class Finisher:
             pictures.write_indices()
         for number, (ledger, digest) in enumerate(zip(self.ledgers, self.prepared.digests, strict=True)):
             folder = ledger.folder
-            if self.asked is None or tables_are_stale(folder):  # else a view is written, and the folder stays
+            if self.asked is None or tables_are_stale(
+                folder
+            ):  # otherwise a view is written, and the folder stays unchanged
                 with writing_text(folder / SUITE_FILE) as file:
                     yaml.safe_dump(_plain(self.prepared.suite.composed), file, sort_keys=False, allow_unicode=True)
             outcome = self.outcomes()[number]
             content = self._run_json(outcome, digest.covers, device=device, layout=layout)
-            if self.asked is not None:  # what it says of records is of all that the folder holds
+            if self.asked is not None:  # its statements about records cover the whole folder
                 content |= self._of_folder(number)
             with writing_text(folder / RUN_FILE) as file:
                 json.dump(content, file, indent=2, ensure_ascii=False)
@@ -130,15 +134,15 @@ class Finisher:
         return next(system for system in self.prepared.systems if system.name == name)
 
     def outcomes(self) -> tuple[SystemOutcome, ...]:
-        """Return what became of each system."""
+        """Return the outcome of each system."""
         return tuple(self._outcome(number) for number in range(len(self.ledgers)))
 
     def _outcome(self, number: int) -> SystemOutcome:
         ledger, system = self.ledgers[number], self.prepared.systems[number]
         counts = self._counts.get(number, ledger.counts())
         finished = int(counts.sum() - counts[Code.NONE])
-        asked = ledger.chosen_counts()
-        asked_finished = int(asked.sum() - asked[Code.NONE])
+        requested = ledger.chosen_counts()
+        asked_finished = int(requested.sum() - requested[Code.NONE])
         return SystemOutcome(
             system=self.prepared.suite.systems[number].id,
             record_name=system.record_name,
@@ -155,7 +159,7 @@ class Finisher:
             reused_from=ledger.reused_from if asked_finished > ledger.executed else "",
             finished=finished,
             planned=self.prepared.plan.total,
-            error_percent=_error_percent(asked),
+            error_percent=_error_percent(requested),
             asked=ledger.chosen,
             asked_finished=asked_finished,
             notice=system.notice(),
@@ -171,19 +175,24 @@ class Finisher:
         }
 
     def _of_source(self, number: int, row: dict[str, Any], oracle: Oracle) -> dict[str, Any]:
-        """Return what a follow-up's record takes over from its source's, which may lie in another file."""
+        """Return the columns that a follow-up's record copies from its source's, which may be in another file."""
         if not oracle.judging() or row["relation"] == SOURCE:
             return {}
         if number not in self._sources:
             columns = [*oracle.texts, *_SEED, "relation"]
-            found = [one for one in self.ledgers[number].rows(columns) if one["relation"] == SOURCE]
+            source_rows = [
+                row_of_source
+                for row_of_source in self.ledgers[number].rows(columns)
+                if row_of_source["relation"] == SOURCE
+            ]
             self._sources[number] = {
-                tuple(one[name] for name in _SEED): oracle.of_source(one) for one in self._read_again(found)
+                tuple(source_row[name] for name in _SEED): oracle.of_source(source_row)
+                for source_row in self._read_again(source_rows)
             }
         return self._sources[number].get(tuple(row[name] for name in _SEED), {})
 
     def _read_again(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return records as the suite's reader reads them now, whose revision or weights may be others than before."""
+        """Read records again with the suite's reader, whose revision or weights may have changed."""
         if self._reader is None:
             reader = self.prepared.suite.build_reader()
             if reader is None:
@@ -194,23 +203,23 @@ class Finisher:
             self._reader.open(device=device, threads=self.invocation.threads or 1)
         words = HiddenWords.of(self.prepared.suite, self.prepared.names.word_key)
         columns = self._reader.columns(rows)
-        return [{**row, **words.texts(read)} for row, read in zip(rows, columns, strict=True)]
+        return [{**row, **words.texts(texts)} for row, texts in zip(rows, columns, strict=True)]
 
     def _judge(self, number: int, table: pa.Table) -> pa.Table:
-        """Make verdicts anew under the suite's criterion; what was not judged by scores stays as it is."""
+        """Recompute verdicts under the suite's criterion; rows not judged by scores stay unchanged."""
         oracle = self.prepared.suite.build_oracle()
         names = oracle.judged_columns
-        made = ["verdict", "reason", *([*names, *oracle.texts] if oracle.judging() else [])]
+        recomputed = ["verdict", "reason", *([*names, *oracle.texts] if oracle.judging() else [])]
         rows = table.select([*names, *oracle.texts, *_SEED, "relation", "verdict", "reason"]).to_pylist()
         rows = [{**row, **self._of_source(number, row, oracle)} for row in self._read_again(rows)]
         rows = [{**row, **oracle.judged_again(row)} for row in rows]
-        for name in made:
+        for name in recomputed:
             at, field = table.schema.get_field_index(name), table.schema.field(name)
             table = table.set_column(at, field, pa.array([row[name] for row in rows], field.type))
         return revised(table, oracle.revision) if oracle.from_records else table
 
     def _about_reader(self) -> dict[str, Any]:
-        """Return what ``run.json`` says of the suite's reader; nothing of one that is part of its oracle."""
+        """Return the information on the suite's reader for ``run.json``; empty for a reader that is part of its oracle."""
         reader = self.prepared.suite.build_reader()
         return {} if reader is None or reader.of_oracle else {"reader": reader.about()}
 
@@ -263,15 +272,15 @@ def _error_percent(counts: np.ndarray[Any, np.dtype[np.int64]]) -> float:
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Return the versions that numbers may depend on, without importing the libraries."""
-    found = {"medtest": __version__, "python": platform.python_version(), "machine": platform.machine()}
-    found["system"] = platform.system()
+    """Return the versions that may affect results, without importing the libraries."""
+    installed = {"medtest": __version__, "python": platform.python_version(), "machine": platform.machine()}
+    installed["system"] = platform.system()
     for library in _LIBRARIES:
         try:
-            found[library] = version(library)
+            installed[library] = version(library)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def _plain(value: Any) -> Any:

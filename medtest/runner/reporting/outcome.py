@@ -1,4 +1,4 @@
-"""What a run gives back to whoever started it, and the bounds it runs under."""
+"""Outcome, progress and limits of a run."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ GIB = 1024**3
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds of a run that no user needs to know of and tests tighten.
+    """Limits of a run that users need not know; tests tighten them.
 
     Attributes:
-        shard_seconds: A shard is closed at the latest this long after its first row.
-        shard_rows: … or when it holds this many rows.
-        open_seconds: Time a worker may take to load the systems.
+        shard_seconds: Longest time after its first row at which a shard is closed.
+        shard_rows: Number of rows at which a shard is closed.
+        open_seconds: Longest time for a worker to load the systems.
         worker_bytes: Resident memory above which a worker is replaced between units, if it also grew threefold.
-        send_seconds: Time a worker may keep rows to itself.
-        samples: How many sample strips a system gets.
+        send_seconds: Longest time before a worker sends its rows.
+        samples: Number of sample strips per system.
     """
 
     shard_seconds: float = 4.0
@@ -36,15 +36,15 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """Where a run stands, for a progress line; all numbers are of this invocation and count every system's cases.
+    """Progress of a run; all numbers are of this invocation and count every system's cases.
 
     Attributes:
-        done: Cases finished, those of earlier runs among the chosen ones included.
-        total: Cases chosen.
+        done: Finished cases, including chosen ones finished by earlier runs.
+        total: Chosen cases.
         reused: Cases among ``done`` that an earlier run had finished.
         violations: FAIL verdicts so far.
         errors: ERROR verdicts so far.
-        calls: How far the calls of a model over an API are, in words; "" elsewhere.
+        calls: Description of the progress of API calls; "" for other systems.
     """
 
     done: int
@@ -56,38 +56,38 @@ class Count:
 
 
 class Progress(Protocol):
-    """Somebody who wants to know how far a run is."""
+    """Receiver of a run's progress."""
 
     def update(self, count: Count) -> None:
-        """Take notice; called a few times a second at most."""
+        """Receive the progress; called a few times a second at most."""
 
     def phase(self, name: str) -> None:
-        """Take notice of what is done when all cases are run: "tables", "report", "tracking"."""
+        """Receive the name of a phase after all cases have run: "tables", "report", "tracking"."""
 
     def reading(self, line: str) -> None:
-        """Take notice of how far a reader of the records is; called about twice a second, perhaps from a thread."""
+        """Receive a reader's progress; called about twice a second, perhaps from a thread."""
 
     def close(self) -> None:
-        """The run is over."""
+        """Handle the end of the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SystemOutcome:
-    """What became of one system.
+    """Outcome of one system.
 
     Attributes:
         system: Its id in the suite.
         record_name: Its name in records, folders and tables.
-        folder: Where its results lie.
-        digest: Digest of what determines its records; the folder's name.
-        counts: Records by verdict, of the whole folder, sources included.
-        cases_executed: Cases this invocation ran.
-        cases_reused: Records of the cases asked for that earlier invocations made.
-        reused_from: When the newest of those was written, ISO 8601 in UTC; "" where there is none.
+        folder: Folder of its results.
+        digest: Digest of everything that determines its records; the folder's name.
+        counts: Records by verdict, of the whole folder, including sources.
+        cases_executed: Cases run by this invocation.
+        cases_reused: Records of the requested cases made by earlier invocations.
+        reused_from: Time when the newest of those was written, ISO 8601 in UTC; "" if there are none.
         finished: Records in the folder (n of "n of m").
         planned: Cases of the whole suite (m).
-        error_percent: ERROR records and follow-ups whose source failed, per hundred records of the cases asked for.
-        asked: Cases that this invocation asked for.
+        error_percent: ERROR records and follow-ups whose source failed, per hundred records of the requested cases.
+        asked: Cases requested by this invocation.
         asked_finished: Records of those.
         notice: The system's own line for the user ("the compact network runs …"), or "".
     """
@@ -109,7 +109,7 @@ class SystemOutcome:
 
     @property
     def reuse(self) -> str:
-        """The line that says which cases are used again, or ""."""
+        """Line about reused cases, or ""."""
         if not self.cases_reused:
             return ""
         cases = "case of" if self.cases_reused == 1 else "cases of"
@@ -118,28 +118,28 @@ class SystemOutcome:
 
     @property
     def partial(self) -> bool:
-        """Whether cases of the suite are still to be run."""
+        """True if cases of the suite are unfinished."""
         return self.finished < self.planned
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutcome:
-    """What became of a run.
+    """Outcome of a run.
 
     Attributes:
         systems: One outcome each, in the suite's order.
-        interrupted: The user stopped it; what was finished lies in shards and the next run goes on from there.
-        device: Where the systems ran ("cpu", "cuda:0"); "" when nothing had to run.
-        workers: Worker processes used.
+        interrupted: True if the user stopped it; finished cases are in shards and the next run resumes.
+        device: Device of the systems ("cpu", "cuda:0"); "" if nothing had to run.
+        workers: Number of worker processes.
         threads: Threads of each.
         seconds: Wall time.
-        running_seconds: Wall time from the first worker's systems being loaded to the last case; what more work costs.
-        notices: Lines the user should read: seeds left out, workers replaced, results reused.
-        asked: The cases asked for, where a folder of any system holds others beside them; else None, and what the
-            folders hold is what was asked for.
-        view: Digest of the view of those cases; "" where ``asked`` is None.
-        stopped: The gravest exit code of systems that stopped before their cases were done (a budget is reached);
-            OK where none did.
+        running_seconds: Wall time from the first loaded worker to the last case, i.e. the cost of the work itself.
+        notices: Lines for the user: seeds left out, workers replaced, results reused.
+        asked: The requested cases, if a folder of any system also holds others; otherwise None, and the folders hold
+            exactly the requested cases.
+        view: Digest of the view of those cases; "" if ``asked`` is None.
+        stopped: The most severe exit code of systems that stopped before their cases were done (a budget is reached);
+            OK if none did.
     """
 
     systems: tuple[SystemOutcome, ...]

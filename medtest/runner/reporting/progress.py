@@ -1,4 +1,4 @@
-"""How far a run is: one line that moves on a terminal, a line every half minute in a log."""
+"""Progress display: one moving line on a terminal, a line every half minute in a log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _READING_EVERY = 5.0
 
 
 class Silence:
-    """No progress: the user wants quiet."""
+    """No progress display, for quiet runs."""
 
     def update(self, count: Count) -> None:
         """Do nothing."""
@@ -36,7 +36,7 @@ class Silence:
 
 
 class TimeLeft:
-    """How long what is left will take; the pace is measured from the first finished case on, for loading is no work.
+    """Estimate of the remaining time; the pace is measured from the first finished case on, to exclude loading.
 
     Args:
         now: A clock, in seconds.
@@ -47,7 +47,7 @@ class TimeLeft:
         self._first: tuple[float, int] | None = None
 
     def rate(self, count: Count) -> float:
-        """Return cases in a second; 0 where that cannot be told yet."""
+        """Return the cases per second; 0 if unknown."""
         executed = count.done - count.reused
         if executed == 0:
             return 0.0
@@ -58,7 +58,7 @@ class TimeLeft:
         return 0.0 if now - since < _WARM_UP else (executed - before) / (now - since)
 
     def left(self, count: Count) -> str:
-        """Return the time left, in words."""
+        """Return the remaining time as text."""
         if count.done >= count.total:
             return "finishing"
         rate = self.rate(count)
@@ -73,12 +73,12 @@ class TimeLeft:
 
 
 class LogLines:
-    """A line every half minute, for what is no terminal: the log of a job, of a build server.
+    """Progress lines every half minute, for logs of jobs and build servers.
 
-    The first comes after half a minute too: of a short run only its phases are named.
+    The first line also comes after half a minute: for a short run only its phases are printed.
 
     Args:
-        write: Takes a line.
+        write: Writes a line.
         now: A clock, in seconds.
     """
 
@@ -89,7 +89,7 @@ class LogLines:
         self._started = self._last = now()
 
     def update(self, count: Count) -> None:
-        """Write where the run stands, where half a minute has passed."""
+        """Write the progress if half a minute has passed."""
         rate = self._pace.rate(count)
         now = self._now()
         if now - self._last < _EVERY:
@@ -105,17 +105,17 @@ class LogLines:
         self._write(f"{self._since(now)}  {', '.join(parts)}")
 
     def phase(self, name: str) -> None:
-        """Write what is done now."""
+        """Write the name of the phase."""
         self._last = self._now()
         self._write(f"{self._since(self._last)}  {name}")
 
     def reading(self, line: str) -> None:
-        """Write how far a reader is, where a few seconds have passed."""
+        """Write the progress of a reader if a few seconds have passed."""
         if self._now() - self._last >= _READING_EVERY:
             self.phase(f"reading: {line}")
 
     def close(self) -> None:
-        """Do nothing: what came out is printed by whoever started the run."""
+        """Do nothing: the caller prints the outcome."""
 
     def _since(self, now: float) -> str:
         minutes, seconds = divmod(int(now - self._started), 60)
@@ -124,7 +124,7 @@ class LogLines:
 
 
 class TerminalLine:
-    """A progress bar with cases done, violations, errors and the time left, on standard error."""
+    """Progress bar with finished cases, violations, errors and the remaining time, on standard error."""
 
     def __init__(self) -> None:
         self._bar: RichProgress | None = None
@@ -133,7 +133,7 @@ class TerminalLine:
         self._phase: Status | None = None
 
     def update(self, count: Count) -> None:
-        """Show where the run stands."""
+        """Show the progress."""
         if self._bar is None or self._task is None:
             self._start(count)
         if self._bar is not None and self._task is not None:
@@ -150,7 +150,7 @@ class TerminalLine:
             )
 
     def phase(self, name: str) -> None:
-        """Show what is done now, below the last line, until it is done."""
+        """Show the name of the phase below the last line until it ends."""
         from rich.console import Console
 
         self.close()
@@ -158,7 +158,7 @@ class TerminalLine:
         self._phase.start()
 
     def reading(self, line: str) -> None:
-        """Show how far a reader is."""
+        """Show the progress of a reader."""
         from rich.markup import escape
 
         if self._phase is None:
@@ -167,7 +167,7 @@ class TerminalLine:
             self._phase.update(f"reading: {escape(line)}")
 
     def close(self) -> None:
-        """Leave the last line standing."""
+        """Keep the last line on the screen."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -194,7 +194,7 @@ class TerminalLine:
 
 
 def choose_progress(*, quiet: bool) -> Progress:
-    """Return a line that moves for a terminal, a line every half minute elsewhere."""
+    """Return a moving line for a terminal, or a line every half minute."""
     if quiet:
         return Silence()
     from rich.console import Console

@@ -1,7 +1,7 @@
-"""SIGTERM and Ctrl-C, from a command's first line to its last: exit code 130 and one message of what is kept.
+"""Handling of SIGTERM and Ctrl-C during a whole command: exit code 130 and one message about kept results.
 
-Whoever does something that must not be cut says so (:func:`held`); whoever begins a new phase says that too
-(:func:`phase`), so that the message is right. While systems run, the runner looks after both signals itself.
+Code that must not be interrupted uses :func:`held`; code that begins a new phase calls :func:`phase`, so that the
+message is right. While systems run, the runner handles both signals itself.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ PHASES = {
         "runs no case again."
     ),
 }
-"""What is said of an interruption in each phase. In the first a signal ends the process at once."""
+"""Message about an interruption in each phase. In the first a signal ends the process at once."""
 _LATER_SECONDS = 0.05
 
 
 @dataclass
 class _State:
-    """What the process knows of signals: there is one of it, as there is one process."""
+    """Signal state of the process."""
 
     phase: str = "start"
     given: bool = False
@@ -49,7 +49,7 @@ class _State:
     process: bool = False
 
     def begin(self) -> None:
-        """Forget what was before."""
+        """Reset the state."""
         self.phase, self.given, self.told, self.held = "start", False, False, 0
         self.again = self.due = False
 
@@ -61,17 +61,17 @@ def phase(name: str) -> None:
     """Begin a phase, one of :data:`PHASES`.
 
     Raises:
-        KeyboardInterrupt: A signal came that something swallowed.
+        KeyboardInterrupt: A signal arrived whose exception was swallowed.
     """
     _STATE.phase = name
     check()
 
 
 def check() -> None:
-    """Raise if a signal came: libraries that catch everything would go on otherwise.
+    """Raise if a signal arrived, for libraries that catch every exception.
 
     Raises:
-        KeyboardInterrupt: One did.
+        KeyboardInterrupt: A signal arrived.
     """
     if _STATE.given and not _STATE.held:
         _STATE.due = False
@@ -79,7 +79,7 @@ def check() -> None:
 
 
 def tell() -> int:
-    """Say what is kept, once, and return the exit code."""
+    """Print once which results are kept, and return the exit code."""
     _STATE.due = False
     if not _STATE.told:
         _STATE.told = True
@@ -91,7 +91,7 @@ def tell() -> int:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Let a first signal wait for the end of the block; a second one ends the process at once."""
+    """Delay a first signal until the end of the block; a second one ends the process at once."""
     _STATE.held += 1
     try:
         yield
@@ -102,10 +102,10 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def handled() -> Iterator[None]:
-    """Look after both signals: the first raises KeyboardInterrupt, a second ends the process at once.
+    """Handle both signals: the first raises KeyboardInterrupt, a second ends the process at once.
 
-    In a process that called :func:`at_start` no signal disturbs what comes after: everything is written then, and the
-    exit code says what came out.
+    In a process that called :func:`at_start`, signals are ignored afterwards: everything is written then, and the exit
+    code states the outcome.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -125,27 +125,27 @@ def handled() -> Iterator[None]:
 
 
 def at_start() -> None:
-    """End the process at once and quietly on either signal, as long as nothing else looks after them."""
+    """End the process at once and quietly on either signal until other handlers are set."""
     _STATE.process = True
     for number in NUMBERS:
         signal.signal(number, _end)
 
 
 def as_usual() -> None:
-    """Give both signals back to Python, for commands that look after them otherwise."""
+    """Restore Python's handlers, for commands with their own handling."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def given() -> bool:
-    """Whether a signal came."""
+    """Return True if a signal arrived."""
     return _STATE.given
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
     if _STATE.again:
         _STATE.again = False
-        if _STATE.due:  # else it was raised meanwhile, and would cut what says so
+        if _STATE.due:  # otherwise it was raised meanwhile, and would interrupt the message
             _raise(frame)
         return
     if _STATE.given or _STATE.phase == "start":
@@ -155,14 +155,16 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _again() -> None:
-    """Send the signal anew, as the system does: one that Python alone knows of wakes nothing that waits."""
-    if _STATE.due and signal.getsignal(signal.SIGTERM) is _stop:  # else it was raised meanwhile, or nobody looks
+    """Send the signal again through the system, because a pending Python handler does not wake blocking calls."""
+    if (
+        _STATE.due and signal.getsignal(signal.SIGTERM) is _stop
+    ):  # otherwise it was raised meanwhile, or no handler is set
         _STATE.again = True
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
 
 def _raise(frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, once no import is under way: extension modules print it and raise something else."""
+    """Raise KeyboardInterrupt after any running import: extension modules print it and raise something else."""
     if _STATE.held:
         return
     _STATE.due = True
@@ -184,13 +186,13 @@ def _importing(frame: FrameType | None) -> bool:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    if not _STATE.told:  # no print: the signal may have come in the middle of one
+    if not _STATE.told:  # no print: the signal may have interrupted one
         os.write(2, f"\n{PHASES[_STATE.phase]}\n".encode())
     os._exit(CODE)
 
 
 def _quiet(hook: Any) -> Any:
-    """Return a hook that says nothing of an interruption where Python cannot raise it (in a destructor)."""
+    """Return a hook that ignores interruptions where Python cannot raise them (in a destructor)."""
 
     def unraisable(found: sys.UnraisableHookArgs) -> None:
         if not issubclass(found.exc_type, KeyboardInterrupt):

@@ -1,7 +1,7 @@
-"""Shards of a run, made anywhere, joined into the run that one machine would have made.
+"""Joining of shards into the run that a single machine would have made.
 
-Nothing is joined that is not whole: every shard is there once, finished, of one digest and one choice of cases, and
-every record is read and held against its seal. What is wrong is told at once, and nothing is written then.
+Shards are joined only if they are complete: every shard exists once, finished, with one digest and one choice of cases,
+and every record matches its seal. Otherwise the problems are reported and nothing is written.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from medtest.runner.sharding.shard_checks import ShardPart, folder_mistake, type
 from medtest.suite.checking.exclusion import COPY as EXCLUDED
 
 JOINED = "joined"
-"""Key of ``run.json`` of a run that was joined of shards: how many."""
+"""Key of ``run.json`` of a joined run: the number of shards."""
 _PLACES = 32
-"""Bits of a place that count rows within a shard; what lies above is the seed's position in the plan."""
+"""Bits of a place that count rows within a shard; the higher bits are the seed's position in the plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Joined:
-    """What came of joining.
+    """Result of joining.
 
     Attributes:
         folder: The run's folder.
-        shards: How many shards there were.
+        shards: Number of shards.
         cases: Records of all.
         planned: Cases of the full plan.
     """
@@ -65,19 +65,19 @@ class Joined:
 
 
 def join(folders: Sequence[Path], *, home: Path, out: Path | None = None, fresh: bool = False) -> Joined:
-    """Join the shards of one run of one system; shards stay as they are.
+    """Join the shards of one run of one system; shards stay unchanged.
 
-    What an earlier merge of the same shards made is left as it is.
+    The result of an earlier merge of the same shards is not rewritten.
 
     Args:
-        folders: Shards' folders (``…/shards/3-of-16``), or folders of runs that hold ``shards/``.
-        home: Folder that holds ``outputs/``, where the run's folder lies.
-        out: Another folder for it.
-        fresh: Move what the run's folder holds beside its shards aside, where it has cases that no shard holds.
+        folders: Shards' folders (``…/shards/3-of-16``), or folders of runs that contain ``shards/``.
+        home: Folder that holds ``outputs/`` with the run's folder.
+        out: Another folder for the run.
+        fresh: Move other content of the run's folder aside if it has cases that no shard holds.
 
     Raises:
-        UserMistakes: A shard is missing, there twice, not finished, damaged, or of another run, or the folder is not
-            this run's; nothing was written.
+        UserMistakes: A shard is missing, duplicated, unfinished, damaged, or of another run, or the folder belongs to
+            another run; nothing was written.
         FolderInUse: A shard is being run.
         OutputProblem: The run's folder cannot be written.
     """
@@ -90,14 +90,14 @@ def join(folders: Sequence[Path], *, home: Path, out: Path | None = None, fresh:
         locks.callback(lock.release)
         for part in parts:
             locks.enter_context(_unwritten(part.folder))
-        schema, stamp, groups, written, mark = _read(parts)
+        schema, stamp, groups, newest, mark = _read(parts)
         lock.acquire()
-        choose_target(parts, home, out)  # what came into being meanwhile
+        choose_target(parts, home, out)  # check for changes in the meantime
         cases = sum(len(group.places) for group in groups)
         if not is_joined(target, mark):
             make_room(target, lock, parts, fresh=fresh)
             make_folder(target)
-            # first what says whose folder it is, last the records, whose mark says that all else is there
+            # run.json first, to claim the folder; the records last, whose mark states that everything else is there
             write_run(target, _account(parts, cases))
             for name in (SUITE_FILE, EXCLUDED):
                 if (first.folder / name).is_file():
@@ -108,7 +108,7 @@ def join(folders: Sequence[Path], *, home: Path, out: Path | None = None, fresh:
                 schema,
                 stamp,
                 groups,
-                written=written,
+                written=newest,
                 judge=lambda table: table,
                 system=str(first.run["system"]),
                 joins=len(parts),
@@ -130,11 +130,11 @@ def _unwritten(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-# --- their records ---------------------------------------------------------------------------------------------------
+# --- records ---------------------------------------------------------------------------------------------------------
 
 
 class _Places:
-    """Places of a shard's rows in the whole: the seed's position in the plan, then the row's in its file."""
+    """Places of a shard's rows in the whole run: the seed's position in the plan, then the row's position in its file."""
 
     def __init__(self, part: ShardPart) -> None:
         self._seeds = read_seeds(part.folder)
@@ -149,7 +149,7 @@ class _Places:
 
 
 def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup], str, bytes]:
-    """Read all records once, verified; return what they look like, their rows, and the mark of these very shards.
+    """Read and verify all records once; return their schema, stamp and rows, and the mark of these shards.
 
     Raises:
         UserMistakes: Records are damaged, or judged otherwise.
@@ -158,35 +158,37 @@ def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup],
         schema = file.schema_arrow.remove_metadata()
     mistakes: list[Mistake] = []
     groups: list[RowGroup] = []
-    written, primary = "", ""
+    newest, primary = "", ""
     mark = hashlib.sha256()
     for part in parts:
         again = f"run its command again, which makes good what is lost: {part.account.command}".rstrip(": ")
         try:
-            found, opened = read_parts(part.folder / RECORDS, schema, str(part.run["digest"]), _Places(part).find)
+            row_groups, opened = read_parts(part.folder / RECORDS, schema, str(part.run["digest"]), _Places(part).find)
         except (ForeignFile, OutputProblem) as error:
-            what = f"{part.name}: {RECORDS} is {error}" if isinstance(error, ForeignFile) else f"{part.name}: {error}"
-            mistakes.append(folder_mistake(what, "records as a run wrote them", again))
+            problem = (
+                f"{part.name}: {RECORDS} is {error}" if isinstance(error, ForeignFile) else f"{part.name}: {error}"
+            )
+            mistakes.append(folder_mistake(problem, "records as a run wrote them", again))
             continue
-        rows = sum(len(group.places) for group in found)
-        units = [np.unique(group.places >> _PLACES) for group in found]
+        rows = sum(len(group.places) for group in row_groups)
+        units = [np.unique(group.places >> _PLACES) for group in row_groups]
         if any(not part.account.shard.holds(int(unit)) for some in units for unit in some):
-            what = f"{part.name}: cases of seeds that are another shard's"
-            mistakes.append(folder_mistake(what, f"every {part.account.of}th seed of the plan", again))
+            problem = f"{part.name}: cases of seeds that are another shard's"
+            mistakes.append(folder_mistake(problem, f"every {part.account.of}th seed of the plan", again))
         if rows < part.account.finished:
-            what = f"{part.name}: {rows:,} records, where {RUN_FILE} speaks of {part.account.finished:,}"
-            mistakes.append(folder_mistake(what, "all of a shard's records", again))
+            problem = f"{part.name}: {rows:,} records, where {RUN_FILE} speaks of {part.account.finished:,}"
+            mistakes.append(folder_mistake(problem, "all of a shard's records", again))
         primary = primary or opened.primary
         if opened.primary != primary:
-            what = f"{part.name}: verdicts by another criterion than those of {parts[0].name}"
-            mistakes.append(folder_mistake(what, "one criterion in all shards", again))
-        written = max(written, opened.written)
+            problem = f"{part.name}: verdicts by another criterion than those of {parts[0].name}"
+            mistakes.append(folder_mistake(problem, "one criterion in all shards", again))
+        newest = max(newest, opened.written)
         mark.update(f"{part.account.shard} {opened.seal.hex()}\n".encode())
-        groups += found
+        groups += row_groups
     if mistakes:
         raise UserMistakes(mistakes, f"nothing was joined: {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}")
     stamp = Stamp(digest=str(parts[0].run["digest"]), primary=primary)
-    return schema, stamp, groups, written, mark.hexdigest().encode()
+    return schema, stamp, groups, newest, mark.hexdigest().encode()
 
 
 @contextmanager
@@ -194,20 +196,20 @@ def _readable(folder: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        what = f"{folder}: {RECORDS} is not a whole Parquet file"
+        problem = f"{folder}: {RECORDS} is not a whole Parquet file"
         raise folder_mistake(
-            what, "records as a run wrote them", "run that shard's command again"
+            problem, "records as a run wrote them", "run that shard's command again"
         ).as_error() from error
 
 
-# --- the run's folder ------------------------------------------------------------------------------------------------
+# --- folder of the run -----------------------------------------------------------------------------------------------
 
 
 def _take_over(source: Path, target: Path) -> None:
-    """Take files over that are named after their content and are not there yet, by link where the disk is one.
+    """Copy missing files that are named by their content, by hard link on the same disk.
 
     Raises:
-        OutputProblem: One cannot be written.
+        OutputProblem: A file cannot be written.
     """
     for path in sorted(source.rglob("*")) if source.is_dir() else ():
         to = target / path.relative_to(source)
@@ -225,7 +227,7 @@ def _take_over(source: Path, target: Path) -> None:
 
 
 def _account(parts: Sequence[ShardPart], cases: int) -> dict[str, Any]:
-    """Return ``run.json`` of the whole: sums of what shards count, and the first one's for what they have in common."""
+    """Return ``run.json`` of the whole run: sums of the shards' counts, and shared values from the first shard."""
     first = dict(parts[0].run)
     for name in (KEY, TABLES_OF):
         first.pop(name, None)

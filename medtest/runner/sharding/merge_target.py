@@ -1,4 +1,4 @@
-"""The folder that shards are joined into: chosen, and held against what it holds, so that nothing in it is lost."""
+"""Target folder of joined shards: its choice, and checks that nothing in it is lost."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from medtest.runner.records.shards import DIGEST, RECORDS_CSV, SHARDS
 from medtest.runner.sharding.shard_checks import RUN_NAMES, ShardPart, folder_mistake
 
 BY_CONTENT = (PICTURES, CRAFTED, ANSWERS)
-"""Folders of a run whose files are named after their content: a merge takes over those that it does not have."""
+"""Folders of a run with files named by their content: a merge copies the missing ones."""
 _BEFORE_RECORDS = (SHARD_FOLDERS, SHARDS, *BY_CONTENT)
-"""What a run's folder may hold before it has a record."""
+"""Permitted content of a run's folder before it has a record."""
 
 
 def choose_target(parts: Sequence[ShardPart], home: Path, out: Path | None) -> Path:
-    """Return where shards are joined: what was typed, else the run's folder below ``outputs/``.
+    """Return the target folder: the typed one, else the run's folder below ``outputs/``.
 
     Raises:
-        UserMistakes: It holds files that are no run's, or another run, or is a shard.
+        UserMistakes: It holds files of no run, or another run, or is a shard.
     """
     first = parts[0].run
     folder = _folder_at_home(parts, home) if out is None else out.expanduser().resolve()
@@ -48,7 +48,7 @@ def choose_target(parts: Sequence[ShardPart], home: Path, out: Path | None) -> P
 def _folder_at_home(parts: Sequence[ShardPart], home: Path) -> Path:
     suite, system, digest = (str(parts[0].run[key]) for key in RUN_NAMES)
     above = {part.folder.resolve().parent for part in parts}
-    if len(above) == 1:  # of a run that was begun under another name of the system
+    if len(above) == 1:  # the run was begun under another name of the system
         run = above.pop().parent
         if run.name == digest and run.parent.parent == (home / OUTPUTS / suite).resolve():
             return run
@@ -56,7 +56,7 @@ def _folder_at_home(parts: Sequence[ShardPart], home: Path) -> Path:
 
 
 def _foreign(folder: Path, parts: Sequence[ShardPart]) -> str:
-    """Return why a folder is not one of this run, in words that go on from its name; "" where it may be written to."""
+    """Return the reason why a folder does not belong to this run, as a phrase that continues its name; "" if it does."""
     shards = [part.folder.resolve() for part in parts]
     real = folder.resolve()
     if inside := next((shard for shard in shards if real.is_relative_to(shard)), None):
@@ -96,31 +96,31 @@ def _metadata(path: Path) -> dict[bytes, bytes]:
 
 
 def is_joined(folder: Path, mark: bytes) -> bool:
-    """Return True if a folder's records are what joining these very shards gave, whole and with their text.
+    """Return True if a folder's records are the complete result of joining exactly these shards.
 
     Args:
         folder: The run's folder.
-        mark: What the shards' seals say of them.
+        mark: Mark made from the shards' seals.
     """
-    said = _metadata(folder / RECORDS)
+    metadata = _metadata(folder / RECORDS)
     return (
-        said.get(JOINED) == mark
+        metadata.get(JOINED) == mark
         and (folder / RUN_FILE).is_file()
-        and text_mark(folder / RECORDS_CSV) == said.get(CSV)
-        and CONTENT in said
+        and text_mark(folder / RECORDS_CSV) == metadata.get(CSV)
+        and CONTENT in metadata
         and not _pending(folder)
         and not damage(folder / RECORDS)
     )
 
 
 def make_room(folder: Path, lock: FolderLock, parts: Sequence[ShardPart], *, fresh: bool) -> None:
-    """See that no case is written over that these shards do not hold.
+    """Ensure that no case is overwritten that these shards do not hold.
 
     Args:
         folder: The run's folder.
         lock: Its lock, which is held.
         parts: The shards.
-        fresh: Move what the folder holds beside its shards to ``<digest>.old-<time>``, where it has such cases.
+        fresh: Move other content of the folder to ``<digest>.old-<time>`` if it has such cases.
 
     Raises:
         UserMistakes: It has such cases; nothing was changed.
@@ -137,7 +137,7 @@ def make_room(folder: Path, lock: FolderLock, parts: Sequence[ShardPart], *, fre
 
 
 def _lost(folder: Path, parts: Sequence[ShardPart]) -> str:
-    """Return what would be lost with a folder's records, in words; "" for nothing."""
+    """Describe the records that would be lost from a folder; "" if none."""
     if _pending(folder):
         return "cases of a run that was interrupted"
     if not (folder / RECORDS).exists():
@@ -147,8 +147,8 @@ def _lost(folder: Path, parts: Sequence[ShardPart]) -> str:
     keys = list(KEY_COLUMNS)
     try:
         own = pq.read_table(folder / RECORDS, columns=keys)
-        held = pa.concat_tables(pq.read_table(part.folder / RECORDS, columns=keys) for part in parts)
-        more = own.join(held.replace_schema_metadata(), keys, join_type="left anti").num_rows
+        shard_keys = pa.concat_tables(pq.read_table(part.folder / RECORDS, columns=keys) for part in parts)
+        lost = own.join(shard_keys.replace_schema_metadata(), keys, join_type="left anti").num_rows
     except (pa.ArrowException, OSError):
         return "records that cannot be read"
-    return f"{more:,} case{'s' * (more != 1)} that no shard of these has" if more else ""
+    return f"{lost:,} case{'s' * (lost != 1)} that no shard of these has" if lost else ""

@@ -1,4 +1,4 @@
-"""Which shards make one whole run: each there once, finished, of one digest, one division and one choice of cases."""
+"""Check that shards make one complete run: each exists once, finished, with one digest, division and choice of cases."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _NAMED = 12
 
 @dataclass(frozen=True, kw_only=True)
 class ShardPart:
-    """A finished shard of one system.
+    """Finished shard of one system.
 
     Attributes:
-        folder: Where it lies.
-        account: What it says of itself.
+        folder: Its folder.
+        account: Its metadata.
         run: The rest of its ``run.json``.
     """
 
@@ -36,24 +36,24 @@ class ShardPart:
 
     @property
     def name(self) -> str:
-        """How messages name it: where it lies, as it was typed."""
+        """Its name in messages: its path as typed."""
         return str(self.folder)
 
 
 def typed_shards(typed: Sequence[Path]) -> list[Path]:
-    """Return the shards' folders that were typed, or that lie in runs' folders that were typed.
+    """Return the typed shards' folders, and the shards in typed runs' folders.
 
-    Names that ``shards/*`` gives beside them are passed over: locks, and shards that ``fresh=true`` moved aside.
+    Other names matched by ``shards/*`` are ignored: locks, and shards moved aside by ``fresh=true``.
 
     Raises:
-        UserMistakes: One is neither a shard's nor a run's folder.
+        UserMistakes: A folder is neither a shard's nor a run's.
     """
     shards = [path for path in typed if not _beside_shards(path)]
     return [shard for path in shards or typed for shard in shards_in(path)]
 
 
 def _beside_shards(path: Path) -> bool:
-    """Return True if a path is what runs leave beside a shard's folder."""
+    """Return True for files that runs leave beside a shard's folder."""
     name, _, ending = path.name.partition(".")
     with suppress(ValueError):
         Shard.of_folder(name)
@@ -62,7 +62,7 @@ def _beside_shards(path: Path) -> bool:
 
 
 def shards_in(folder: Path) -> list[Path]:
-    """Return a shard's folder as it is, and the shards of a run's folder.
+    """Return a shard's folder itself, or the shards of a run's folder.
 
     Raises:
         UserMistakes: It is neither.
@@ -70,14 +70,14 @@ def shards_in(folder: Path) -> list[Path]:
     if _shard_of(folder) is not None:
         return [folder]
     inside = folder if folder.name == SHARD_FOLDERS else folder / SHARD_FOLDERS
-    found = [path for path in sorted(inside.glob("*-of-*")) if path.is_dir() and _shard_of(path) is not None]
-    if not found:
+    folders = [path for path in sorted(inside.glob("*-of-*")) if path.is_dir() and _shard_of(path) is not None]
+    if not folders:
         raise folder_mistake(
             str(folder),
             "a shard's folder (…/shards/3-of-16), or that of a run that was made with shard=K/N",
             "look for it below outputs/<suite>/<system>/",
         ).as_error()
-    return found
+    return folders
 
 
 def _shard_of(folder: Path) -> Shard | None:
@@ -87,7 +87,7 @@ def _shard_of(folder: Path) -> Shard | None:
 
 
 def whole_run(folders: Sequence[Path]) -> list[ShardPart]:
-    """Return the shards, which make one whole run.
+    """Return the shards after checking that they make one complete run.
 
     Raises:
         UserMistakes: They do not.
@@ -97,14 +97,14 @@ def whole_run(folders: Sequence[Path]) -> list[ShardPart]:
     for folder in folders:
         account, run = PartAccount.read(folder), read_object(folder / RUN_FILE)
         if account is None or not (folder / RECORDS).is_file():
-            what = f"{folder}: no finished shard: its {RUN_FILE} or {RECORDS} is missing"
-            mistakes.append(folder_mistake(what, "finished shards", "run its command, which goes on from there"))
+            problem = f"{folder}: no finished shard: its {RUN_FILE} or {RECORDS} is missing"
+            mistakes.append(folder_mistake(problem, "finished shards", "run its command, which goes on from there"))
         elif odd := [str(run.get(key)) for key in RUN_NAMES if not _is_name(run.get(key))]:
-            what = f"{folder}: its {RUN_FILE} names {odd[0][:80]!r}, which is no name of a folder"
-            mistakes.append(folder_mistake(what, "shards as medtest made them", "run the shard's command again"))
+            problem = f"{folder}: its {RUN_FILE} names {odd[0][:80]!r}, which is no name of a folder"
+            mistakes.append(folder_mistake(problem, "shards as medtest made them", "run the shard's command again"))
         elif account.shard != _shard_of(folder):
-            what = f"{folder}: its {RUN_FILE} says that it is shard {account.shard}"
-            mistakes.append(folder_mistake(what, "folders under the names that runs gave them", "name it so again"))
+            problem = f"{folder}: its {RUN_FILE} says that it is shard {account.shard}"
+            mistakes.append(folder_mistake(problem, "folders under the names that runs gave them", "name it so again"))
         else:
             parts.append(ShardPart(folder=folder, account=account, run=run))
     if mistakes:
@@ -118,7 +118,7 @@ def whole_run(folders: Sequence[Path]) -> list[ShardPart]:
 
 
 def _other(first: ShardPart, part: ShardPart) -> Mistake | None:
-    """Return why a shard is not of the first one's run, None where it is."""
+    """Return the mistake if a shard belongs to another run than the first one, else None."""
     for key in ("suite", "digest"):
         if part.run.get(key) != first.run.get(key):
             differing = _differing(first.run, part.run) if part.run.get("suite") == first.run.get("suite") else ""
@@ -128,28 +128,28 @@ def _other(first: ShardPart, part: ShardPart) -> Mistake | None:
                 "join them one run after the other, or run the shard again under the same suite, data and weights",
             )
     if part.account.of != first.account.of:
-        what = f"{part.name}: shard {part.account.shard}, and {first.name}: shard {first.account.shard}"
-        return folder_mistake(what, "shards of one division, which do not overlap", "name those of one division")
+        problem = f"{part.name}: shard {part.account.shard}, and {first.name}: shard {first.account.shard}"
+        return folder_mistake(problem, "shards of one division, which do not overlap", "name those of one division")
     if (part.account.seeds, part.account.cases) != (first.account.seeds, first.account.cases):
-        what = f"{part.name}: of a plan of {part.account.seeds:,} seeds, and {first.name} of {first.account.seeds:,}"
-        return folder_mistake(what, "shards of one plan", "give every shard the same data")
+        problem = f"{part.name}: of a plan of {part.account.seeds:,} seeds, and {first.name} of {first.account.seeds:,}"
+        return folder_mistake(problem, "shards of one plan", "give every shard the same data")
     if part.account.chosen != first.account.chosen:
-        what = f"{part.name}: another choice of cases (limit=, only=) than {first.name}"
-        return folder_mistake(what, "one choice of cases in all shards", f"as {first.name}: {first.account.command}")
+        problem = f"{part.name}: another choice of cases (limit=, only=) than {first.name}"
+        return folder_mistake(problem, "one choice of cases in all shards", f"as {first.name}: {first.account.command}")
     return None
 
 
 def _is_name(value: object) -> bool:
-    """Return True if a text of somebody's ``run.json`` is the name of a folder and leads nowhere else."""
+    """Return True if a text from an untrusted ``run.json`` is a plain folder name."""
     return isinstance(value, str) and Path(value).name == value != ".." and value.isprintable()
 
 
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """Return in words which of what digests cover is not the same."""
-    mine, theirs = one.get("covers"), other.get("covers")
-    if not (isinstance(mine, dict) and isinstance(theirs, dict)):
+def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """Describe the differences between two digests' contents."""
+    first_covers, second_covers = first.get("covers"), second.get("covers")
+    if not (isinstance(first_covers, dict) and isinstance(second_covers, dict)):
         return ""
-    names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
+    names = [name for name in {**first_covers, **second_covers} if first_covers.get(name) != second_covers.get(name)]
     return f"; they differ in {', '.join(names[:_NAMED])}" if names else ""
 
 
@@ -157,28 +157,28 @@ def _twice(parts: Sequence[ShardPart]) -> Iterator[Mistake]:
     for number, count in sorted(Counter(part.account.number for part in parts).items()):
         if count > 1:
             where = [part.name for part in parts if part.account.number == number]
-            what = f"shard {number}/{parts[0].account.of} {count} times: {', '.join(where)}"
-            yield folder_mistake(what, "every shard once", "name one of them")
+            problem = f"shard {number}/{parts[0].account.of} {count} times: {', '.join(where)}"
+            yield folder_mistake(problem, "every shard once", "name one of them")
 
 
 def _missing(parts: Sequence[ShardPart]) -> Iterator[Mistake]:
-    of = parts[0].account.of
-    lost = sorted({*range(1, of + 1)} - {part.account.number for part in parts})
+    total = parts[0].account.of
+    lost = sorted({*range(1, total + 1)} - {part.account.number for part in parts})
     if lost:
-        named = ", ".join(f"{number}/{of}" for number in lost[:_NAMED])
-        more = f" and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
-        fix = f"name the folders of shard{'s' * (len(lost) > 1)} {named}{more} too, or run shard={lost[0]}/{of}"
-        yield folder_mistake(f"{of - len(lost)} of {of} shards", f"all {of} shards", fix)
+        numbers = ", ".join(f"{number}/{total}" for number in lost[:_NAMED])
+        suffix = f" and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
+        fix = f"name the folders of shard{'s' * (len(lost) > 1)} {numbers}{suffix} too, or run shard={lost[0]}/{total}"
+        yield folder_mistake(f"{total - len(lost)} of {total} shards", f"all {total} shards", fix)
 
 
 def _unfinished(parts: Sequence[ShardPart]) -> Iterator[Mistake]:
     for part in parts:
         account = part.account
         if account.finished < account.asked:
-            what = f"{part.name}: {account.finished:,} of {account.asked:,} cases are finished"
-            yield folder_mistake(what, "finished shards", f"it goes on from there: {account.command}".rstrip(": "))
+            problem = f"{part.name}: {account.finished:,} of {account.asked:,} cases are finished"
+            yield folder_mistake(problem, "finished shards", f"it goes on from there: {account.command}".rstrip(": "))
 
 
-def folder_mistake(found: str, allowed: str, fix: str = "") -> Mistake:
-    """Return what is wrong with a folder that was typed."""
-    return Mistake(where="command line", key="FOLDER", found=found, allowed=allowed, fix=fix)
+def folder_mistake(problem: str, allowed: str, fix: str = "") -> Mistake:
+    """Return the mistake for a typed folder."""
+    return Mistake(where="command line", key="FOLDER", found=problem, allowed=allowed, fix=fix)

@@ -1,1 +1,1 @@
-"""What a worker does with a unit: one seed, all its follow-ups, all systems."""
+"""Work on one unit in a worker: one seed, all its follow-ups, all systems."""

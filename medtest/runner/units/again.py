@@ -1,4 +1,4 @@
-"""A worker that judges stored answers again: it reads truth and replays effects, and loads no system."""
+"""Worker that judges stored answers again: reads truth and replays effects, without loading systems."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SESSION = "medtest.runner.units.again:JudgingSession"
 
 
 class JudgedAgain(NamedTuple):
-    """What came of a task.
+    """Result of a task.
 
     Attributes:
         system: The system's index.
         unit: The unit's number.
         rows: Cases by their index in the unit, with their records under today's oracle.
-        problems: Why others could not be judged, each reason once.
+        problems: Distinct reasons why other cases could not be judged.
     """
 
     system: int
@@ -35,7 +35,7 @@ class JudgedAgain(NamedTuple):
 
 
 class JudgingSession(Session):
-    """The life of a worker that judges again."""
+    """Session of a worker that judges again."""
 
     def _load(self) -> None:
         self.send(Device("cpu"))
@@ -44,11 +44,11 @@ class JudgingSession(Session):
         self.rows = self._maker()
 
     def run(self, task: Any) -> None:
-        """Judge the cases of one task; what cannot be judged is not sent, and its record stays."""
+        """Judge the cases of one task; cases that fail are not sent, and keep their records."""
         if isinstance(task, JudgeTask):
             rows, problems = self._judged(task)
-            shown = tuple(self.scrub.reason(problem, task.ref) for problem in dict.fromkeys(problems))
-            self.send(TaskResult(task.index, JudgedAgain(task.system, task.unit, rows, shown)))
+            reasons = tuple(self.scrub.reason(problem, task.ref) for problem in dict.fromkeys(problems))
+            self.send(TaskResult(task.index, JudgedAgain(task.system, task.unit, rows, reasons)))
         self.send(Done(task.index, self._memory()))
 
     def _judged(self, task: JudgeTask) -> tuple[list[tuple[int, tuple[Any, ...]]], list[str]]:
@@ -69,14 +69,14 @@ class JudgingSession(Session):
         return rows, problems
 
     def close(self) -> None:
-        """Nothing was opened."""
+        """Do nothing, because nothing was opened."""
 
 
 class _Again:
-    """The cases of one task.
+    """Cases of one task.
 
     Args:
-        session: Whose parts are used.
+        session: Session with the parts.
         task: The task.
         seed: Its seed, prepared.
     """
@@ -88,15 +88,15 @@ class _Again:
         self._sources: dict[int, SourceAnswer] = {}
 
     def judged(self, stored: StoredCase) -> tuple[Any, ...]:
-        """Return a case's record as the oracle judges it now; sources come before their follow-ups.
+        """Return a case's record as judged now; sources come before their follow-ups.
 
         Raises:
-            MedtestError: It cannot be made again.
+            MedtestError: The case cannot be reconstructed.
         """
         address, question = self._unit.cases[stored.case], stored.case // self._unit.row
-        made = self._made(address)
+        case = self._made(address)
         answer = SystemAnswer(
-            output=None if stored.answer is None else self._restored(stored.answer, made),
+            output=None if stored.answer is None else self._restored(stored.answer, case),
             verdict=Verdict.PASS if stored.answer is not None else Verdict(stored.row[COLUMN["verdict"]]),
             reason="" if stored.answer is not None else str(stored.row[COLUMN["reason"]]),
             elapsed_ms=stored.row[COLUMN["elapsed_ms"]],
@@ -108,24 +108,24 @@ class _Again:
         known = self._sources.get(question)
         if known is None:
             raise MedtestError("the answer to its source cannot be judged")
-        finished = finish(self._parts.oracle, self._seed, known, made, answer)
+        finished = finish(self._parts.oracle, self._seed, known, case, answer)
         return self._maker.judged_again(stored.row, address, self._task.ref, finished)
 
     def _made(self, address: Address) -> MadeCase:
-        """Return what a relation made of the seed; of what is crafted on a system no more than that nothing moved.
+        """Make the seed's case again; a crafted one is replaced by the unchanged image, because crafting moves nothing.
 
         Raises:
-            MedtestError: It cannot be made again.
+            MedtestError: It cannot be reconstructed.
         """
         if isinstance(self._parts.relations.get(address.relation), CraftedRelation):
             follow = FollowUp(image=self._seed.image, params={}, scale=0.0)
             return MadeCase(address=address, follow=follow, kind=self._seed.kind)
-        made = self._parts.make(self._seed, address)
-        if made.follow is None:
-            raise MedtestError(f"{address.stem} cannot be made again: {made.reason}")
-        return made
+        case = self._parts.make(self._seed, address)
+        if case.follow is None:
+            raise MedtestError(f"{address.stem} cannot be made again: {case.reason}")
+        return case
 
-    def _restored(self, answer: bytes, made: MadeCase) -> Output:
-        seed, follow = self._seed, made.follow
+    def _restored(self, answer: bytes, case: MadeCase) -> Output:
+        seed, follow = self._seed, case.follow
         image = seed.image if follow is None else follow.image
-        return made.task.restore(answer, seed, SystemInput(image=image, spec=seed.spec, classes=seed.classes))
+        return case.task.restore(answer, seed, SystemInput(image=image, spec=seed.spec, classes=seed.classes))

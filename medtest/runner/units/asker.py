@@ -1,4 +1,4 @@
-"""One system that is asked questions: the thread that draws its calls from units and records what comes back."""
+"""Thread of one system that is asked questions: draws calls from units and records the answers."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from medtest.runner.units.seeing import ReadingStage
 from medtest.systems.answering.asking import Asked, Asking, AskingSystem
 
 TOGETHER = "together"
-"""Stands for the question in the label of a call that asks all of them."""
+"""Placeholder for the question in the label of a call that asks all of them."""
 
 Unread: TypeAlias = "tuple[Any, Callable[[Any], None]]"
-"""What is to be read of an answer, and who is told what it says."""
+"""Content of an answer to be read, and the callback for its facts."""
 _WORDS = ("text", "state", "model", "why", "revised_prompt")
 _WAIT_SECONDS = 0.02
 _SEED_BITS = 31
 
 
 class Asker:
-    """One system's thread: draws calls from its units and records what comes back.
+    """Thread of one system that draws calls from its units and records the answers.
 
     Args:
-        recorder: What its worker has.
+        recorder: Shared objects of the worker.
         system: The opened system.
         number: Its index.
-        names: How ids may be shown.
-        finished: Told of every unit that the system has finished.
-        stage: Where answers are read, if the suite's reader reads in processes of its own; None where it reads here.
+        names: Display of ids.
+        finished: Called for every unit that the system has finished.
+        stage: Reading stage, if the suite's reader has its own processes; None to read in this process.
     """
 
     def __init__(
@@ -69,27 +69,27 @@ class Asker:
 
     @property
     def limited(self) -> bool:
-        """Whether the system bounds the time of every call itself."""
+        """True if the system limits the time of every call itself."""
         return self._system.own_limits
 
     @property
     def busy(self) -> bool:
-        """Whether it has a unit that is not done."""
+        """True if it has an unfinished unit."""
         return bool(self._open) or not self._shares.empty()
 
     def give(self, share: Share) -> None:
-        """Take a unit."""
+        """Add a unit."""
         self._shares.put(share)
 
     def counters(self) -> str:
-        """Return how its calls stand; what breaks there tells nothing, and harms nobody."""
+        """Return the status of its calls; errors in it are ignored."""
         try:
             return self._system.counters()
         except Exception:  # noqa: BLE001 - the system under test may raise anything
             return ""
 
     def halt(self) -> None:
-        """Draw nothing further: the stream ends, and the system with it once its calls under way have."""
+        """Draw no further calls: the stream ends, and the system after its running calls."""
         self._ended = self._halted = True
         try:
             self._system.stop()
@@ -97,9 +97,9 @@ class Asker:
             return
 
     def mind_silence(self, seconds: float) -> None:
-        """Count so many seconds more without an answer, and give up what is open where they are too many.
+        """Add seconds of silence, and give up open calls after too many.
 
-        It is told of time instead of looking at a clock, for a process that was stopped for an hour was not silent.
+        The time is passed in rather than measured, because a process that was suspended for an hour was not silent.
         """
         with self._lock:
             self._silent = self._silent + seconds if self._calls else 0.0
@@ -110,20 +110,20 @@ class Asker:
             given_up = [call for _, call, _ in self._calls.values()]
             self._dropped |= {call.number for call in given_up}
             outputs = [Asked(number=call.number, outputs=(reason,) * len(call.addresses)) for call in given_up]
-            shares = [self._settle(asked)[0] for asked in outputs]
+            shares = [self._settle(answered)[0] for answered in outputs]
         for share in shares:
             self._close_if_done(share)
 
     def end(self) -> None:
-        """Let the stream end and wait for it."""
+        """End the stream and wait for it."""
         self._shares.put(None)
         self._thread.join()
 
     def _live(self) -> None:
         reason = ""
         try:
-            for asked in self._system.ask(self._stream()):
-                self._take(asked)
+            for answered in self._system.ask(self._stream()):
+                self._take(answered)
             if not self._ended:
                 reason = "it stopped before every question was answered"
         except MedtestError as stopped:
@@ -131,7 +131,7 @@ class Asker:
         except BaseException as error:  # noqa: BLE001 - the system under test may raise anything
             reason = "" if self._halted else describe(error)
         with self._lock:
-            while self._reading:  # what was answered and paid for is recorded, once it is read
+            while self._reading:  # answers that were paid for are recorded once they are read
                 self._lock.wait()
         self._give_up(reason)
 
@@ -148,7 +148,7 @@ class Asker:
                 return
             yield from self._calls_of(share)
 
-    # ------------------------------------------------------------------------------------------- from a unit to calls
+    # --------------------------------------------------------------------------------------------- from units to calls
 
     def _calls_of(self, share: Share) -> Iterator[Asking]:
         opened = share.open
@@ -156,25 +156,25 @@ class Asker:
         todo = opened.task.todo[self._number]
         with self._lock:
             if self._closed:
-                self._shares.put(share)  # for :meth:`_give_up`, which may have looked through the open ones already
+                self._shares.put(share)  # for :meth:`_give_up`, which may already have processed the open ones
                 return
             self._open.append(share)
-        count = len(opened.unit.cases) // row  # a prompt is one call, as a question is
+        count = len(opened.unit.cases) // row  # a prompt is one call, like a question
         questions = [k for k in range(count) if any(todo[k * row : (k + 1) * row])]
         if opened.seed.together and questions:
             questions = list(range(count))  # another set of questions would be another call
         for number in range(row):
-            wanted = [k for k in questions if number == 0 or todo[k * row + number] or opened.seed.together]
-            if not any(number == 0 or todo[k * row + number] for k in wanted):
+            requested = [k for k in questions if number == 0 or todo[k * row + number] or opened.seed.together]
+            if not any(number == 0 or todo[k * row + number] for k in requested):
                 continue
-            made = opened.made(number)
-            if made.follow is None:
-                self._without_input(share, made, number, wanted)
+            case = opened.made(number)
+            if case.follow is None:
+                self._without_input(share, case, number, requested)
                 continue
-            for group in (wanted,) if opened.seed.together else [(k,) for k in wanted]:
+            for group in (requested,) if opened.seed.together else [(k,) for k in requested]:
                 if self._halted:
                     return
-                yield self._call(share, made, number, tuple(group))
+                yield self._call(share, case, number, tuple(group))
         share.drawn = True
         self._close_if_done(share)
 
@@ -204,74 +204,76 @@ class Asker:
         return call
 
     def _label(self, address: Address, *, together: bool) -> str:
-        shown = self._names.seed_id(address.dataset, address.seed_id)
+        shown_id = self._names.seed_id(address.dataset, address.seed_id)
         item = TOGETHER if together else address.item
-        return f"{address.dataset}/{shown}/{address.stem}/{item}"
+        return f"{address.dataset}/{shown_id}/{address.stem}/{item}"
 
-    def _without_input(self, share: Share, made: MadeCase, number: int, questions: Sequence[int]) -> None:
+    def _without_input(self, share: Share, case_made: MadeCase, number: int, questions: Sequence[int]) -> None:
         """Record a follow-up that could not be made; its reason does not depend on the source's answer."""
         row = share.open.unit.row
         for k in questions:
             case = k * row + number
-            answer = SystemAnswer(output=None, verdict=made.verdict, reason=made.reason)
+            answer = SystemAnswer(output=None, verdict=case_made.verdict, reason=case_made.reason)
             with self._lock:
-                share.record(case, made, answer, SourceAnswer())
+                share.record(case, case_made, answer, SourceAnswer())
         self._recorder.outbox.flush()
 
     # ------------------------------------------------------------------------------------------ from answers to records
 
-    def _take(self, asked: Asked) -> None:
+    def _take(self, answered: Asked) -> None:
         with self._lock:
             self._silent = 0.0
-            if asked.number in self._dropped:  # it came after all, too late
-                self._dropped.discard(asked.number)
+            if answered.number in self._dropped:  # a late answer
+                self._dropped.discard(answered.number)
                 return
-            share, unread = self._settle(asked)
+            share, unread = self._settle(answered)
         if not self._system.own_limits:
             self._recorder.outbox.begin(share.open.task.index)
-        for content, taken in unread:
+        for content, callback in unread:
             if self._stage is not None:
-                self._stage.submit(content, taken)  # waits where readers are slow, and with it what draws calls
+                self._stage.submit(content, callback)  # waits for slow readers, which also delays new calls
         self._close_if_done(share)
 
-    def _settle(self, asked: Asked) -> tuple[Share, list[Unread]]:
-        """Record what came of a call, or that nothing did, the lock being held.
+    def _settle(self, answered: Asked) -> tuple[Share, list[Unread]]:
+        """Record the result of a call, or its failure, while the lock is held.
 
         Returns:
-            Whose call it was, and what is to be read elsewhere before it can be recorded.
+            Share of the call, and contents to be read elsewhere before they can be recorded.
         """
-        share, call, cases = self._calls.pop(asked.number)
+        share, call, cases = self._calls.pop(answered.number)
         row = share.open.unit.row
         unread: list[Unread] = []
-        each = None if asked.seconds is None else 1000.0 * asked.seconds / len(call.addresses)
-        for case, output in zip(cases, asked.outputs, strict=True):
-            made = share.open.made(case % row)
+        milliseconds = None if answered.seconds is None else 1000.0 * answered.seconds / len(call.addresses)
+        for case, output in zip(cases, answered.outputs, strict=True):
+            case_made = share.open.made(case % row)
             if isinstance(output, str):
-                answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=each)
+                answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=milliseconds)
             else:
                 # Before anything is read from it: evidence must stand in the words as they are kept.
                 words: Mapping[str, Any] = {
                     name: redact(getattr(output, name)) for name in _WORDS if _has(output, name)
                 }
-                answer = SystemAnswer(output=replace(output, **words), elapsed_ms=each)
+                answer = SystemAnswer(output=replace(output, **words), elapsed_ms=milliseconds)
                 content = None if self._stage is None else self._recorder.parts.content(share.open.seed, answer)
                 if content is not None:
                     self._reading += 1
                     share.under_way += 1
-                    unread.append((content, partial(self._read, share, case, made, answer, content)))
+                    unread.append((content, partial(self._read, share, case, case_made, answer, content)))
                     continue
                 if self._stage is None:
                     (answer,) = self._recorder.parts.read(share.open.seed, [answer])
-            share.take(case, made, answer)
+            share.take(case, case_made, answer)
         self._recorder.outbox.flush()
         share.under_way -= 1
         return share, unread
 
-    def _read(self, share: Share, case: int, made: MadeCase, answer: SystemAnswer, content: Any, facts: Any) -> None:
+    def _read(
+        self, share: Share, case: int, case_made: MadeCase, answer: SystemAnswer, content: Any, facts: Any
+    ) -> None:
         """Record an answer that was read in another process."""
         with self._lock:
             try:
-                share.take(case, made, self._recorder.parts.with_facts(answer, content, facts))
+                share.take(case, case_made, self._recorder.parts.with_facts(answer, content, facts))
                 self._recorder.outbox.flush()
             finally:
                 share.under_way -= 1
@@ -288,10 +290,10 @@ class Asker:
             self._finished(share.open)
 
     def _give_up(self, reason: str) -> None:
-        """The stream ended: finish what was begun, and let go of every further unit.
+        """Finish running calls after the end of the stream, and release every further unit.
 
         Args:
-            reason: Why the system failed; "" where the run ended or a budget was reached, which records nothing.
+            reason: Why the system failed; "" if the run ended or a budget was reached, which records nothing.
         """
         self._closed = True
         self._let_go(reason)
@@ -299,7 +301,7 @@ class Asker:
             with self._lock:
                 self._open.append(share)
             self._let_go(reason)
-        self._let_go(reason)  # what another thread had drawn at that moment
+        self._let_go(reason)  # calls that another thread had drawn at that moment
 
     def _let_go(self, reason: str) -> None:
         with self._lock:
@@ -313,9 +315,9 @@ class Asker:
     def _fail(self, share: Share, reason: str) -> None:
         lost = SourceAnswer(verdict=Verdict.ERROR, reason=reason)
         for case in sorted(share.left):
-            made = share.open.made(case % share.open.unit.row)
+            case_made = share.open.made(case % share.open.unit.row)
             answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=reason)
-            share.record(case, made, answer, share.sources.get(case // share.open.unit.row, lost))
+            share.record(case, case_made, answer, share.sources.get(case // share.open.unit.row, lost))
         self._recorder.outbox.flush()
 
 
@@ -324,6 +326,6 @@ def _has(output: object, name: str) -> bool:
 
 
 def answer_seed(suite_seed: int, address: Address) -> int:
-    """Return the seed of an answer's random numbers, 0 to 2³¹ - 1: of suite, address and question."""
+    """Return the random seed of an answer, 0 to 2³¹ - 1, from suite seed, address and question."""
     text = f"{suite_seed}\n{address}".encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> (64 - _SEED_BITS)

@@ -1,8 +1,8 @@
 """Systems that answer questions: one seed, all its follow-ups, all its questions, all systems.
 
-Every system draws its calls from a stream that does not end between seeds, so that as many calls are under way at the
-end of one seed as in the middle. A case is recorded when its own answer and its source's are there. Where a budget
-ends a stream, or the user stops the run, cases without an answer are not recorded: they are still to be run.
+Every system draws its calls from a stream that continues across seeds, so that as many calls are running at the end of
+a seed as in the middle. A case is recorded when its own answer and its source's have arrived. If a budget ends a
+stream, or the user stops the run, cases without an answer are not recorded and remain unfinished.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ _BEAT_SECONDS = 5.0
 
 
 class AskingRunner:
-    """Runs units whose seeds ask questions; every system has a thread of its own.
+    """Runner of units whose seeds ask questions; every system has its own thread.
 
     Args:
-        recorder: What its worker has.
+        recorder: Shared objects of the worker.
         systems: The opened systems, in the suite's order.
-        names: How ids may be shown.
+        names: Display of ids.
         memory: Returns the process's resident bytes.
-        stage: Where answers are read, if the suite's reader reads in processes of its own; it is closed with this.
-        batch_seconds: Silence after which the parent ends this process; it hears something at least thrice as often.
+        stage: Reading stage, if the suite's reader has its own processes; closed together with this runner.
+        batch_seconds: Silence after which the parent ends this process; the runner reports at least three times as
+            often.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class AskingRunner:
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
     def run(self, task: UnitTask) -> None:
-        """Prepare a seed and hand it to every system; it is done when the last of them says so."""
+        """Prepare a seed and pass it to every system; it is done when the last of them has finished."""
         if self._halted:
             return
         self._index = task.index
@@ -66,7 +67,7 @@ class AskingRunner:
             thread.give(Share(opened, number))
 
     def halt(self) -> None:
-        """Draw nothing further and let calls under way end, in all systems at once; wait for none of them."""
+        """Draw no further calls and let running ones end, in all systems at once, without waiting."""
         self._halted = True
         for thread in self._threads:
             thread.halt()
@@ -80,11 +81,11 @@ class AskingRunner:
         self._ended.set()
 
     def _finished(self, opened: OpenUnit) -> None:
-        """Take notice that a system has finished a unit."""
+        """Handle a unit that a system has finished."""
         with opened.lock:
             opened.left -= 1
-            left = opened.left
-        if not left:
+            remaining = opened.left
+        if not remaining:
             self._done(opened.task.index)
 
     def _done(self, index: int) -> None:
@@ -95,14 +96,14 @@ class AskingRunner:
         beats = 0
         while not self._ended.wait(_TOLD_SECONDS):
             beats += 1
-            # all systems that are being asked bound the time of their calls themselves
-            reading = self._stage is not None and self._stage.busy  # which has a limit of its own
+            # all systems in use limit the time of their calls themselves
+            reading = self._stage is not None and self._stage.busy  # reading has its own limit
             if beats % self._every == 0 and (
                 reading or all(thread.limited or not thread.busy for thread in self._threads)
             ):
                 self._recorder.outbox.begin(self._index)
             for number, thread in enumerate(self._threads):
-                with suppress(Exception):  # an oracle that cannot judge an ERROR must not end the beat
+                with suppress(Exception):  # an oracle that cannot judge an ERROR must not end the heartbeat
                     thread.mind_silence(_TOLD_SECONDS)
                 if text := thread.counters():
                     self._recorder.outbox.send(Told(number, text))

@@ -1,4 +1,4 @@
-"""What the other attacks of a suite made of an image, for a relation that keeps the worst of all."""
+"""Images made by the other attacks of a suite, for a relation that keeps the worst of all."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 def beside(
     relations: Mapping[str, Relation], cases: Sequence[Address], index: int, make: Callable[[int], MadeCase]
 ) -> list[tuple[str, Image]]:
-    """Return what other attacks of no larger scale, and noise, made of the image of a case, each with its relation.
+    """Return the images that noise and other attacks of no larger scale made of a case's image, each with its relation.
 
     Args:
         relations: The suite's relations by id.
         cases: The cases of the image's unit.
-        index: The place of the case that is to be made among them.
-        make: Makes the case at a place.
+        index: Index of the case to be made.
+        make: Makes the case at an index.
     """
     case = cases[index]
     names = feeding(relations, case.relation)
     most = scale_of(relations[case.relation], case.severity)
     images: list[tuple[str, Image]] = []
-    for place, other in enumerate(cases if most is not None else ()):
-        if other.relation in names and other.item == case.item:
-            scale = scale_of(relations[other.relation], other.severity)
+    for place, candidate in enumerate(cases if most is not None else ()):
+        if candidate.relation in names and candidate.item == case.item:
+            scale = scale_of(relations[candidate.relation], candidate.severity)
             follow = make(place).follow if scale is not None and most is not None and scale <= most else None
             if follow is not None:
-                images.append((other.relation, follow.image))
+                images.append((candidate.relation, follow.image))
     return images

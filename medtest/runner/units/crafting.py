@@ -1,10 +1,10 @@
-"""Relations that need a system: their follow-ups are made on one, a batch of one seed at a time.
+"""Crafting of follow-ups on a system, one batch of one seed at a time.
 
-A batch is what the plan says it is: the cases of one relation and one seed, all severities and repeats, cut by the
-run's batch size. It is crafted whole whichever of them are wanted, on one thread of torch, for pixels that follow
-gradients differ by a level or two between batches and threads: so records are the same whatever the number of workers,
-after a kill, and under ``only=``. A relation that keeps the worst of all attacks is handed what the others made of the
-same image; their batches are crafted for it, and kept for their own cases.
+The plan defines the batches: the cases of one relation and one seed, all severities and repeats, divided by the run's
+batch size. A batch is always crafted whole, on one thread of torch, because pixels that follow gradients differ by a
+level or two between batches and threads: records are then the same for any number of workers, after a kill, and under
+``only=``. A relation that keeps the worst of all attacks receives the images that the others made; their batches are
+crafted for it, and kept for their own cases.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Crafter:
-    """Crafts follow-ups in a worker.
+    """Crafter of follow-ups in a worker.
 
     Attributes:
         parts: The suite's parts.
         systems: The opened systems under test.
-        named: By relation, the opened system on which it is crafted where it names one.
+        named: By relation, the opened crafting system if the relation names one.
         digests: Digest of each system, by :func:`id`.
-        folders: The systems' folders, where pixels are kept; empty where none are.
+        folders: The systems' folders for pixels; empty to store none.
         began: Called with the unit's number and the place before each call of a network.
-        taken: Runs that may have crafted a case already: it is shown as it was then. None crafts every case.
+        taken: Runs that may have crafted a case already, which is then reused. None crafts every case.
     """
 
     parts: Parts
@@ -60,11 +60,11 @@ class Crafter:
     _unit: Any = None
 
     def crafts(self, address: Address) -> bool:
-        """Whether a case is crafted."""
+        """Return True if a case is crafted."""
         return isinstance(self.parts.relations.get(address.relation), CraftedRelation)
 
     def made(self, opened: OpenUnit, system: int, case: int) -> MadeCase:
-        """Return a crafted case as one system is shown it; its pixels are on disk where its record will be wanted.
+        """Return a crafted case for one system; its pixels are on disk if its record will be written.
 
         Args:
             opened: The unit.
@@ -75,7 +75,7 @@ class Crafter:
             earlier = self.parts.make(opened.seed, opened.unit.cases[case], system)
             if earlier.follow is not None:
                 return earlier
-        if self._unit is not opened:  # one unit after another: a batch's pixels are held for its unit alone
+        if self._unit is not opened:  # one unit at a time: a batch's pixels are kept only for its unit
             self._unit, self._made = opened, {}
             crafted = {name for name, relation in self.parts.relations.items() if isinstance(relation, CraftedRelation)}
             self._batches = craft_batches(opened.unit, crafted, self.parts.batch_size)
@@ -85,7 +85,7 @@ class Crafter:
         return made
 
     def _of_batch(self, opened: OpenUnit, system: int, case: int) -> MadeCase:
-        """Return a case of the unit at hand, its batch crafted once."""
+        """Return a case of the current unit, crafting its batch once."""
         if case not in self._batches:
             return self.parts.make(opened.seed, opened.unit.cases[case])  # noise: no system is needed
         batch = self._batches[case]
@@ -102,11 +102,11 @@ class Crafter:
         system = self.named.get(batch.relation) or self.systems[place[0]]
         relation = self.parts.relations[batch.relation]
         assert isinstance(relation, CraftedRelation)  # noqa: S101 - craft_batches takes no others
-        others = {
+        images_beside = {
             index: beside(self.parts.relations, opened.unit.cases, index, partial(self._of_batch, opened, place[0]))
             for index in (addresses if relation.gathers else ())
         }
-        return self.batch(relation, system, opened.seed, addresses, self._began(opened, place), others)
+        return self.batch(relation, system, opened.seed, addresses, self._began(opened, place), images_beside)
 
     def batch(
         self,
@@ -115,30 +115,30 @@ class Crafter:
         seed: PreparedSeed,
         addresses: Mapping[int, Address],
         began: Callable[[], None],
-        others: Mapping[int, Sequence[tuple[str, Image]]] | None = None,
+        images_beside: Mapping[int, Sequence[tuple[str, Image]]] | None = None,
     ) -> dict[int, MadeCase]:
         """Craft the cases of one relation and seed together.
 
         Args:
             relation: The relation.
-            system: The opened system on which they are crafted.
+            system: The opened crafting system.
             seed: The prepared source case.
             addresses: The cases by their index in the unit, those of one whole batch of the plan.
             began: Called before each call of the network.
-            others: By index, what other attacks made of the image, for a relation that gathers.
+            images_beside: By index, the images made by other attacks, for a relation that gathers.
         """
-        made: dict[int, MadeCase] = {}
+        made_cases: dict[int, MadeCase] = {}
         cases: dict[int, CraftCase] = {}
         for index, address in addresses.items():
             try:
                 rng = address.generator(self.parts.suite.seed)
                 params = relation.sample(seed, address.severity, rng)
-                cases[index] = CraftCase(seed=seed, params=params, beside=(others or {}).get(index, ()))
+                cases[index] = CraftCase(seed=seed, params=params, beside=(images_beside or {}).get(index, ()))
             except Exception as error:  # noqa: BLE001 - a relation may be anybody's plug-in
-                made[index] = _failed(address, error)
+                made_cases[index] = _failed(address, error)
         if cases:
-            made |= self._crafted(relation, system, seed, addresses, cases, began)
-        return made
+            made_cases |= self._crafted(relation, system, seed, addresses, cases, began)
+        return made_cases
 
     def _began(self, opened: OpenUnit, place: Place) -> Callable[[], None]:
         return lambda: self.began(opened.task.index, place)
@@ -152,17 +152,18 @@ class Crafter:
         cases: Mapping[int, CraftCase],
         began: Callable[[], None],
     ) -> dict[int, MadeCase]:
-        """Craft cases together, and one by one where that raises, so that one bad case sinks no other."""
+        """Craft cases together, or one by one if that raises, so that one bad case does not fail the others."""
         with one_thread():
             began()
             try:
-                given = self.craft(relation, system, seed, list(cases.values()), began)
+                results = self.craft(relation, system, seed, list(cases.values()), began)
             except Exception as error:  # noqa: BLE001 - relation and network may be anybody's
-                given = [error]
+                results = [error]
                 if len(cases) > 1:
-                    given = [self._alone(relation, system, seed, case, began) for case in cases.values()]
+                    results = [self._alone(relation, system, seed, case, began) for case in cases.values()]
         return {
-            index: self._as_made(seed, addresses[index], one, system) for index, one in zip(cases, given, strict=True)
+            index: self._as_made(seed, addresses[index], result, system)
+            for index, result in zip(cases, results, strict=True)
         }
 
     def _alone(
@@ -181,20 +182,20 @@ class Crafter:
         cases: Sequence[CraftCase],
         began: Callable[[], None],
     ) -> Sequence[FollowUp | Exception]:
-        """Have a relation make follow-ups on a system, random numbers of a network following from the cases.
+        """Let a relation make follow-ups on a system, with random numbers of a network derived from the cases.
 
         Raises:
-            Exception: Whatever relation or network raise.
+            Exception: Any exception of relation or network.
         """
         from medtest.relations.adversarial.strongest.draws import seeded
 
         probe = self.probe(system, seed, began)
         own = json.dumps([seed.sha256, *(dict(case.params) for case in cases)], sort_keys=True, default=str)
         with probe.attached(), seeded(int(hashlib.sha256(own.encode()).hexdigest()[:12], 16), probe.device):
-            given = relation.craft(cases, probe)
-        if len(given) != len(cases):
-            raise BadOutput(f"gave {len(given)} follow-ups for {len(cases)} cases")
-        return given
+            followups = relation.craft(cases, probe)
+        if len(followups) != len(cases):
+            raise BadOutput(f"gave {len(followups)} follow-ups for {len(cases)} cases")
+        return followups
 
     def probe(self, system: System, seed: PreparedSeed, began: Callable[[], None]) -> Probe:
         """Return a probe of an opened system, for the classes of a seed."""
@@ -203,47 +204,47 @@ class Crafter:
         probe: Probe = probe_of(system, classes=seed.classes, digest=self.digests.get(id(system), ""), began=began)
         return probe
 
-    def _as_made(self, seed: PreparedSeed, address: Address, given: FollowUp | Exception, system: System) -> MadeCase:
-        if isinstance(given, Exception):
-            return _failed(address, given)
+    def _as_made(self, seed: PreparedSeed, address: Address, result: FollowUp | Exception, system: System) -> MadeCase:
+        if isinstance(result, Exception):
+            return _failed(address, result)
         try:
-            check_follow_up(given, seed)
+            check_follow_up(result, seed)
         except BadOutput as error:
             return _failed(address, error)
-        given.image.setflags(write=False)
-        told = given.crafting
+        result.image.setflags(write=False)
+        details = result.crafting
         columns: dict[str, float | str | None] = {"crafted_on": system.record_name}
-        if told is not None:
+        if details is not None:
             columns |= {
-                "loss_before": told.loss_before,
-                "loss_after": told.loss_after,
-                "zero_gradient": told.zero_gradient,
-                "float_label": told.float_label,
-                "queries": told.queries,
-                "attack_reference": told.reference,
-                "smallest_epsilon": told.smallest_epsilon,
-                "found_by": told.found_by,
-                "attack_note": told.note or None,
+                "loss_before": details.loss_before,
+                "loss_after": details.loss_after,
+                "zero_gradient": details.zero_gradient,
+                "float_label": details.float_label,
+                "queries": details.queries,
+                "attack_reference": details.reference,
+                "smallest_epsilon": details.smallest_epsilon,
+                "found_by": details.found_by,
+                "attack_note": details.note or None,
             }
         return MadeCase(
             address=address,
-            follow=given,
-            sha256=image_sha256(given.image),
+            follow=result,
+            sha256=image_sha256(result.image),
             kind=seed.kind,
             spec=seed.spec,
             classes=seed.classes,
-            crafting={**columns, **distances(seed.image, given.image)},
+            crafting={**columns, **distances(seed.image, result.image)},
         )
 
     def of_source(
         self, opened: OpenUnit, system: int, answer: SystemAnswer, again: Callable[[], SystemAnswer]
     ) -> Mapping[str, float | str | None]:
-        """Return how far a system's probe, and another asking of it, are from its answer to a source image.
+        """Return the differences of a system's probe, and of a repeated answer, from its answer to a source image.
 
         Args:
             opened: The unit.
             system: The system's index.
-            answer: What it said of the source image.
+            answer: Its answer to the source image.
             again: Asks it once more.
         """
         under_test = self.systems[system]
@@ -272,15 +273,15 @@ def _failed(address: Address, error: Exception) -> MadeCase:
     return _without(address, Verdict.ERROR, f"relation: {describe(error)}")
 
 
-def with_distances(seed: PreparedSeed, made: MadeCase) -> MadeCase:
-    """Return a case of a relation that needs no system with its distances to the source, as columns."""
-    if made.follow is None or made.address.is_source or made.follow.image.dtype != np.uint8:
-        return made
-    return replace(made, crafting=distances(seed.image, made.follow.image))
+def with_distances(seed: PreparedSeed, case: MadeCase) -> MadeCase:
+    """Add the distances to the source to a case of a relation that needs no system."""
+    if case.follow is None or case.address.is_source or case.follow.image.dtype != np.uint8:
+        return case
+    return replace(case, crafting=distances(seed.image, case.follow.image))
 
 
 def distances(source: Image, followup: Image) -> dict[str, float | str | None]:
-    """Return how far a follow-up is from its source: L∞ and L2 norms in levels of 255, and SSIM.
+    """Return the distances of a follow-up from its source: L∞ and L2 norms in levels of 255, and SSIM.
 
     Args:
         source: uint8 H×W×3 RGB.
@@ -288,7 +289,7 @@ def distances(source: Image, followup: Image) -> dict[str, float | str | None]:
 
     Returns:
         ``linf`` and ``l2`` over all pixels and channels; ``ssim``, the mean structural similarity over the channels
-        (Wang et al. 2004, Gaussian window of 1.5), 1 for equal images; None for one smaller than the window.
+        (Wang et al. 2004, Gaussian window of 1.5), 1 for equal images; None for an image smaller than the window.
     """
     difference = followup.astype(np.int32) - source.astype(np.int32)
     largest = int(np.abs(difference).max(initial=0))
@@ -311,7 +312,7 @@ def _similarity() -> Callable[[Image, Image], float]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run torch on one thread for a while; afterwards it has as many as before."""
+    """Run torch on one thread inside the block, and restore its number of threads afterwards."""
     import torch
 
     before = torch.get_num_threads()

@@ -1,8 +1,8 @@
 """Systems that answer batches: one seed, all its follow-ups, all systems.
 
-A follow-up is made once and shown to every system. A batch of which only a part is to be recorded is inferred whole,
-for with the same weights answers differ by about 1e-6 between batch sizes. The source's batch is always inferred, as
-its answer is what follow-ups are compared with.
+A follow-up is made once and shown to every system. A batch is inferred whole even if only a part of it is recorded,
+because answers of the same weights differ by about 1e-6 between batch sizes. The source's batch is always inferred, as
+follow-ups are compared with its answer.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from medtest.suite.checking.misfits.classes import other_classes
 
 
 class UnitRunner:
-    """Runs units.
+    """Runner of units.
 
     Args:
-        recorder: What its worker has.
-        crafter: Crafts follow-ups, where a relation needs a system; None for none.
+        recorder: Shared objects of the worker.
+        crafter: Crafts follow-ups, if a relation needs a system; otherwise None.
     """
 
     def __init__(self, recorder: Recorder, crafter: Crafter | None = None) -> None:
@@ -37,7 +37,7 @@ class UnitRunner:
         """Run one unit and send its rows.
 
         Raises:
-            UserMistakes: A classifier's first batch is all of scores of another number of classes than the seeds have.
+            UserMistakes: A classifier's whole first batch has scores for a different number of classes than the seeds.
         """
         opened = self._recorder.open(task)
         if opened is not None:
@@ -58,10 +58,10 @@ class UnitRunner:
             lost = (share.system, 0) in opened.task.given_up
             if batch == 0 and self._crafter is not None:
                 again = partial(self._again, share, cases)
-                told = self._crafter.of_source(opened, share.system, answered[0], again)
-                cases = [replace(cases[0], crafting=told), *cases[1:]]
-            for case, (made, answer) in enumerate(zip(cases, answered, strict=True), start):
-                share.take(case, made, answer, lost=lost)
+                crafting = self._crafter.of_source(opened, share.system, answered[0], again)
+                cases = [replace(cases[0], crafting=crafting), *cases[1:]]
+            for case, (case_made, answer) in enumerate(zip(cases, answered, strict=True), start):
+                share.take(case, case_made, answer, lost=lost)
             self._recorder.outbox.flush()
 
     def _again(self, share: Share, cases: Sequence[MadeCase]) -> SystemAnswer:
@@ -71,7 +71,7 @@ class UnitRunner:
         return answers(system, cases[:1], lambda: self._recorder.outbox.begin(share.open.task.index, place))[0]
 
     def _shown(self, opened: OpenUnit, share: Share, start: int, shared: Sequence[MadeCase | None]) -> list[MadeCase]:
-        """Return a batch as one system is shown it: with what is crafted on it, or kept for it."""
+        """Return the batch for one system, including cases crafted on it or reused for it."""
         crafter = self._crafter
         if crafter is None:
             return [case for case in shared if case is not None]
@@ -81,33 +81,33 @@ class UnitRunner:
         ]
 
     def _make(self, opened: OpenUnit, batch: int) -> list[MadeCase | None]:
-        """Make what every system is shown; None stands for what is crafted on one."""
+        """Make the cases shared by all systems; None marks crafted cases."""
         start, stop = opened.unit.batches[batch]
         parts, given_up = self._recorder.parts, opened.task.given_up.get((SHARED, batch))
         if given_up is None:
             self._recorder.outbox.begin(opened.task.index, (SHARED, batch))
-        made: list[MadeCase | None] = []
+        shared: list[MadeCase | None] = []
         for address in opened.unit.cases[start:stop]:
             if self._crafter is not None and self._crafter.crafts(address):
-                made.append(None)
+                shared.append(None)
             elif given_up is not None and not address.is_source:
                 reason = f"relation: {given_up}"
-                made.append(MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=reason))
+                shared.append(MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=reason))
             else:
                 case = parts.make(opened.seed, address)
-                made.append(case if self._crafter is None else with_distances(opened.seed, case))
-        return made
+                shared.append(case if self._crafter is None else with_distances(opened.seed, case))
+        return shared
 
     def _check_first(self, share: Share, answered: list[SystemAnswer]) -> None:
-        """End the run where a classifier's first answers are all of another number of classes: so will the others be.
+        """End the run if all first answers of a classifier have another number of classes: later ones will too.
 
         Raises:
-            UserMistakes: They are.
+            UserMistakes: The numbers differ.
         """
-        asked = [answer for answer in answered if answer.elapsed_ms is not None]
-        if share.system in self._answering or not asked:
+        inferred = [answer for answer in answered if answer.elapsed_ms is not None]
+        if share.system in self._answering or not inferred:
             return
-        counts, classes = {answer.classes for answer in asked}, share.open.seed.classes
+        counts, classes = {answer.classes for answer in inferred}, share.open.seed.classes
         if len(counts) == 1 and 0 not in counts and classes is not None:
             self._recorder.outbox.flush(now=True)
             raise UserMistakes([other_classes(self._recorder.systems[share.system], counts.pop(), classes)])
@@ -118,13 +118,13 @@ class UnitRunner:
         ready = [case for case in cases if case.follow is not None and not _is_the_source(case, opened)]
         given_up = opened.task.given_up.get(place)
         if given_up is not None:
-            found = [SystemAnswer(output=None, verdict=Verdict.ERROR, reason=given_up) for _ in ready]
+            results = [SystemAnswer(output=None, verdict=Verdict.ERROR, reason=given_up) for _ in ready]
         elif not ready or (source is not None and source.lost):
-            found = [SystemAnswer(output=None, verdict=Verdict.SKIP) for _ in ready]
+            results = [SystemAnswer(output=None, verdict=Verdict.SKIP) for _ in ready]
         else:
             system = self._recorder.systems[share.system]
-            found = answers(system, ready, lambda: self._recorder.outbox.begin(opened.task.index, place))
-        by_case = iter(found)
+            results = answers(system, ready, lambda: self._recorder.outbox.begin(opened.task.index, place))
+        by_case = iter(results)
         answered: list[SystemAnswer] = []
         for case in cases:
             if case.follow is None:
@@ -145,5 +145,5 @@ def _wanted(share: Share, batch: int) -> bool:
 
 
 def _is_the_source(case: MadeCase, opened: OpenUnit) -> bool:
-    """Whether a follow-up is the source image itself (a measured property): the system answered it already."""
+    """Return True if a follow-up equals the source image (a measured property), which the system has already answered."""
     return not case.address.is_source and case.follow is not None and case.follow.image is opened.seed.image

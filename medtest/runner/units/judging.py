@@ -1,4 +1,4 @@
-"""From a case's answer and its source's to what is recorded of it: scores, texts, the verdict and its reason."""
+"""From the answers to a case and its source to a record: scores, texts, verdict and reason."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class SourceAnswer:
     scores: Mapping[str, float | None] = field(default_factory=dict)
     texts: Mapping[str, str | None] = field(default_factory=dict)
     lost: bool = False
-    """Whether the system hung or crashed on it, so that it is not asked about this seed again."""
+    """True if the system hung or crashed on it, so that it is not asked about this seed again."""
 
     def take(self, oracle: Oracle, seed: PreparedSeed, answer: SystemAnswer, *, lost: bool = False) -> None:
-        """Take and judge what the system said of the source image."""
+        """Store and judge the system's answer to the source image."""
         self.output, self.verdict, self.reason, self.lost = answer.output, answer.verdict, answer.reason, lost
         self.texts, self.unread = answer.texts, answer.unread
         if answer.output is None:
@@ -38,7 +38,7 @@ class SourceAnswer:
 
     @property
     def answer(self) -> SystemAnswer:
-        """The answer, as to one who is not timed."""
+        """The answer, without timing."""
         return SystemAnswer(output=self.output, verdict=self.verdict, reason=self.reason)
 
     def blame(self) -> str:
@@ -51,14 +51,14 @@ class SourceAnswer:
 def finish(
     oracle: Oracle, seed: PreparedSeed, source: SourceAnswer, case: MadeCase, answer: SystemAnswer
 ) -> FinishedCase:
-    """Return what is recorded of a case.
+    """Return the result of a case for its record.
 
     Args:
-        oracle: Judges it.
+        oracle: The oracle.
         seed: The source case.
-        source: What the system said of it, taken before.
+        source: The system's answer to the source, stored before.
         case: The case.
-        answer: What the system said of this one.
+        answer: The system's answer to the case.
     """
     if case.address.is_source:
         return FinishedCase(
@@ -74,8 +74,8 @@ def finish(
             crafting=case.crafting,
         )
     effect = Effect() if case.follow is None else case.follow.effect
-    told = answer.output or answer.unread
-    texts = _texts(oracle, seed, told, source.output, effect, answer.texts)
+    content = answer.output or answer.unread
+    texts = _texts(oracle, seed, content, source.output, effect, answer.texts)
     verdict, reason = answer.verdict, answer.reason
     scores: Mapping[str, float | None] = {}
     if answer.output is not None and case.follow is not None:
@@ -96,7 +96,7 @@ def finish(
         scores=scores,
         source_scores=source.scores,
         texts=texts,
-        measures=_measures(oracle, told),
+        measures=_measures(oracle, content),
         crafting=case.crafting,
     )
 
@@ -107,14 +107,14 @@ def _texts(
     answer: Output | None,
     source: Output | None,
     effect: Effect,
-    read: Mapping[str, str | None],
+    reader_texts: Mapping[str, str | None],
 ) -> Mapping[str, str | None]:
-    """Return what the oracle says of an answer, and where it says nothing, what the reader does."""
+    """Return the oracle's texts of an answer, completed by the reader's."""
     try:
-        said = oracle.describe(answer=answer, source=source, seed=seed, effect=effect) if oracle.texts else {}
+        described = oracle.describe(answer=answer, source=source, seed=seed, effect=effect) if oracle.texts else {}
     except Exception:  # noqa: BLE001 - an oracle may be anybody's plug-in; its texts are no verdict
-        said = {}
-    return {**said, **{name: text for name, text in read.items() if said.get(name) is None}}
+        described = {}
+    return {**described, **{name: text for name, text in reader_texts.items() if described.get(name) is None}}
 
 
 def _measures(oracle: Oracle, answer: Output | None) -> Mapping[str, float | None]:

@@ -1,7 +1,7 @@
-"""A unit while systems answer it: its cases are made, answers are judged as they come, in any order, and recorded.
+"""A unit in progress: cases are made, answers judged as they arrive, in any order, and recorded.
 
-This is where every way of answering ends: batches (:mod:`medtest.runner.units.execute`) and streams of calls
-(:mod:`medtest.runner.units.asker`) hand each answer to :meth:`Share.take`.
+All kinds of systems use it: batches (:mod:`medtest.runner.units.execute`) and streams of calls
+(:mod:`medtest.runner.units.asker`) pass each answer to :meth:`Share.take`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _UNPREPARED = "the seed cannot be prepared: "
 
 
 class Outbox:
-    """Collects rows of any thread and sends them now and then, so that pipes carry few messages.
+    """Collector of rows from all threads that sends them periodically, so that pipes carry few messages.
 
     Args:
-        send: Puts a message into the pipe.
-        seconds: Time that rows may wait.
+        send: Sends a message through the pipe.
+        seconds: Longest time before rows are sent.
     """
 
     def __init__(self, send: Callable[[Message], None], seconds: float) -> None:
@@ -47,13 +47,13 @@ class Outbox:
         self.send(Begin(index, place))
 
     def add(self, index: int, row: Row) -> None:
-        """Take one row of a unit."""
+        """Add one row of a unit."""
         with self._lock:
             self._rows.setdefault(index, []).append(row)
             self._count += 1
 
     def flush(self, *, now: bool = False) -> None:
-        """Send what has waited long enough, or all."""
+        """Send rows that have waited long enough, or all."""
         with self._lock:
             waited = time.monotonic() - self._sent
             if self._rows and (now or waited >= self._seconds or self._count >= _MAX_ROWS):
@@ -65,13 +65,13 @@ class Outbox:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """What all units of a worker share.
+    """Shared objects of all units of a worker.
 
     Attributes:
         parts: The suite's parts.
         systems: The opened systems, in the suite's order.
         maker: Makes rows.
-        outbox: Takes them.
+        outbox: Receives them.
     """
 
     parts: Parts
@@ -80,11 +80,11 @@ class Recorder:
     outbox: Outbox
 
     def open(self, task: UnitTask, *, hung: str = _UNPREPARED) -> OpenUnit | None:
-        """Prepare a unit's seed; where that cannot be, record so of all its cases and return None.
+        """Prepare a unit's seed; if that fails, record an ERROR for all its cases and return None.
 
         Args:
             task: The unit's task.
-            hung: What is said before the reason for which all of it was given up.
+            hung: Prefix of the reason if the whole unit was given up.
         """
         self.outbox.begin(task.index)
         opened = OpenUnit(self, task, self.parts.unit(task.ref))
@@ -109,10 +109,10 @@ class Recorder:
 
 
 class OpenUnit:
-    """A unit that is being answered.
+    """Unit in progress.
 
     Args:
-        recorder: What its worker has.
+        recorder: Shared objects of the worker.
         task: The unit's task.
         unit: Its cases.
 
@@ -133,7 +133,7 @@ class OpenUnit:
         """Load and prepare the seed.
 
         Raises:
-            MedtestError: It does not ask what it was listed with.
+            MedtestError: Its questions differ from those listed.
         """
         seed = self.recorder.parts.prepared(self.task.source, self.task.ref)
         factors = seed_factors(seed)
@@ -144,14 +144,14 @@ class OpenUnit:
         self.seed, self._factors, self._source_sha256 = seed, factors, seed.sha256
 
     def made(self, number: int) -> MadeCase:
-        """Return the image of a case of one question, made once for all questions and systems."""
+        """Return the case of one question, made once for all questions and systems."""
         with self.lock:
             if number not in self._made:
                 self._made[number] = self.recorder.parts.make(self.seed, self.unit.cases[number])
             return self._made[number]
 
     def record(self, system: int, case: int, finished: FinishedCase) -> None:
-        """Hand on what became of a case of one system."""
+        """Pass on the result of a case of one system."""
         at, address = self.recorder, self.unit.cases[case]
         name = at.systems[system].record_name
         row = at.maker.row(name, address, self.task.ref, self._factors, self._source_sha256, finished)
@@ -160,16 +160,16 @@ class OpenUnit:
 
 @dataclass(slots=True, eq=False)
 class Share:
-    """One system's share of an open unit.
+    """Share of one system in a unit in progress.
 
     Attributes:
         open: The unit.
         system: The system's index.
-        sources: What the system said of the source image, by question.
-        waiting: Cases whose own answer is there while the source's is not: number, case, answer, by question.
-        left: Cases that are to be recorded.
-        drawn: Every call was handed to the system.
-        under_way: Calls without an answer.
+        sources: The system's answers to the source image, by question.
+        waiting: Cases with an answer whose source has none yet: number, case, answer, by question.
+        left: Unrecorded cases.
+        drawn: True if every call was passed to the system.
+        under_way: Number of calls without an answer.
     """
 
     open: OpenUnit
@@ -181,16 +181,16 @@ class Share:
     under_way: int = 0
 
     def __post_init__(self) -> None:
-        self.left = {case for case, wanted in enumerate(self.open.task.todo[self.system]) if wanted}
+        self.left = {case for case, requested in enumerate(self.open.task.todo[self.system]) if requested}
 
-    def take(self, case: int, made: MadeCase, answer: SystemAnswer, *, lost: bool = False) -> None:
-        """Take an answer: it is judged and recorded once the system's answer to the source is there.
+    def take(self, case: int, case_made: MadeCase, answer: SystemAnswer, *, lost: bool = False) -> None:
+        """Store an answer; it is judged and recorded once the system's answer to the source has arrived.
 
         Args:
             case: The case's index in the unit.
-            made: What the system was shown.
-            answer: What it said.
-            lost: Of a source: whether the system hung or crashed on it.
+            case_made: The case that was shown to the system.
+            answer: The system's answer.
+            lost: For a source: True if the system hung or crashed on it.
         """
         question = case // self.open.unit.row
         source = self.sources.get(question)
@@ -198,23 +198,23 @@ class Share:
             source = SourceAnswer()
             source.take(self.open.recorder.parts.oracle, self.open.seed, answer, lost=lost)
             self.sources[question] = source
-            self.record(case, made, answer, source)
+            self.record(case, case_made, answer, source)
             for earlier in self.waiting.pop(question, ()):
                 self.record(*earlier, source)
         elif source is None:
-            self.waiting.setdefault(question, []).append((case, made, answer))
+            self.waiting.setdefault(question, []).append((case, case_made, answer))
         else:
-            self.record(case, made, answer, source)
+            self.record(case, case_made, answer, source)
 
-    def record(self, case: int, made: MadeCase, answer: SystemAnswer, source: SourceAnswer) -> None:
-        """Judge and record a case, unless that is done, or it was answered for the sake of others alone."""
+    def record(self, case: int, case_made: MadeCase, answer: SystemAnswer, source: SourceAnswer) -> None:
+        """Judge and record a case, unless that is done, or it was only answered for other cases."""
         if case not in self.left:
             return
         self.left.discard(case)
-        # All questions share one image, which was made under the first one's address.
+        # All questions share one image, which was made under the first question's address.
         address = self.open.unit.cases[case]
-        own = made if made.address == address else replace(made, address=address)
+        own = case_made if case_made.address == address else replace(case_made, address=address)
         parts = self.open.recorder.parts
         finished = finish(parts.oracle, self.open.seed, source, own, answer)
-        kept = parts.keep(self.open.seed, answer.output)
-        self.open.record(self.system, case, finished if kept is None else replace(finished, answer=kept))
+        stored = parts.keep(self.open.seed, answer.output)
+        self.open.record(self.system, case, finished if stored is None else replace(finished, answer=stored))

@@ -1,4 +1,4 @@
-"""A suite's parts as one worker holds them, and how a case is made and a batch answered with them."""
+"""Parts of a suite in one worker: making cases and answering batches with them."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ from medtest.systems.base import Missing, RawAnswer, System
 
 NOT_KEPT = "it was crafted on a system, and no run keeps its pixels"
 _MOST_REASON = 1000
-"""Characters of an exception that are kept; records cut them shorter, without paths."""
+"""Maximum characters of an exception; records shorten it further and remove paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeCase:
-    """A case's image, or why there is none.
+    """Image of a case, or the reason for its absence.
 
     Attributes:
-        address: Whose it is.
-        follow: The follow-up (for the source case: the source image with nothing done to it), or None.
-        sha256: Its image's.
-        verdict: SKIP or ERROR where there is none, else PASS.
-        reason: Why there is none.
+        address: Its address.
+        follow: The follow-up (for the source case: the unchanged source image), or None.
+        sha256: SHA-256 of its image.
+        verdict: SKIP or ERROR if there is none, else PASS.
+        reason: Reason if there is none.
         kind: Name of the task.
-        spec: What the image's numbers mean.
-        classes: Of kind ``label``: the seed's.
-        crafting: Columns of :data:`medtest.core.records.CRAFTING_COLUMNS` that tell of it.
+        spec: Meaning of the image's numbers.
+        classes: For kind ``label``: the seed's classes.
+        crafting: Its columns of :data:`medtest.core.records.CRAFTING_COLUMNS`.
     """
 
     address: Address
@@ -77,22 +77,22 @@ class MadeCase:
 
     @property
     def task(self) -> Task:
-        """What knows the answers that are expected."""
+        """Task of the case."""
         return task_of(self.kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemAnswer:
-    """What a system made of one image.
+    """Answer of a system to one image.
 
     Attributes:
         output: The checked answer, or None.
-        verdict: SKIP or ERROR where there is none, else PASS.
-        reason: Why there is none.
+        verdict: SKIP or ERROR if there is none, else PASS.
+        reason: Reason if there is none.
         elapsed_ms: The image's share of the time of its batch.
-        classes: How many classes a classifier scored, where that is another number than was asked for.
-        texts: What the suite's reader tells of it, as a record holds that.
-        unread: An answer that the reader broke on: it is judged nowhere, and its words and cost stand in the record.
+        classes: Number of classes scored by a classifier, if it differs from the requested number.
+        texts: The reader's texts, as in a record.
+        unread: An answer on which the reader failed: it is not judged, but its words and cost are recorded.
     """
 
     output: Output | None
@@ -105,17 +105,17 @@ class SystemAnswer:
 
 
 class Parts:
-    """Seeds, relations and the oracle of a suite, built once a process.
+    """Seeds, relations and the oracle of a suite, built once per process.
 
     Args:
         suite: The suite.
         data: The user's data root.
         batch_size: Images per call of a system.
-        kept: Where follow-ups may be taken from instead of being made.
+        kept: Source of existing follow-ups.
 
     Attributes:
-        crafted: Where crafted follow-ups are taken from; None where they are at hand in no run.
-        drawn: What text-to-image systems drew, one for each system's folder.
+        crafted: Source of existing crafted follow-ups; None if no run provides them.
+        drawn: Pictures drawn by text-to-image systems, one store per system's folder.
     """
 
     def __init__(self, suite: Suite, data: Path | None, batch_size: int, *, kept: KeptFollowUps | None = None) -> None:
@@ -130,9 +130,9 @@ class Parts:
         self._kept = kept
 
     def open_reader(self, *, device: str, threads: int, shared: Path | None, cache: str) -> None:
-        """Open the suite's reader, where its oracle rests on one; until then no answer is read.
+        """Open the suite's reader, if its oracle depends on one; until then no answer is read.
 
-        One that reads in processes of its own is opened there (:mod:`medtest.runner.units.seeing`).
+        A reader with its own processes is opened there (:mod:`medtest.runner.units.seeing`).
 
         Raises:
             MedtestError: It cannot be loaded.
@@ -144,7 +144,7 @@ class Parts:
                 self.reader.open(device=device, threads=threads)
 
     def read(self, seed: PreparedSeed, answers: Sequence[SystemAnswer]) -> list[SystemAnswer]:
-        """Return answers with what the reader tells of them; one that it breaks on is an ERROR."""
+        """Return answers with the reader's facts; an answer on which the reader fails is an ERROR."""
         if self.reader is None:
             return list(answers)
         reader, contents = self.reader.reader, []
@@ -157,13 +157,13 @@ class Parts:
         ]
 
     def content(self, seed: PreparedSeed, answer: SystemAnswer) -> Any | None:
-        """Return what the suite's reader reads of an answer, None where there is nothing."""
+        """Return the content of an answer for the suite's reader, None if there is none."""
         if self.reader is None or answer.output is None:
             return None
         return self.reader.reader.content(answer.output, seed)
 
     def keep(self, seed: PreparedSeed, output: Output | None) -> KeptAnswer | None:
-        """Return what the run keeps of an answer; None where there is none, or its task or the suite keeps nothing."""
+        """Return the stored form of an answer; None if there is no answer, or its task or the suite stores none."""
         form = self.suite.stores
         if output is None or form == "none":
             return None
@@ -174,25 +174,25 @@ class Parts:
         return None if data is None else KeptAnswer.of(data, form)
 
     def with_facts(self, answer: SystemAnswer, content: Any, facts: Any) -> SystemAnswer:
-        """Return an answer with what was read of it; one that the reader broke on is an ERROR."""
+        """Return an answer with the facts read from it; an answer on which the reader failed is an ERROR."""
         return answer if self.reader is None else _read(answer, content, facts, self.reader.reader)
 
     def unit(self, ref: SeedRef) -> Unit:
-        """Return the unit of one seed, as the plan cuts it."""
+        """Return the unit of one seed, as defined by the plan."""
         return Plan((ref,), self.relations, self.batch_size).unit(0, 0)
 
     def refs(self) -> list[tuple[int, SeedRef]]:
         """Return all seeds, each with the number of its seed source.
 
         Raises:
-            UserMistakes: One of them cannot be used.
+            UserMistakes: A seed is unusable.
         """
         return [(number, ref) for number, source in enumerate(self.sources) for ref in source.refs()]
 
     def needed_refs(
         self, *, limit: int | None = None, only: Selection | None = None, needed: Collection[SeedKey] | None = None
     ) -> list[tuple[int, SeedRef]]:
-        """Return all seeds in their places, as :meth:`refs` does where all of them can be used.
+        """Return all seeds in their places, like :meth:`refs`, but check only the needed ones.
 
         Args:
             limit: First N seeds of each data set that the caller needs.
@@ -200,16 +200,16 @@ class Parts:
             needed: Data sets and ids of the seeds that the caller needs, instead of ``limit`` and ``only``.
 
         Raises:
-            UserMistakes: One that the caller needs cannot be used.
+            UserMistakes: A needed seed is unusable.
         """
-        found = [(number, ref) for number, source in enumerate(self.sources) for ref in source.places()]
+        refs = [(number, ref) for number, source in enumerate(self.sources) for ref in source.places()]
         if needed is None:
-            needed = self.plan(found).needed(limit=limit, only=only or Selection())
+            needed = self.plan(refs).needed(limit=limit, only=only or Selection())
         check_needed(self.sources, needed)
-        return found
+        return refs
 
     def plan(self, refs: Sequence[tuple[int, SeedRef]]) -> Plan:
-        """Return the plan of seeds as :meth:`refs` lists them."""
+        """Return the plan of seeds listed by :meth:`refs`."""
         return Plan([ref for _, ref in refs], self.relations, self.batch_size)
 
     def prepared(self, source: int, ref: SeedRef) -> PreparedSeed:
@@ -217,17 +217,17 @@ class Parts:
         return self.prepare(self.sources[source].load(ref))
 
     def prepare(self, seed: Seed) -> PreparedSeed:
-        """Prepare a seed that was loaded."""
-        how = self.suite.prepare
-        return prepare(seed, size=how.size, resize=how.resize)
+        """Prepare a loaded seed."""
+        settings = self.suite.prepare
+        return prepare(seed, size=settings.size, resize=settings.resize)
 
     def make(self, seed: PreparedSeed, address: Address, system: int = 0) -> MadeCase:
-        """Make one case's image; whatever a relation does becomes a verdict.
+        """Make one case's image; exceptions of a relation become verdicts.
 
         Args:
             seed: The prepared source case.
             address: The case.
-            system: Of a case that is crafted: whose run keeps it, the system's place in the suite.
+            system: For a crafted case: place in the suite of the system whose run stores it.
         """
         if address.is_source:
             follow = FollowUp(image=seed.image, prompt=seed.prompt, params={}, scale=0.0)
@@ -236,10 +236,10 @@ class Parts:
         if isinstance(relation, CraftedRelation):
             return self._kept_crafted(seed, address, system)
         try:
-            kept = None if self._kept is None else self._kept.find(seed, address)
-            if isinstance(kept, str):
-                raise NotApplicable(kept)
-            follow = kept or follow_up(relation, seed, address, self.suite.seed)
+            stored = None if self._kept is None else self._kept.find(seed, address)
+            if isinstance(stored, str):
+                raise NotApplicable(stored)
+            follow = stored or follow_up(relation, seed, address, self.suite.seed)
             check_follow_up(follow, seed)
         except NotApplicable as reason:
             return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=str(reason) or "not applicable")
@@ -247,29 +247,31 @@ class Parts:
             return MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {describe(error)}")
         follow.image.setflags(write=False)  # all systems share it
         sha256 = seed.sha256 if follow.prompt is None and follow.image is seed.image else follow.sha256
-        if kept is not None and relation.frames() > 1 and sha256 == seed.sha256:
-            # A kept first frame comes back as a copy; made, it is the source image, which is not asked about again.
+        if stored is not None and relation.frames() > 1 and sha256 == seed.sha256:
+            # A stored first frame is a copy; a made one is the source image itself, which is not asked about again.
             follow = replace(follow, image=seed.image)
         return _of(seed, address, follow, sha256)
 
     def pixels(self, sha256: str) -> Image | None:
-        """Return a picture that a system drew, uint8 H×W×3; None where no run's folder holds it any more."""
+        """Return a picture drawn by a system, uint8 H×W×3; None if no run's folder holds it any more."""
         for files in self.drawn:
             with suppress(DamagedFile):
                 return files.read("images", sha256)
         return None
 
     def whose(self, address: Address, system: int) -> int:
-        """Return whose case it is: the system's where it is crafted, else every system's, the first's."""
+        """Return the system that a case belongs to: its own if it is crafted, else the first for all."""
         return system if isinstance(self.relations.get(address.relation), CraftedRelation) else 0
 
     def _kept_crafted(self, seed: PreparedSeed, address: Address, system: int) -> MadeCase:
-        found = None if self.crafted is None else self.crafted.find(system, seed, address)
-        if isinstance(found, FollowUp):
-            found.image.setflags(write=False)
-            return _of(seed, address, found, image_sha256(found.image))
-        known = None if self.crafted is None or found else self.crafted.look(system, seed, address)
-        reason = found or (NOT_KEPT if known is None or not known.problem else f"{NOT_KEPT}: {known.problem}")
+        crafted = None if self.crafted is None else self.crafted.find(system, seed, address)
+        if isinstance(crafted, FollowUp):
+            crafted.image.setflags(write=False)
+            return _of(seed, address, crafted, image_sha256(crafted.image))
+        recorded = None if self.crafted is None or crafted else self.crafted.look(system, seed, address)
+        reason = crafted or (
+            NOT_KEPT if recorded is None or not recorded.problem else f"{NOT_KEPT}: {recorded.problem}"
+        )
         return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=reason)
 
 
@@ -286,17 +288,17 @@ def _of(seed: PreparedSeed, address: Address, follow: FollowUp, sha256: str) -> 
 
 
 def check_follow_up(follow: object, seed: PreparedSeed) -> None:
-    """Check what a relation gave.
+    """Check the result of a relation.
 
     Raises:
-        BadOutput: It is no follow-up of this seed.
+        BadOutput: It is not a follow-up of this seed.
     """
     if not isinstance(follow, FollowUp):
         raise BadOutput(f"gave {type(follow).__name__} where a FollowUp is expected")
     image = follow.image
     if (follow.prompt is None) != (seed.prompt is None):
-        given, wanted = ("an image", "a prompt") if follow.prompt is None else ("a prompt", "an image")
-        raise BadOutput(f"gave {given} where {wanted} is expected")
+        actual, expected = ("an image", "a prompt") if follow.prompt is None else ("a prompt", "an image")
+        raise BadOutput(f"gave {actual} where {expected} is expected")
     if not isinstance(image, np.ndarray):
         raise BadOutput(f"gave {type(image).__name__} as an image")
     if image.shape != seed.image.shape or image.dtype != seed.image.dtype:
@@ -312,26 +314,26 @@ def check_follow_up(follow: object, seed: PreparedSeed) -> None:
 
 
 def answers(system: System, cases: Sequence[MadeCase], began: Callable[[], None]) -> list[SystemAnswer]:
-    """Ask a system about one batch, and one by one when the batch raised, so that one bad case sinks no other.
+    """Ask a system about one batch, or one by one if the batch raised, so that one bad case does not fail the others.
 
     Args:
         system: The opened system.
         cases: Cases that have an image.
-        began: Called before every call of the system; the time limit starts there.
+        began: Called before every call of the system, at which the time limit starts.
     """
     try:
         return _ask(system, cases, began)
     except BaseException:  # noqa: BLE001, S110 - the system under test may raise anything, SystemExit too
         pass
-    found: list[SystemAnswer] = []
+    results: list[SystemAnswer] = []
     for case in cases:
         started = time.perf_counter()
         try:
-            found += _ask(system, (case,), began)
+            results += _ask(system, (case,), began)
         except BaseException as error:  # noqa: BLE001 - as above; this is what a verdict ERROR means
             elapsed = 1000.0 * (time.perf_counter() - started)
-            found.append(SystemAnswer(output=None, verdict=Verdict.ERROR, reason=describe(error), elapsed_ms=elapsed))
-    return found
+            results.append(SystemAnswer(output=None, verdict=Verdict.ERROR, reason=describe(error), elapsed_ms=elapsed))
+    return results
 
 
 def _ask(system: System, cases: Sequence[MadeCase], began: Callable[[], None]) -> list[SystemAnswer]:
@@ -339,16 +341,16 @@ def _ask(system: System, cases: Sequence[MadeCase], began: Callable[[], None]) -
     began()
     started = time.perf_counter()
     addresses = [case.address for case in cases]
-    given = cases[0].task.ask(system, images, [case.spec for case in cases], addresses)
+    raw_answers = cases[0].task.ask(system, images, [case.spec for case in cases], addresses)
     elapsed = 1000.0 * (time.perf_counter() - started) / len(cases)
     try:
-        count = len(given)
+        count = len(raw_answers)
     except TypeError:
-        raise BadOutput(f"gave {type(given).__name__} where one answer per image is expected") from None
+        raise BadOutput(f"gave {type(raw_answers).__name__} where one answer per image is expected") from None
     if count != len(cases):
         raise BadOutput(f"gave {count} answers for {len(cases)} images")
-    asked = [case for case in cases if case.follow is not None]
-    return [_checked(system, answer, case, elapsed) for answer, case in zip(given, asked, strict=True)]
+    with_image = [case for case in cases if case.follow is not None]
+    return [_checked(system, answer, case, elapsed) for answer, case in zip(raw_answers, with_image, strict=True)]
 
 
 def _checked(system: System, answer: RawAnswer, case: MadeCase, elapsed_ms: float) -> SystemAnswer:
@@ -366,11 +368,11 @@ def _checked(system: System, answer: RawAnswer, case: MadeCase, elapsed_ms: floa
 def _output(system: System, answer: RawAnswer, case: MadeCase) -> Output:
     if case.follow is None:
         raise BadOutput("answered a case that has no image")
-    shown = SystemInput(image=case.follow.image, spec=case.spec, classes=case.classes)
-    return case.task.check(answer, shown, system)
+    system_input = SystemInput(image=case.follow.image, spec=case.spec, classes=case.classes)
+    return case.task.check(answer, system_input, system)
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception in one line, as it may be shown and kept."""
+    """Format an exception as one line that may be shown and stored."""
     text, name = reason_of(error, _MOST_REASON), redact(type(error).__name__)
     return text if isinstance(error, BadOutput) or text == name else f"{name}: {text}"

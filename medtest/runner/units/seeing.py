@@ -1,9 +1,9 @@
-"""Where readers that take long read: processes of their own, a bounded queue before them, their faults told apart.
+"""Separate processes for slow readers, with a bounded queue, and separate blame for their failures.
 
-A system that is asked draws pictures faster or slower than a reader looks at them. What was answered waits here in a
-queue that holds so much and no more, so that a slow reader slows the asking down and no memory fills. A reader that
-hangs is killed after ``batch_seconds`` and one that dies is replaced; what it was reading is then read one by one, and
-what it hangs or dies on alone is an ERROR of the cases whose content it is, not of the system's.
+A system may draw pictures faster or slower than a reader reads them. Answers wait in a bounded queue, so that a slow
+reader slows the asking down instead of filling the memory. A reader that hangs is killed after ``batch_seconds`` and
+one that dies is replaced; its contents are then read one by one, and a content on which it alone hangs or dies is an
+ERROR of the cases with that content, not of the system.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from medtest.runner.units.parts import describe
 
 _POLL_SECONDS = 0.2
 _AHEAD = 2
-"""Batches a process is handed at a time: the next one lies there when it is done."""
+"""Batches per process at a time, so that the next one is ready when one is done."""
 _BATCHES_WAITING = 4
-"""Batches for each process that the queue holds."""
+"""Batches in the queue per process."""
 _FAILED_STARTS = 3
 _OPEN_SECONDS = 600.0
 _END_SECONDS = 2.0
@@ -37,11 +37,11 @@ SESSION = "medtest.runner.units.seeing:ReadingSession"
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """What a reading process is handed.
+    """Task of a reading process.
 
     Attributes:
         index: Its number.
-        contents: What is to be read.
+        contents: Contents to read.
     """
 
     index: int
@@ -50,11 +50,11 @@ class ReadTask:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """What it read.
+    """Result of a reading process.
 
     Attributes:
         index: The task's number.
-        facts: For each content its facts, or why there are none.
+        facts: For each content its facts, or the reason why there are none.
     """
 
     index: int
@@ -62,11 +62,11 @@ class ReadResult:
 
 
 class ReadingSession:
-    """What a reading process does: it opens the suite's reader and reads.
+    """Session of a reading process, which opens the suite's reader and reads.
 
     Args:
-        job: What it is for.
-        send: Puts a message into the pipe.
+        job: Its job.
+        send: Sends a message through the pipe.
     """
 
     def __init__(self, job: Job, send: Callable[[Any], None]) -> None:
@@ -74,7 +74,7 @@ class ReadingSession:
         self._reader: KeptReader[Any, Any] | None = None
 
     def open(self) -> bool:
-        """Load the reader; on failure say why and return False."""
+        """Load the reader; on failure report the reason and return False."""
         job = self._job
         try:
             reader = job.suite.build_reader()
@@ -84,9 +84,9 @@ class ReadingSession:
             self._reader = KeptReader(reader, shared=None)
             self._reader.open(device=job.device, threads=job.threads)
         except Exception as error:  # noqa: BLE001 - the reader may be anybody's plug-in
-            known = isinstance(error, MedtestError)
-            said = str(error) if known else f"The suite's reader cannot be loaded: {describe(error)}"
-            self._send(Failed(MedtestError(said)))
+            expected = isinstance(error, MedtestError)
+            message = str(error) if expected else f"The suite's reader cannot be loaded: {describe(error)}"
+            self._send(Failed(MedtestError(message)))
             return False
         self._send(Ready(0))
         return True
@@ -97,13 +97,13 @@ class ReadingSession:
             self._send(ReadResult(task.index, tuple(self._reader.facts(task.contents))))
 
     def close(self) -> None:
-        """Free what the reader took."""
+        """Release the reader's resources."""
         if self._reader is not None:
             self._reader.close()
 
 
 class _Item:
-    """A content that is waited for, and who waits."""
+    """Content waiting to be read, with its callbacks."""
 
     def __init__(self, content: Any) -> None:
         self.content = content
@@ -111,14 +111,14 @@ class _Item:
 
 
 class ReadingStage:
-    """Reads contents for cases that wait for their facts.
+    """Reading stage for cases that wait for their facts.
 
     Args:
-        reader: The suite's reader, with what it read before; opened here it is not.
-        job: Of the worker that this stage belongs to.
-        device: Where the reader runs.
-        processes: How many of them.
-        fail: Told where the reader cannot be loaded at all, which ends the run.
+        reader: The suite's reader, with its earlier results; not opened in this process.
+        job: Job of the worker that this stage belongs to.
+        device: Device of the reader.
+        processes: Number of processes.
+        fail: Called if the reader cannot be loaded at all, which ends the run.
     """
 
     def __init__(
@@ -151,15 +151,15 @@ class ReadingStage:
 
     @property
     def busy(self) -> bool:
-        """Whether anything is being read."""
+        """True if anything is being read."""
         return bool(self._open)
 
-    def submit(self, content: Any, taken: Callable[[Any], None]) -> None:
-        """Have a content read; waits while the queue is full.
+    def submit(self, content: Any, callback: Callable[[Any], None]) -> None:
+        """Submit a content for reading; waits while the queue is full.
 
         Args:
-            content: What is to be read.
-            taken: Called once, from another thread, with the facts or an :class:`~medtest.readers.base.Unreadable`.
+            content: The content.
+            callback: Called once, from another thread, with the facts or an :class:`~medtest.readers.base.Unreadable`.
         """
         facts = self._kept.known(content)
         if facts is None:
@@ -171,18 +171,18 @@ class ReadingStage:
                     self._waiting.append((item,))
                     self._inbox.put((None, None))  # wakes the stage
                 else:
-                    self._room.release()  # it is waited for already
-                item.taken.append(taken)
+                    self._room.release()  # another case already waits for it
+                item.taken.append(callback)
             return
-        taken(facts)
+        callback(facts)
 
     def close(self) -> None:
-        """Let what is being read be given up, and end all processes."""
+        """Give up current reading, and end all processes."""
         self._ended = True
         self._inbox.put((None, None))
         self._thread.join()
 
-    # ------------------------------------------------------------------------------------------ the stage's own thread
+    # ------------------------------------------------------------------------------------------- thread of the stage
 
     def _live(self) -> None:
         try:
@@ -203,7 +203,7 @@ class ReadingStage:
             end_all(self._workers, patience=_END_SECONDS)
 
     def _idle(self) -> Worker | None:
-        """Return a process that can be handed a batch; one is started where there may be more."""
+        """Return a process that can take a batch; start one if more are allowed."""
         free = [worker for worker in self._workers if len(worker.tasks) < _AHEAD]
         best = min(free, key=lambda worker: len(worker.tasks), default=None)
         if (best is None or best.tasks) and len(self._workers) < self._most:
@@ -226,9 +226,9 @@ class ReadingStage:
             worker.give(ReadTask(index, tuple(item.content for item in batch)))
 
     def _batch(self) -> tuple[_Item, ...]:
-        """Take items from the queue, as many as are read at once; what was part of a lost batch is read alone."""
+        """Take a batch of items from the queue; an item of a lost batch is read alone."""
         first = self._waiting.popleft()
-        if len(first) == 0:  # marks an item that is to be read alone
+        if len(first) == 0:  # marks an item to be read alone
             return self._waiting.popleft()
         batch = list(first)
         while self._waiting and self._waiting[0] and len(batch) < self._at_once:
@@ -236,7 +236,7 @@ class ReadingStage:
         return tuple(batch)
 
     def _hear(self) -> None:
-        """Listen to the processes, and to who wants something read."""
+        """Wait for messages of the processes, and for new items."""
         seconds = _POLL_SECONDS
         while True:
             try:
@@ -268,7 +268,7 @@ class ReadingStage:
                 pass
 
     def _gone(self, worker: Worker) -> None:
-        """A process is gone: what it was reading is read one by one; what it was alone with is to blame."""
+        """Handle the loss of a process: its items are read one by one; an item that was alone is to blame."""
         death = worker.doomed or f"the reader's process {worker.death()}"
         words = worker.last_words()
         first = worker.tasks[0].index if worker.tasks else -1
@@ -279,7 +279,7 @@ class ReadingStage:
             if self._lost >= _FAILED_STARTS and not self._problem:
                 self._problem = f"The suite's reader cannot be loaded: {death}{f': {words}' if words else ''}"
                 self._fail(MedtestError(self._problem))
-        for index in [index for index, (whose, _) in self._given.items() if whose is worker]:
+        for index in [index for index, (owner, _) in self._given.items() if owner is worker]:
             _, batch = self._given.pop(index)
             if worker.ready and index == first and len(batch) == 1:
                 self._settle(batch[0], Unreadable(death))
@@ -302,13 +302,13 @@ class ReadingStage:
             self._kept.keep(item.content, facts)
         with self._lock:
             self._open.pop(item.content, None)
-            taken = list(item.taken)
+            callbacks = list(item.taken)
         self._room.release()
-        for tell in taken:
+        for tell in callbacks:
             tell(facts)
 
     def _give_up(self) -> None:
-        """Nothing can be read: everyone who waits is told so."""
+        """Report to all waiting cases that nothing can be read."""
         with self._lock:
             items: Sequence[_Item] = list(self._open.values())
             self._waiting.clear()

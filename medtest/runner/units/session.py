@@ -1,4 +1,4 @@
-"""What a worker does once it has its job: open the systems, run units, draw strips."""
+"""Session of a worker after it received its job: open the systems, run units, draw strips."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from medtest.systems.base import System
 
 
 class Session:
-    """The life of a worker.
+    """Session of a worker.
 
     Args:
-        job: What it is for.
-        send: Puts a message into the pipe to the parent.
-        own_process: Whether the process is the worker's alone, so that it may say how many threads torch uses.
+        job: Its job.
+        send: Sends a message through the pipe to the parent.
+        own_process: True if the process belongs to the worker alone, so that it may set torch's number of threads.
     """
 
     def __init__(self, job: Job, send: Callable[[Message], None], *, own_process: bool = True) -> None:
@@ -49,7 +49,7 @@ class Session:
         cv2.setNumThreads(1)
 
     def open(self) -> bool:
-        """Load what is needed and say so; on failure tell the parent why and return False."""
+        """Load the required parts and report it; on failure report the reason to the parent and return False."""
         try:
             self._load()
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the parent reports it
@@ -86,7 +86,7 @@ class Session:
     def _open_system(self, number: int, device: str) -> None:
         job, system = self._job, self._systems[number]
         if draws_calls(system) and not job.folders:
-            return  # only pictures are drawn, for which nobody is asked
+            return  # only pictures are drawn, for which no system is asked
         try:
             if draws_calls(system):
                 system.keep_in(Path(job.folders[number]), Path(job.shared), budget=job.budget, cache=job.cache)
@@ -101,7 +101,7 @@ class Session:
             torch.set_num_threads(self._job.threads)
 
     def _maker(self) -> RowMaker:
-        """Return what makes records of the job's suite."""
+        """Return the row maker of the job's suite."""
         job = self._job
         return RowMaker(
             suite=(job.suite.name, job.suite.version),
@@ -115,13 +115,13 @@ class Session:
         )
 
     def _stage(self, device: str) -> ReadingStage | None:
-        """Return where answers are read, for a reader that reads in processes of its own."""
-        kept, job = self.parts.reader, self._job
-        if kept is None or not kept.reader.own_processes:
+        """Return the reading stage for a reader with its own processes."""
+        reader, job = self.parts.reader, self._job
+        if reader is None or not reader.reader.own_processes:
             return None
         processes = 1 if device != "cpu" else max(1, job.readers or usable_cores())
         return ReadingStage(
-            kept, job, device=device, processes=processes, fail=lambda error: self.send(Failed(_portable(error, "")))
+            reader, job, device=device, processes=processes, fail=lambda error: self.send(Failed(_portable(error, "")))
         )
 
     def _build(self) -> None:
@@ -136,11 +136,11 @@ class Session:
         self.scrub = Scrubber(self.names, job.hide)
 
     def _crafter(self, device: str, outbox: Outbox) -> Crafter:
-        """Return what crafts follow-ups, once the systems are opened on which that is done and which are not tested."""
+        """Return the crafter, after opening the crafting systems that are not under test."""
         job, suite = self._job, self._job.suite
         plans = dict(zip((plan.id for plan in suite.systems), self._systems, strict=True))
         digests = {id(plans[plan.id]): system_digest(plan, plans[plan.id], suite.task) for plan in suite.systems}
-        named: dict[str, System] = {}
+        crafters: dict[str, System] = {}
         for name, system in suite.build_crafters().items():
             plan = suite.crafters[name]
             tested = next((plans[own.id] for own in suite.systems if own == plan), None)
@@ -148,12 +148,12 @@ class Session:
                 system.open(device=device, threads=job.threads)
                 self._extra.append(system)
                 digests[id(system)] = system_digest(plan, system, suite.task)
-            named[name] = tested or system
+            crafters[name] = tested or system
         keep = job.folders if suite.privacy.images != "none" else ()
         return Crafter(
             parts=self.parts,
             systems=self._systems,
-            named=named,
+            named=crafters,
             digests=digests,
             folders=[Path(folder) for folder in keep],
             began=outbox.begin,
@@ -161,7 +161,7 @@ class Session:
         )
 
     def run(self, task: UnitTask | StripTask | Halt) -> None:
-        """Run a task and report that it is done; questions go on being answered, and are reported on, after it."""
+        """Run a task and report that it is done; calls of questions continue afterwards and report themselves."""
         if isinstance(task, Halt):
             if self._asking is not None:
                 self._asking.halt()
@@ -173,7 +173,7 @@ class Session:
         if isinstance(task, UnitTask):
             try:
                 self._units.run(task)
-            except (UserMistakes, OutputProblem) as error:  # no further case would have an answer, or be kept
+            except (UserMistakes, OutputProblem) as error:  # no further case would have an answer, or be stored
                 self.send(Failed(error))
                 return
         else:
@@ -181,31 +181,31 @@ class Session:
 
             try:
                 errors = draw_strips(self.parts, self._shown, task)
-            except OutputProblem as error:  # a full disk is no fault of a system's; the next call draws them
+            except OutputProblem as error:  # a full disk is not the system's fault; the next call draws them
                 errors = (str(error),)
         self.send(Done(task.index, self._memory(), errors))
 
     def close(self) -> None:
-        """Close the systems, once no task is left."""
+        """Close the systems after the last task."""
         if self._asking is not None:
             self._asking.close()
         closing = [system.close for system in (*self._shown.opened(), *self._extra)]
         closing += [] if self.parts.reader is None else [self.parts.reader.close]
         for close in closing:
-            with suppress(Exception):  # all records are safe; a system that fails to close harms nobody
+            with suppress(Exception):  # all records are safe; a system that fails to close does no harm
                 close()
 
     def _memory(self) -> int:
-        """Return the resident bytes of the process, 0 where it is not the worker's alone: others' leaks are not its."""
+        """Return the resident bytes of the process, 0 if it is not the worker's alone, because others may leak."""
         return int(self._process.memory_info().rss) if self._own_process else 0
 
 
 class _SystemsAsNeeded(Sequence[System]):
-    """Systems that are opened when they are first taken.
+    """Systems that are opened at their first use.
 
     Args:
         systems: The systems.
-        open_one: Opens one, by its number.
+        open_one: Opens a system by its number.
     """
 
     def __init__(self, systems: Sequence[System], open_one: Callable[[int], None]) -> None:
@@ -229,12 +229,12 @@ class _SystemsAsNeeded(Sequence[System]):
         return self._opened[index]
 
     def opened(self) -> list[System]:
-        """Return those that were opened."""
+        """Return the opened systems."""
         return [*self._opened.values()]
 
 
-def _portable(error: Exception, what: str) -> Exception:
-    """Return an error that can cross the pipe and whose message a person can read."""
+def _portable(error: Exception, context: str) -> Exception:
+    """Return an error that can be pickled and has a readable message."""
     if isinstance(error, MedtestError):
         import pickle
 
@@ -243,4 +243,4 @@ def _portable(error: Exception, what: str) -> Exception:
         except Exception:  # noqa: BLE001 - a subclass with its own constructor may not pickle
             return MedtestError(str(error))
         return error
-    return MedtestError(f"{what}: {describe(error)}")
+    return MedtestError(f"{context}: {describe(error)}")
