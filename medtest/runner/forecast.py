@@ -51,7 +51,7 @@ class JudgedAgain:
 
 
 def forecast(suite: Suite, invocation: Invocation) -> list[JudgedAgain]:
-    """Return what a run would judge or ask again, for each affected system; empty if that is unknown.
+    """Preview the cases that a run would judge or ask again, by affected system; empty if unknown.
 
     Args:
         suite: The suite under its own oracle.

@@ -256,9 +256,7 @@ class _Run:
         return max(_AHEAD, -(-_CALLS_AHEAD // width))
 
     def _workplace(self) -> Workplace:
-        """Return the workplace of the cases: API systems are asked from this process, because keys are not sent
-        elsewhere.
-        """
+        """Return the workplace of the cases: API systems are asked from this process, as keys stay here."""
         cluster = self.invocation.cluster
         if cluster is None:
             return self._local()

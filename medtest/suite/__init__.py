@@ -1,1 +1,1 @@
-"""YAML → checked suite → plan of cases. Nothing here loads a model or an image."""
+"""From YAML to a checked suite to a plan of cases, without loading a model or an image."""

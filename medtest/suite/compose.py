@@ -1,4 +1,4 @@
-"""Hydra composes, we check: names and overrides in, a :class:`~medtest.suite.model.Suite` and the run's options out."""
+"""From names and overrides to a checked :class:`~medtest.suite.model.Suite` and the run's options, composed by Hydra."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """A checked suite and what this call is to do with it.
+    """Checked suite with the settings of a call.
 
     Attributes:
-        suite: The suite, judged as the command line says.
-        own: The suite under its own oracle, whose verdicts, samples and ``suite.yaml`` a run's folder holds; ``suite``
-            itself unless there is a view.
+        suite: The suite, judged as requested by the command line.
+        own: The suite under its own oracle, used for the verdicts, samples and ``suite.yaml`` in a run's folder;
+            ``suite`` itself unless there is a view.
         options: Options of the run.
         selection: ``only=``.
-        view: "" under the suite's own oracle; a digest when the command line changed it or has answers read by a
-            judge: its tables, report and MLflow run then lie in ``views/<digest>/``.
-        reader: Reads the records anew for a view: a judge, or another reader than the suite's own; None for none.
-        needed: What a run needs and the plan does without (a key's variable, ``send_images=true``), by who needs it.
+        view: "" under the suite's own oracle; a digest if the command line changed it or has answers read by a judge:
+            the tables, report and MLflow run of the view are in ``views/<digest>/``.
+        reader: Reads the records again for a view: a judge, or another reader than the suite's own; None for none.
+        needed: Requirements of a run that a plan does not have (a key's variable, ``send_images=true``), by part.
     """
 
     suite: Suite
@@ -74,7 +74,7 @@ def load_suite(
 
     Args:
         name: A suite's name, or the path of its YAML file.
-        overrides: What one would type after it: ``["model=pranet", "relations.blur.severities=[1,3]"]``.
+        overrides: Further arguments: ``["model=pranet", "relations.blur.severities=[1,3]"]``.
         suite_dirs: Further folders of suites.
         config_dirs: Further folders like ``conf/``.
 
@@ -82,7 +82,7 @@ def load_suite(
         The checked suite.
 
     Raises:
-        UserMistakes: Everything that is wrong, at once.
+        UserMistakes: All mistakes at once.
     """
     return load(name, overrides, suite_dirs=suite_dirs, config_dirs=config_dirs).suite
 
@@ -96,18 +96,18 @@ def load(
     objects: Sequence[PartPlan] = (),
     for_run: bool = False,
 ) -> Loaded:
-    """As :func:`load_suite`, with the options of the run.
+    """Compose and check a suite like :func:`load_suite`, including the options of the run.
 
     Args:
-        name: As there.
-        overrides: As there.
-        suite_dirs: As there.
-        config_dirs: As there.
-        objects: Systems that the calling program has in memory, beside those that are named.
-        for_run: Also check what only a run needs.
+        name: As in :func:`load_suite`.
+        overrides: As in :func:`load_suite`.
+        suite_dirs: As in :func:`load_suite`.
+        config_dirs: As in :func:`load_suite`.
+        objects: In-memory systems of the calling program, in addition to the named ones.
+        for_run: Also check requirements of a run.
 
     Raises:
-        UserMistakes: Everything that is wrong, at once.
+        UserMistakes: All mistakes at once.
     """
     configs = tuple(Path(d).expanduser().resolve() for d in config_dirs)
     ready = prepare([f"suite={name}", *overrides], configs=configs)
@@ -124,10 +124,10 @@ def compose(overrides: Sequence[str], places: ConfigFolders) -> DictConfig:
 
     Args:
         overrides: Prepared overrides (:func:`medtest.suite.commandline.overrides.prepare`).
-        places: Where to look.
+        places: Folders to search.
 
     Raises:
-        UserMistakes: Hydra refuses them; its message is put in our words.
+        UserMistakes: Hydra refuses them; its message is converted.
     """
     try:
         loader = open_hydra(places).config_loader
@@ -145,17 +145,17 @@ def settle(
     objects: Sequence[PartPlan] = (),
     for_run: bool = False,
 ) -> Loaded:
-    """Check a composed configuration whole.
+    """Check a composed configuration completely.
 
     Args:
-        cfg: What Hydra composed; its ``hydra`` node is not looked at.
+        cfg: The composed configuration; its ``hydra`` node is ignored.
         hydra: That node.
-        places: Where suites and systems were looked for.
-        objects: Systems that the calling program has in memory.
-        for_run: Also check what only a run needs: the user's data, and the files that systems name.
+        places: Folders searched for suites and systems.
+        objects: In-memory systems of the calling program.
+        for_run: Also check requirements of a run: the user's data, and the files named by systems.
 
     Raises:
-        UserMistakes: Everything that is wrong, at once.
+        UserMistakes: All mistakes at once.
     """
     name = str(hydra.runtime.choices.get("suite"))
     tree = load_tree(name, places.suite_folders())
@@ -163,13 +163,13 @@ def settle(
     values = _plain(cfg, mistakes)
     source = Sources(tree=tree, typed=[key for key in map(key_of, task_overrides(hydra)) if key])
     infos = system_infos(places.configs)
-    if not tree.origins and tree.mistakes:  # nothing could be read of it: the rest of what was typed is all there is
+    if not tree.origins and tree.mistakes:  # the suite is unreadable, so only the command line remains to be checked
         chosen = keep_chosen(values, source, mistakes, infos)
         to_only_system(values, chosen, source, [], infos)
         _options(values, source, mistakes)
         check_keys(values, chosen, source, mistakes, infos)
         raise UserMistakes(_in_order(mistakes))
-    if tree.mistakes:  # Hydra got nothing of a suite with mistakes; check what could be read of it all the same
+    if tree.mistakes:  # Hydra gets nothing from a suite with mistakes; check its readable part anyway
         values = deep_merge({key: value for key, value in tree.values.items() if key != "privacy"}, values)
     take_out(values, source, mistakes)
     chosen = keep_chosen(values, source, mistakes, infos)
@@ -197,44 +197,46 @@ def settle(
     judge = _judge(suite, draft, options) if options is not None and options.judge != JudgeBlock() else None
     if for_run and suite is not None and options is not None:
         _fit_to_run(suite, options, judge, draft.mistakes)
-    needed = _taken_out(draft.mistakes) if options is not None and options.plan else ()
+    requirements = _taken_out(draft.mistakes) if options is not None and options.plan else ()
     if draft.mistakes or suite is None or options is None:
         raise UserMistakes(_in_order(draft.mistakes))
     suite = named(suite, options.system_name)
     own, view = _view(suite, draft, source)
     reader: Reader[Any, Any] | None = suite.build_reader()
     if reader is None or suite.judging().get("reader") == own.judging().get("reader"):
-        reader = None  # the suite's own: its facts stand in the records
+        reader = None  # the suite's own reader, whose facts are in the records
     if judge is not None:
         from medtest.suite.checking.judge import judge_view
 
         if reader is not None:
-            found, fix = f"{judge.name} beside {reader.name}", "name one of judge.use and oracles.reader"
-            raise Mistake(where="command line", key="judge.use", found=found, allowed="one", fix=fix).as_error()
+            actual, fix = f"{judge.name} beside {reader.name}", "name one of judge.use and oracles.reader"
+            raise Mistake(where="command line", key="judge.use", found=actual, allowed="one", fix=fix).as_error()
         view, reader = judge_view(suite, judge), judge
-    return Loaded(suite=suite, own=own, options=options, selection=selection, view=view, reader=reader, needed=needed)
+    return Loaded(
+        suite=suite, own=own, options=options, selection=selection, view=view, reader=reader, needed=requirements
+    )
 
 
 def _origin(source: Sources, objects: Sequence[PartPlan]) -> Callable[[Key], Origin]:
-    """Return what tells where a key stands: systems that the program gave are arguments of it."""
+    """Return a function from keys to origins; in-memory systems come from arguments of the program."""
     own = {("systems", plan.id) for plan in objects}
     return lambda key: Origin(where="medtest.run") if key[:2] in own else source.origin(key)
 
 
 def task_overrides(hydra: DictConfig) -> list[str]:
-    """Return a job's overrides as they stand; ``${…}`` in them is not filled in."""
-    given = OmegaConf.to_container(hydra.overrides.task, resolve=False)
-    return [str(item) for item in given] if isinstance(given, list) else []
+    """Return a job's overrides without resolving ``${…}``."""
+    overrides = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+    return [str(item) for item in overrides] if isinstance(overrides, list) else []
 
 
 def _view(suite: Suite, draft: Draft, source: Sources) -> tuple[Suite, str]:
-    """Return the suite under its own oracle, and the digest of the typed one where that judges otherwise, else ""."""
+    """Return the suite under its own oracle, and the digest of the typed one if it judges otherwise, else ""."""
     if not any(key[:1] == ("oracles",) for key in source.typed):
         return suite, ""
     alone = replace(draft, values={**draft.values, "oracles": source.tree.values.get("oracles")}, mistakes=[])
     oracle = oracle_of(alone, suite)
     digest = oracle_digest(suite).value
-    if oracle is None:  # the suite's own has mistakes that the command line mends
+    if oracle is None:  # the suite's own oracle has mistakes that the command line corrects
         return suite, digest
     gates = gates_of(alone, oracle, [plan.id for plan in suite.relations])
     own = with_composed(replace(suite, oracle=oracle, gates=gates))
@@ -250,7 +252,7 @@ def _judge(suite: Suite | None, draft: Draft, options: RunBlock) -> Judge | None
 
 
 def needs_data(suite: Suite) -> bool:
-    """Whether a suite reads the user's folder (``data=PATH``)."""
+    """Return True if a suite reads the user's folder (``data=PATH``)."""
     return any(plan.info.load().needs_root for plan in suite.seeds)
 
 
@@ -272,14 +274,14 @@ def _fit_to_run(suite: Suite, options: RunBlock, judge: Judge | None, mistakes: 
 
 
 def _taken_out(mistakes: list[Mistake]) -> tuple[tuple[str, str], ...]:
-    """Take what only a run needs out of the mistakes of a plan, which sends nothing, and return it."""
-    found = tuple((mistake.where, mistake.needed) for mistake in mistakes if mistake.needed)
+    """Remove requirements of a run from the mistakes of a plan, which sends nothing, and return them."""
+    requirements = tuple((mistake.where, mistake.needed) for mistake in mistakes if mistake.needed)
     mistakes[:] = [mistake for mistake in mistakes if not mistake.needed]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(requirements))
 
 
 def _without_echoes(mistakes: Iterable[Mistake], tree: SuiteTree) -> list[Mistake]:
-    """Leave out "missing" where something stood and was refused, or stands in a file that could not be read whole."""
+    """Omit "missing" if the value was refused, or if its file was not read completely."""
     refused = {mistake.key for mistake in tree.mistakes}
     return [
         mistake
@@ -298,9 +300,9 @@ def _plain(cfg: DictConfig, mistakes: list[Mistake]) -> dict[str, Any]:
         values = OmegaConf.to_container(content, resolve=True, throw_on_missing=False)
     except (OmegaConfBaseException, ValueError) as error:
         key = str(getattr(error, "full_key", "") or "")
-        found = str(error).splitlines()[0]
+        problem = str(error).splitlines()[0]
         mistakes.append(
-            Mistake(where="command line", key=key, found=short(found), allowed="values that can be filled in")
+            Mistake(where="command line", key=key, found=short(problem), allowed="values that can be filled in")
         )
         values = OmegaConf.to_container(content, resolve=False)
     if not isinstance(values, dict):
@@ -314,5 +316,5 @@ def _plain(cfg: DictConfig, mistakes: list[Mistake]) -> dict[str, Any]:
 
 
 def _options(values: Mapping[str, Any], source: Sources, mistakes: list[Mistake]) -> RunBlock | None:
-    given = {key: values[key] for key in RunBlock.model_fields if key in values}
-    return validate(RunBlock, given, at=(), origin=lambda key: COMMAND_LINE, mistakes=mistakes)
+    options = {key: values[key] for key in RunBlock.model_fields if key in values}
+    return validate(RunBlock, options, at=(), origin=lambda key: COMMAND_LINE, mistakes=mistakes)

@@ -1,4 +1,4 @@
-"""The composed form of a suite: plain data for ``suite.yaml``, ``run.json`` and MLflow, without paths or keys."""
+"""Composed form of a suite: plain data for ``suite.yaml``, ``run.json`` and MLflow, without paths or keys."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from medtest.suite.reading.safety import Key
 
 
 def plain_settings(plan: PartPlan) -> dict[str, Any]:
-    """Return a part's validated settings as JSON data without the fields that only conf/ and the command line set."""
+    """Return a part's validated settings as JSON data without the fields reserved for conf/ and the command line."""
     return _untrusted(plan, plan.settings.model_dump(mode="json"))
 
 
 def counted_settings(plan: PartPlan) -> dict[str, Any]:
-    """Return what digests cover of a part's settings: as :func:`plain_settings`, with what is gone at its default."""
+    """Return the part's settings for digests: :func:`plain_settings`, with removed fields at their defaults."""
     return _untrusted(plan, plan.settings.counted())
 
 
@@ -29,7 +29,7 @@ def _untrusted(plan: PartPlan, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_composed(suite: Suite) -> Suite:
-    """Return the suite with its composed form, which composes to the same suite again."""
+    """Return the suite with its composed form, from which the same suite can be composed again."""
 
     def family(plans: tuple[PartPlan, ...], uses: str) -> dict[str, Any]:
         return {p.id: {uses: p.info.name, **_without_empty(plain_settings(p))} for p in plans}
@@ -38,7 +38,7 @@ def with_composed(suite: Suite) -> Suite:
     for name, crafter in suite.crafters.items():
         if crafter not in suite.systems:
             relations[name]["crafted_on"] = {"use": crafter.info.name, **_without_empty(plain_settings(crafter))}
-    own = [gate for gate in suite.gates if not isinstance(gate, PairedGate)]  # those name runs of this machine
+    own = [gate for gate in suite.gates if not isinstance(gate, PairedGate)]  # paired gates name runs of this machine
     composed = {
         "name": suite.name,
         "version": suite.version,
@@ -68,16 +68,16 @@ def with_composed(suite: Suite) -> Suite:
 
 
 def _reader(plan: PartPlan | None) -> dict[str, Any]:
-    """Return the reader, left out where it came with its oracle."""
+    """Return the reader's settings; empty if the reader came with its oracle."""
     if plan is None or plan.info.load().of_oracle:
         return {}
     return {"reader": {"use": plan.info.name, **_without_empty(plain_settings(plan))}}
 
 
 def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave empty lists and null out: a suite has none, and what is left out is the part's default."""
-    kept = {name: _without_empty(item) if isinstance(item, dict) else item for name, item in values.items()}
-    return {name: item for name, item in kept.items() if item is not None and item != []}
+    """Omit empty lists and null: an omitted value is the part's default."""
+    cleaned = {name: _without_empty(item) if isinstance(item, dict) else item for name, item in values.items()}
+    return {name: item for name, item in cleaned.items() if item is not None and item != []}
 
 
 def _fields(value: Any) -> dict[str, Any]:

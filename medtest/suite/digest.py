@@ -1,10 +1,10 @@
-"""What decides the folder of a run: everything that changes inputs or outputs of one system under one suite.
+"""Run digest, which names the folder of a run: everything that changes inputs or outputs of one system under one suite.
 
-Covered are the seeds, the relations with their parameters, the preparation, the suite's ``seed`` and the system, each
-with its class's ``revision`` and what its files hash to. Not covered are the suite's name, version and description,
-the oracle and its thresholds, gates, privacy, tracking, the device, workers, limits: none of them changes a case.
+It covers the seeds, the relations with their parameters, the preparation, the suite's ``seed`` and the system, each
+with its class's ``revision`` and hashes of its files. It does not cover the suite's name, version and description, the
+oracle and its thresholds, gates, privacy, tracking, the device, workers, limits: none of them changes a case.
 
-Paths never enter: a file counts by its content, which a part's ``fingerprint()`` or ``digest()`` states.
+Paths are never included: a file counts by its content, through a part's ``fingerprint()`` or ``digest()``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DIGEST_LENGTH = 24
 
 @dataclass(frozen=True, kw_only=True)
 class Digest:
-    """A digest and what it covers.
+    """Digest with the data it covers.
 
     Attributes:
         value: 24 hexadecimal digits.
@@ -60,9 +60,9 @@ def run_digest(
         system: The built system, not opened.
 
     Returns:
-        The digest with what it covers.
+        The digest with the data it covers.
     """
-    from medtest.preparation import REVISION as PREPARATION_REVISION  # cv2 and its kin load here, not before
+    from medtest.preparation import REVISION as PREPARATION_REVISION  # imports cv2 and similar libraries
 
     plan = next(p for p in suite.systems if p.id == system_id)
     covers: dict[str, Json] = {
@@ -84,7 +84,7 @@ def run_digest(
 
 
 def oracle_digest(suite: Suite) -> Digest:
-    """Return the digest of how a suite judges: oracle, settings, reader, primary criterion and what tables show."""
+    """Return the digest of a suite's judgement: oracle, settings, reader, primary criterion and tables."""
     oracle = suite.oracle
     covers: dict[str, Json] = {
         "oracle": oracle.part.info.name,
@@ -110,7 +110,7 @@ def digest_of(covers: Mapping[str, Any]) -> str:
 
 
 def system_entry(plan: PartPlan, system: System, task: Task) -> dict[str, Json]:
-    """Return what digests cover of a system: class, revision, settings and the digests of its files."""
+    """Return the covered data of a system: class, revision, settings and the digests of its files."""
     return {
         "class": digest_name(type(system), plan.info.target),
         "revision": type(system).revision,
@@ -120,19 +120,19 @@ def system_entry(plan: PartPlan, system: System, task: Task) -> dict[str, Json]:
 
 
 def system_digest(plan: PartPlan, system: System, task: Task) -> str:
-    """Return the digest of a system alone, by which what was trained against it is found."""
+    """Return the digest of a system alone, which identifies attacks trained against it."""
     return digest_of(system_entry(plan, system, task))
 
 
 def relation_entry(
     plan: PartPlan, relation: Relation, *, crafter: tuple[PartPlan, System] | None, task: str
 ) -> dict[str, Any]:
-    """Return what digests cover of a relation.
+    """Return the covered data of a relation.
 
     Args:
         plan: The relation.
         relation: The same, built.
-        crafter: Of a relation that is crafted: the system on which it is; None where that is not known.
+        crafter: For a crafted relation: its system; None if unknown.
         task: Name of the suite's task.
     """
     settings = counted_settings(plan)
@@ -141,9 +141,9 @@ def relation_entry(
     if callable(fingerprint):
         entry["fingerprint"] = fingerprint()
     if isinstance(relation, CraftedRelation):
-        named = settings.pop("crafted_on") != EACH
+        is_named = settings.pop("crafted_on") != EACH
         if crafter is not None:
-            entry["crafted_on"] = system_entry(*crafter, task_of(task)) if named else EACH
+            entry["crafted_on"] = system_entry(*crafter, task_of(task)) if is_named else EACH
             entry["fingerprint"] = {
                 **entry["fingerprint"],
                 **relation.fingerprint_on(system_digest(*crafter, task_of(task))),
@@ -154,7 +154,7 @@ def relation_entry(
 def entry_beside(
     suite: Suite, plan: PartPlan, relations: Mapping[str, Relation], *, crafter: tuple[PartPlan, System]
 ) -> dict[str, Any]:
-    """Return what digests cover of a relation in its suite: of one that gathers, what it is handed too.
+    """Return the covered data of a relation in its suite, including the relations that it gathers from.
 
     Args:
         suite: The suite.
@@ -163,18 +163,25 @@ def entry_beside(
         crafter: The system under test, on which it is crafted unless it names another.
     """
 
-    def entry(one: PartPlan) -> dict[str, Any]:
-        on = crafter_of(suite, one.id) or crafter
-        return relation_entry(one, relations[one.id], crafter=on, task=suite.kind)
+    def entry(relation_plan: PartPlan) -> dict[str, Any]:
+        on = crafter_of(suite, relation_plan.id) or crafter
+        return relation_entry(relation_plan, relations[relation_plan.id], crafter=on, task=suite.kind)
 
     names = feeding(relations, plan.id)
     if not names:
         return entry(plan)
-    return {**entry(plan), "beside": {one.id: digest_of(entry(one)) for one in suite.relations if one.id in names}}
+    return {
+        **entry(plan),
+        "beside": {
+            relation_plan.id: digest_of(entry(relation_plan))
+            for relation_plan in suite.relations
+            if relation_plan.id in names
+        },
+    }
 
 
 def _that_count(plan: PartPlan, task: Task) -> dict[str, Any]:
-    """Leave out what changes no answer: marks in tables, and what speaks of labels where none are asked for."""
+    """Omit settings that change no answer: marks in tables, and label settings for other tasks."""
     fields = type(plan.settings).model_fields
     extras = {name: field.json_schema_extra for name, field in fields.items()}
     labels = {name for name, extra in extras.items() if isinstance(extra, dict) and extra.get("label_only")}
@@ -183,6 +190,6 @@ def _that_count(plan: PartPlan, task: Task) -> dict[str, Any]:
 
 
 def crafter_of(suite: Suite, relation: str) -> tuple[PartPlan, System] | None:
-    """Return the named system on which a relation is crafted; None for one that is crafted on each, or on none."""
-    named = suite.crafters.get(relation)
-    return None if named is None else (named, suite.build_crafters()[relation])
+    """Return the named crafting system of a relation; None for one that is crafted on each system, or on none."""
+    crafter = suite.crafters.get(relation)
+    return None if crafter is None else (crafter, suite.build_crafters()[relation])

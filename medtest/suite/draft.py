@@ -1,4 +1,4 @@
-"""A composed suite while it is checked: its values, where each was written, and what was found wrong so far."""
+"""Draft of a composed suite during its check: values, their origins, and the mistakes so far."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Draft:
-    """What is checked, and what was found wrong with it.
+    """Suite under check, with its mistakes.
 
     Attributes:
         values: Composed plain data: suite and command line.
-        origin: Tells where a key stands.
-        from_suite: Whether a key was written by the suite (and not by the command line or ``conf/``).
-        on_command_line: Whether the command line set a key.
-        systems: Every system that can be named.
-        mistakes: Is added to.
-        folders: Where suites lie, for files that stand beside them.
-        own: What the suite itself says, before ``conf/`` and the command line.
-        objects: Systems that the calling program has in memory.
+        origin: Returns the file and line of a key.
+        from_suite: Returns True for keys written by the suite (and not by the command line or ``conf/``).
+        on_command_line: Returns True for keys set by the command line.
+        systems: Every available system.
+        mistakes: List to which mistakes are added.
+        folders: Folders of suites, for files beside them.
+        own: The suite's own values, before ``conf/`` and the command line.
+        objects: In-memory systems of the calling program.
     """
 
     values: Mapping[str, Any]
@@ -54,7 +54,7 @@ class Draft:
         fix: str = "",
         misfit: bool = False,
     ) -> None:
-        """Note a mistake at a key; see :class:`medtest.core.errors.Mistake`."""
+        """Add a mistake at a key; see :class:`medtest.core.errors.Mistake`."""
         place = self.origin(key)
         self.mistakes.append(
             Mistake(
@@ -70,24 +70,24 @@ class Draft:
         )
 
     def block(self, key: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return a mapping out of the values, or an empty one and a mistake when something else stands there."""
-        given = (self.values if values is None else values).get(key)
-        if given is None:
+        """Return a mapping from the values; for any other value an empty one, and add a mistake."""
+        block = (self.values if values is None else values).get(key)
+        if block is None:
             return {}
-        if not isinstance(given, dict):
-            self.wrong((key,), found=given, allowed="keys and values")
+        if not isinstance(block, dict):
+            self.wrong((key,), found=block, allowed="keys and values")
             return {}
-        return given
+        return block
 
 
 def settings_of(draft: Draft, key: Key, info: PartInfo, given: Mapping[str, Any]) -> Any:
-    """Return a part's validated settings, its defaults below what was given; None with the mistakes noted.
+    """Return a part's validated settings, merged with its defaults; None if there are mistakes, which are added.
 
     Args:
-        draft: Takes the mistakes.
-        key: Where the settings stand.
+        draft: Collects the mistakes.
+        key: Key of the settings.
         info: The part.
-        given: What suite and command line say.
+        given: Settings of suite and command line.
     """
     try:
         model = info.load().Settings
@@ -118,7 +118,9 @@ def settings_of(draft: Draft, key: Key, info: PartInfo, given: Mapping[str, Any]
         fix = (
             f"no {info.name}.yaml lies beside {module} of {info.origin}: write its defaults there, or the setting here"
         )
-        mistakes = [replace(one, fix=one.fix or fix) if one.found == "nothing" else one for one in mistakes]
+        mistakes = [
+            replace(mistake, fix=mistake.fix or fix) if mistake.found == "nothing" else mistake for mistake in mistakes
+        ]
     draft.mistakes += mistakes
     return settings
 

@@ -1,4 +1,4 @@
-"""A composed and checked suite, and what this invocation is to do with it."""
+"""Data model of a checked suite, and of a call that runs it."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from medtest.systems.base import System
 
 Against = Literal["truth", "source", "input"]
 Stored = Literal["compact", "maps", "none"]
-"""What runs keep of answers, so that oracles can judge them again."""
+"""Form of stored answers, with which oracles can judge them again."""
 MAPS: Stored = "maps"
 EACH = "each"
-"""``crafted_on`` of a relation whose follow-ups are made on every system under test, for itself."""
+"""``crafted_on`` of a relation whose follow-ups are made separately on every system under test."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartPlan:
-    """A part as a suite uses it.
+    """Part as used by a suite.
 
     Attributes:
         id: Its name in this suite.
         info: The plug-in.
         settings: Validated settings: defaults from YAML, the suite's, the command line's, in that order.
-        shown: Of a system: its name in records where that is not its own; in no digest.
+        shown: For a system: its name in records if that is not its own; not in any digest.
     """
 
     id: str
@@ -47,13 +47,13 @@ class PartPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Criterion:
-    """When a case counts as a violation.
+    """Criterion for violations.
 
     Attributes:
         score: Score column, or a rule over several (``both``, ``either``).
         threshold: t of the report's equation 6, in [0, 1).
-        against: ``truth`` (the expected answer), ``source`` (the system's own answer to the source) or, where answers
-            are images, ``input`` (what the system was given: is its answer worse than that?).
+        against: ``truth`` (the expected answer), ``source`` (the system's own answer to the source) or, if answers are
+            images, ``input`` (the system's input: is its answer worse?).
     """
 
     score: str = "dice"
@@ -62,16 +62,16 @@ class Criterion:
 
 
 MOST_SOURCE_FAILED = 10.0
-"""Percent of cases that may lack a source to compare with, where a gate says nothing of it."""
+"""Default limit for the percentage of cases without a source to compare with."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """A bound that the run must hold, else exit code 1.
+    """Bound that the run must hold, else exit code 1.
 
     Attributes:
-        max_source_failed_percent: At most this share of the cases that could be judged may have no source to compare
-            with; None where that is not bounded, as against the source's own answer.
+        max_source_failed_percent: Limit for the percentage of judgeable cases without a source to compare with; None if
+            unbounded, as against the source's own answer.
     """
 
     score: str = "dice"
@@ -87,13 +87,14 @@ class Gate:
 
 @dataclass(frozen=True, kw_only=True)
 class PairedGate(Gate):
-    """A bound on how much worse a run may be than a finished one, on the cases that both have; typed, never a suite's.
+    """Bound on the loss of a run against a finished one, on their common cases; set on the command line, never in a
+    suite.
 
     Attributes:
         no_worse_than: The finished run: a folder, ``suite/system``, or the id of an MLflow run of this machine.
-        margin_percent: The upper end of the 95 % interval of the paired difference must lie below it, in points: of
-            violations, failed sources, errors and skipped cases.
-        source_margin_percent: The same of the fall of the source score; None for ``margin_percent``.
+        margin_percent: Bound for the upper end of the 95 % interval of the paired difference, in points: of violations,
+            failed sources, errors and skipped cases.
+        source_margin_percent: The same for the decrease of the source score; None for ``margin_percent``.
     """
 
     max_percent: float = 100.0
@@ -105,38 +106,40 @@ class PairedGate(Gate):
 
 @dataclass(frozen=True, kw_only=True)
 class Privacy:
-    """What of the seeds may be shown. A suite can only tighten what conf/ says."""
+    """Privacy settings of the seeds. A suite can only tighten those of conf/."""
 
     seed_ids: Literal["plain", "hashed"] = "plain"
     images: Literal["samples", "none"] = "samples"
     prompts: Literal["plain", "none"] = "plain"
 
     def stated(self) -> dict[str, str]:
-        """Return what a composed suite says of it; ``prompts`` where it is no default, so that older suites stay."""
+        """Return the privacy block of a composed suite; ``prompts`` only if it is not the default, to keep older suites
+        equal.
+        """
         prompts = {} if self.prompts == "plain" else {"prompts": self.prompts}
         return {"seed_ids": self.seed_ids, "images": self.images, **prompts}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prepare:
-    """How images are prepared.
+    """Preparation of images.
 
     Attributes:
         size: Side of the square in pixels, or None for the native size.
-        resize: Length that the shorter side gets before the square is cut out of the middle; None stretches the image.
+        resize: Length of the shorter side before the centre square is cropped; None stretches the image.
     """
 
     size: int | None = 512
     resize: int | None = None
 
     def covers(self) -> dict[str, int | None]:
-        """Return what digests cover; what a suite does not state is left out, so that older digests stay."""
+        """Return the data for digests; unset values are omitted, to keep older digests equal."""
         return {"size": self.size, **({} if self.resize is None else {"resize": self.resize})}
 
 
 @dataclass(frozen=True, kw_only=True)
 class OraclePlan:
-    """The oracle, its primary criterion, what tables show beside it, and who reads the answers for it."""
+    """The oracle, its primary criterion, further table columns, and its reader."""
 
     part: PartPlan
     primary: Criterion
@@ -148,7 +151,7 @@ class OraclePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """What is tested. Everything here has been checked; parts build without the user's mistakes being possible."""
+    """Checked suite; its parts can be built without user mistakes."""
 
     name: str
     version: str
@@ -164,34 +167,34 @@ class Suite:
     max_error_percent: float = 1.0
     exclude: Exclusion | None = None
     answers: Stored = "compact"
-    """What is kept of answers; nothing of it changes a case."""
+    """Form of stored answers; it does not change a case."""
     held: tuple[str, ...] = ()
-    """Scores that are recorded beside those that the suite names: records hold them, or the command line names them."""
+    """Additional recorded scores: those in existing records, or named by the command line."""
     may_alter: tuple[str, ...] = ()
     """Relations that may alter the diagnosis of a suite of labels."""
     composed: Mapping[str, Any] = field(default_factory=dict)
     """The composed YAML as plain data, for ``suite.yaml``; never holds a path or a key."""
     crafters: Mapping[str, PartPlan] = field(default_factory=dict)
-    """By id of each relation that is crafted on one named system, that system."""
+    """Crafting system of each relation that names one, by relation id."""
 
     def build_seeds(self, data: Path | None) -> tuple[SeedSource, ...]:
-        """Make the seed sources; ``data`` is the user's root."""
+        """Build the seed sources; ``data`` is the user's root."""
         return tuple(
             p.info.load()(dataset=p.id, settings=p.settings, root=data, suite_seed=self.seed) for p in self.seeds
         )
 
     def build_relations(self) -> dict[str, Relation]:
-        """Make the relations by id, in the suite's order."""
+        """Build the relations by id, in the suite's order."""
         return {p.id: p.info.load()(p.settings) for p in self.relations}
 
     def build_systems(self) -> dict[str, System]:
-        """Make the systems by id, in the suite's order, without loading them."""
+        """Build the systems by id, in the suite's order, without loading them."""
         return {plan.id: self._system(plan) for plan in self.systems}
 
     def build_crafters(self) -> dict[str, System]:
-        """Make the systems on which relations are crafted that name one, by the relation's id, without loading them."""
-        made = {id(plan): self._system(plan) for plan in self.crafters.values()}
-        return {name: made[id(plan)] for name, plan in self.crafters.items()}
+        """Build the named crafting systems, by relation id, without loading them."""
+        systems = {id(plan): self._system(plan) for plan in self.crafters.values()}
+        return {name: systems[id(plan)] for name, plan in self.crafters.items()}
 
     def _system(self, plan: PartPlan) -> System:
         system: System = plan.info.load()(plan.id, plan.settings)
@@ -201,21 +204,21 @@ class Suite:
 
     @property
     def crafts(self) -> bool:
-        """Whether any of its relations needs a system; records then say how each follow-up was crafted."""
+        """True if any of its relations needs a system; records then describe the crafting of each follow-up."""
         return any(issubclass(plan.info.load(), CraftedRelation) for plan in self.relations)
 
     @property
     def kind(self) -> str:
-        """Name of the task that the seeds are for."""
+        """Name of the seeds' task."""
         return str(self.seeds[0].info.load().task)
 
     @property
     def task(self) -> Task:
-        """The task that the seeds are for."""
+        """The seeds' task."""
         return task_of(self.kind)
 
     def build_reader(self) -> BatchReader[Any, Any] | None:
-        """Make the reader whose facts the oracle judges by, None for an oracle that judges answers as they are."""
+        """Build the reader whose facts the oracle uses, None for an oracle that needs none."""
         plan, own = self.oracle.reader, self.oracle.part.info.load().reads
         if plan is None and own:
             info = parts("readers")[own]
@@ -224,41 +227,41 @@ class Suite:
         return reader
 
     def judging(self) -> dict[str, Json]:
-        """Return what scores and texts of records follow: the oracle's settings, and the reader."""
+        """Return the data that determine scores and texts of records: the oracle's settings, and the reader."""
         oracle, reader = self.build_oracle(), self.build_reader()
         return {**oracle.judging(), **reader_entry(reader)}
 
     @property
     def stores(self) -> Stored:
-        """What is kept of answers where privacy allows it."""
+        """Form of stored answers if privacy permits storing."""
         return "none" if self.privacy.images == "none" else self.answers
 
     @property
     def named_scores(self) -> tuple[str, ...]:
-        """Score columns that the suite's criteria, gates and tables look at."""
+        """Score columns used by the suite's criteria, gates and tables."""
         stated = [self.oracle.primary.score, *self.oracle.scores, *(gate.score for gate in self.gates)]
         return tuple(dict.fromkeys(name for score in stated for name in components(score)))
 
     @property
     def needs_maps(self) -> bool:
-        """Whether any score that is recorded needs the maps of answers."""
+        """True if any recorded score needs the maps of answers."""
         oracle = self.build_oracle()
         return any(oracle.needs.get(name) == MAPS for name in oracle.recorded)
 
     def build_oracle(self) -> Oracle:
-        """Make the oracle."""
+        """Build the oracle."""
         oracle: Oracle = self.oracle.part.info.load()(self.oracle.part.settings, primary=self.oracle.primary)
         oracle.relations = {plan.id: plan.info.name for plan in self.relations}
         oracle.effects = {plan.id: plan.info.load().effects for plan in self.relations}
-        asked = {*self.named_scores, *self.held}
+        required = {*self.named_scores, *self.held}
         oracle.recorded = tuple(
-            name for name in oracle.scores if self.answers == MAPS or name in asked or oracle.needs.get(name) != MAPS
+            name for name in oracle.scores if self.answers == MAPS or name in required or oracle.needs.get(name) != MAPS
         )
         return oracle
 
 
 def reader_entry(reader: BatchReader[Any, Any] | None) -> dict[str, Json]:
-    """Return what digests cover of a suite's reader: nothing of one that the oracle's ``revision`` stands for."""
+    """Return the covered data of a suite's reader: empty for one covered by the oracle's ``revision``."""
     return {} if reader is None or reader.of_oracle else {"reader": reader.fingerprint()}
 
 
@@ -274,23 +277,23 @@ class Selection:
 
 
 class KeptFollowUps(Protocol):
-    """Where follow-ups may be taken from instead of being made; workers get it by pickle."""
+    """Source of existing follow-ups; pickled for workers."""
 
     def find(self, seed: PreparedSeed, address: Address) -> FollowUp | str | None:
-        """Return the follow-up, the reason why there is none (a SKIP), or None: it has to be made."""
+        """Return the follow-up, the reason why there is none (a SKIP), or None if it must be made."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSettings:
-    """Workers live on the nodes of a Ray cluster.
+    """Settings for workers on the nodes of a Ray cluster.
 
     Attributes:
-        address: ``auto`` or ``HOST:PORT`` of a cluster that is there; None to start Ray on this machine.
+        address: ``auto`` or ``HOST:PORT`` of an existing cluster; None to start Ray on this machine.
         cpus: Processors of one worker.
         gpus: GPUs of one worker; 0.5 lets two share one.
-        ahead: Seeds that a worker has at a time: one under way, the others waiting beside it.
-        wheel: A wheel of medtest that nodes are given for the time of the run; None where they have it.
-        cache_gb: GiB of data from a URL that a node's disk may hold for one worker.
+        ahead: Seeds per worker at a time: the current one and those queued.
+        wheel: A medtest wheel to install on the nodes during the run; None if they have medtest.
+        cache_gb: GiB of data from a URL per worker on a node's disk.
         wait_seconds: Time without room for any worker, or without a cluster, after which the run ends.
     """
 
@@ -305,34 +308,34 @@ class ClusterSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Invocation:
-    """How this call runs the suite; nothing here enters the digest of a run.
+    """Settings of a call that runs the suite; none of them enters the digest of a run.
 
     Attributes:
         home: Folder that holds ``outputs/`` and ``mlruns/``.
         data: The user's data root, or None.
         limit: First N seeds of each data set; None for all.
         only: Part of the plan.
-        shard: Which of several equal parts of the plan, into a folder of its own; None for all of it.
+        shard: One of several equal parts of the plan, with a separate folder; None for the whole plan.
         device: ``cpu`` or ``cuda:N`` (``auto`` already resolved by the runner), or ``auto``.
         workers: Worker processes; None lets the runner choose.
-        threads: Torch threads a worker; None lets the runner choose.
+        threads: Torch threads per worker; None lets the runner choose.
         batch_size: Images per call of a system (enters the plan, not the digest).
         batch_seconds: Time limit of one batch; a worker that exceeds it is killed and its cases are ERROR.
         fresh: Move an earlier folder aside.
         tracking_uri: MLflow store; None for the default under ``home``.
-        tag_model: The version of the registry that was tested is told whether gates hold.
-        alias: The registry's alias that is moved to that version once every gate holds; "" for none.
+        tag_model: Tag the tested version in the registry with the result of the gates.
+        alias: The registry's alias to move to that version if every gate holds; "" for none.
         track: False switches MLflow off.
         quiet: No progress bar.
-        command: The command line that gives this run, for its report ("python run.py suite=…"), without secrets.
-        sweep_command: The command line of the sweep that this run is a job of, or "".
-        kept: Where follow-ups may be taken from instead of being made; records are the same either way.
-        budget: What may be spent on each system that is asked over an API.
-        cache: ``use``, ``refresh`` or ``off``: whether answers of earlier runs are taken.
-        reference: System, or folder of its results, that classifiers' flips and errors are relative to; None for none.
-        cluster: Where workers live if not on this machine; None for this machine.
+        command: The command line of this run, for its report ("python run.py suite=…"), without secrets.
+        sweep_command: The command line of the sweep of this run, or "".
+        kept: Source of existing follow-ups; records are the same either way.
+        budget: Spending limit of each system asked over an API.
+        cache: ``use``, ``refresh`` or ``off``: reuse of answers of earlier runs.
+        reference: Reference system for classifiers' flips and errors, or the folder of its results; None for none.
+        cluster: Cluster of the workers; None for this machine.
         data_url: The URL from which ``data`` was fetched, or "".
-        junit: ``cells`` or ``cases``: what a test case of ``junit.xml`` is; "" writes none.
+        junit: Meaning of a test case in ``junit.xml``: ``cells`` or ``cases``; "" writes none.
     """
 
     home: Path
@@ -363,5 +366,5 @@ class Invocation:
 
     @property
     def shared(self) -> Path:
-        """The folder that all runs share: answers and facts by content."""
+        """The folder shared by all runs: answers and facts by content."""
         return self.home / "outputs" / ".answers"

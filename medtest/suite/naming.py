@@ -1,4 +1,4 @@
-"""What the systems of a call are called: ``name=``, else what the user brought, else their own names."""
+"""Display names of the systems of a call: ``name=``, else the name of the user's file or object, else their own names."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from medtest.systems.naming import distinct, given_name, refused
 
 
 def named(suite: Suite, typed: str | None) -> Suite:
-    """Return the suite with the names of its systems; an id that the user chose is a name already.
+    """Return the suite with named systems; an id chosen by the user is already a name.
 
     Args:
         suite: The suite.
         typed: ``name=``, or None.
 
     Raises:
-        UserMistakes: The name cannot be one, or several systems would have it.
+        UserMistakes: The name is invalid, or several systems would have it.
     """
     systems = suite.build_systems()
     if typed is not None:
@@ -30,8 +30,8 @@ def named(suite: Suite, typed: str | None) -> Suite:
         plan.id: given_name(systems[plan.id], plan.info.defaults, folders=plain) if plan.id == plan.info.name else ""
         for plan in suite.systems
     }
-    found = distinct(names, systems)
-    return replace(suite, systems=tuple(replace(plan, shown=found[plan.id]) for plan in suite.systems))
+    distinct_names = distinct(names, systems)
+    return replace(suite, systems=tuple(replace(plan, shown=distinct_names[plan.id]) for plan in suite.systems))
 
 
 def _check(name: str, systems: list[str]) -> None:

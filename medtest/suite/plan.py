@@ -1,9 +1,9 @@
-"""Suite + seeds → cases in a fixed order, cut into units (one seed each) and batches.
+"""Plan: the cases of suite and seeds in a fixed order, divided into units (one seed each) and batches.
 
-A seed of which several questions are asked has all its cases once for each question, the questions one after another.
+A seed with several questions has all its cases once per question, one question after the other.
 
-Batches are cut from the full plan: with the same weights outputs differ by about 1e-6 between batch sizes, so what
-is left to do must not decide who shares a batch.
+Batches are cut from the full plan: with the same weights outputs differ by about 1e-6 between batch sizes, so the
+unfinished cases must not decide which cases share a batch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from medtest.suite.sharding import Shard
 
 
 class Step(NamedTuple):
-    """A follow-up of every seed: relation, severity, repeat, and the frame of a sequence."""
+    """Follow-up of every seed: relation, severity, repeat, and the frame of a sequence."""
 
     relation: str
     severity: int
@@ -42,15 +42,15 @@ class Step(NamedTuple):
 class Unit:
     """All cases of one seed: the source first, then the follow-ups by relation, severity, repeat and frame.
 
-    Of a seed with several questions there is one such row of cases after another, one for each question.
+    A seed with several questions has one such row of cases per question, one after the other.
 
     Attributes:
         index: Position in the plan, from 0.
         ref: The seed.
         position: Position of the seed within its data set, from 0 (what ``limit`` counts).
-        cases: Addresses, the source case first; without items where no questions are asked.
+        cases: Addresses, the source case first; without items if no questions are asked.
         batches: Half-open ranges into ``cases``.
-        row: Cases of one question; all of them where none is asked.
+        row: Number of cases of one question; of all cases without questions.
     """
 
     index: int
@@ -61,12 +61,12 @@ class Unit:
     row: int = 0
 
     def chosen(self, *, limit: int | None, only: Selection) -> list[int]:
-        """Return the places of the cases that a call chooses; see :func:`is_chosen`."""
+        """Return the places of the cases chosen by a call; see :func:`is_chosen`."""
         return [at for at, case in enumerate(self.cases) if is_chosen(case, self.position, limit=limit, only=only)]
 
 
 class ChosenSeed(NamedTuple):
-    """A seed of which a call chooses cases: its place in the plan and in its data set, and which of its questions."""
+    """Seed with chosen cases: its place in the plan and in its data set, and its chosen questions."""
 
     unit: int
     position: int
@@ -75,7 +75,7 @@ class ChosenSeed(NamedTuple):
 
 
 class Plan:
-    """Every case of a suite, made on demand.
+    """Every case of a suite, generated on demand.
 
     Args:
         refs: All seeds, in order.
@@ -96,17 +96,17 @@ class Plan:
 
     @property
     def row(self) -> int:
-        """Cases of one question of one seed, the source included."""
+        """Number of cases of one question of one seed, including the source."""
         return 1 + len(self.shape)
 
     @property
     def cases_per_seed(self) -> int:
-        """Cases of the seed that has most, sources included."""
+        """Largest number of cases of a seed, including sources."""
         return self.row * max((len(ref.items) for ref in self.refs), default=1)
 
     @property
     def total(self) -> int:
-        """All cases, sources included, for one system."""
+        """Number of all cases, including sources, for one system."""
         return self.row * sum(len(ref.items) for ref in self.refs)
 
     def unit(self, index: int, position: int) -> Unit:
@@ -132,20 +132,20 @@ class Plan:
             yield index, position
 
     def chosen_steps(self, only: Selection) -> list[bool]:
-        """Return which cases of one question of one seed ``only`` chooses, the source first: the same for all."""
+        """Return which cases of one question of one seed ``only`` chooses, the source first: the same for all seeds."""
         return [True, *(_step_chosen(step.relation, step.severity, only) for step in self.shape)]
 
     def needed(self, *, limit: int | None, only: Selection) -> set[tuple[str, str]]:
-        """Return data set and id of the seeds that a call chooses cases of."""
+        """Return data set and id of the seeds with chosen cases."""
         return {(seed.ref.dataset, seed.ref.seed_id) for seed in self.chosen_seeds(limit=limit, only=only)}
 
     def chosen_seeds(self, *, limit: int | None, only: Selection, shard: Shard | None = None) -> Iterator[ChosenSeed]:
-        """Yield the seeds that a call chooses cases of, in order, without making their cases.
+        """Yield the seeds with chosen cases in order, without generating their cases.
 
         Args:
             limit: First N seeds of each data set.
             only: Part of the plan.
-            shard: Part of the plan as well; what ``limit`` counts are all seeds.
+            shard: Part of the plan as well; ``limit`` counts all seeds.
         """
         for index, position in self._positions():
             ref = self.refs[index]
@@ -163,7 +163,7 @@ class CraftBatch:
     """Cases that are crafted together.
 
     Attributes:
-        number: Its place among the unit's: batches of answers come first.
+        number: Its number in the unit, after those of the answer batches.
         relation: The relation's id.
         cases: Their indices in the unit.
     """
@@ -174,7 +174,7 @@ class CraftBatch:
 
 
 def craft_batches(unit: Unit, crafted: Collection[str], batch_size: int) -> dict[int, CraftBatch]:
-    """Return, by index of every case of a unit whose relation needs a system, the batch in which it is crafted.
+    """Return the craft batch of every case of a unit whose relation needs a system, by the case's index.
 
     Args:
         unit: The unit.
@@ -185,18 +185,18 @@ def craft_batches(unit: Unit, crafted: Collection[str], batch_size: int) -> dict
     for index, case in enumerate(unit.cases):
         if case.relation in crafted:
             by_relation.setdefault(case.relation, []).append(index)
-    found: dict[int, CraftBatch] = {}
+    batches: dict[int, CraftBatch] = {}
     number = len(unit.batches)
     for relation, cases in by_relation.items():
         for start in range(0, len(cases), batch_size):
             batch = CraftBatch(number, relation, tuple(cases[start : start + batch_size]))
-            found |= dict.fromkeys(batch.cases, batch)
+            batches |= dict.fromkeys(batch.cases, batch)
             number += 1
-    return found
+    return batches
 
 
 def is_chosen(address: Address, position: int, *, limit: int | None, only: Selection) -> bool:
-    """Whether this invocation is to execute the case; a source is chosen with any of its follow-ups."""
+    """Return True if this invocation must execute the case; a source is chosen with any of its follow-ups."""
     if not _seed_chosen(address.dataset, address.seed_id, position, limit=limit, only=only):
         return False
     if only.questions and address.item not in only.questions:

@@ -1,4 +1,4 @@
-"""What is wrong with options of a run that only this machine can tell: its folders and its devices."""
+"""Mistakes in options of a run that depend on this machine: its folders and its devices."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from medtest.suite.schema import RunBlock
 
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
 _MOST_SIBLINGS = 10_000
-"""Of a larger folder no name is suggested."""
+"""No name is suggested from a folder with more entries."""
 
 
 def option_mistakes(options: RunBlock) -> list[Mistake]:
-    """Return what this machine lacks of what was typed, for a plan as for a run.
+    """Return mistakes in options that do not fit this machine, for a plan as for a run.
 
     Args:
         options: The options as typed.
     """
-    found = [
+    candidates = [
         None if options.data is None else _data_mistake(options.data),
         device_mistake(options.device, elsewhere=options.executor.name != "local"),
     ]
-    return [mistake for mistake in found if mistake is not None]
+    return [mistake for mistake in candidates if mistake is not None]
 
 
 def _data_mistake(data: str) -> Mistake | None:
@@ -36,21 +36,26 @@ def _data_mistake(data: str) -> Mistake | None:
     path = Path(data).expanduser()
     if path.is_dir():
         return None
-    found, nearest, fix = data, None, ""
+    actual, nearest, fix = data, None, ""
     if path.is_file():
-        found = f"a file: {data}"
+        actual = f"a file: {data}"
         packed = path.name.lower().endswith(_ARCHIVES)
         folder = holds_pairs(path.parent.absolute()) or path.parent
         fix = "unpack it and type the folder that comes out" if packed else f"type the folder: data={folder}"
     else:
         nearest = _like(path)
     return Mistake(
-        where="command line", key="data", found=short(found), allowed="a folder that is there", nearest=nearest, fix=fix
+        where="command line",
+        key="data",
+        found=short(actual),
+        allowed="a folder that is there",
+        nearest=nearest,
+        fix=fix,
     )
 
 
 def _like(path: Path) -> str | None:
-    """Return the folder beside a missing one whose name is most like it, as one would type it."""
+    """Return the folder beside a missing one with the most similar name, as typed."""
     names: dict[str, str] = {}
     try:
         with os.scandir(path.parent) as entries:

@@ -1,4 +1,4 @@
-"""The fixed blocks of a suite and the options of a run as pydantic models."""
+"""Pydantic models of the fixed blocks of a suite and of the options of a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SUITE_KEYS: tuple[str, ...] = (
     "max_error_percent",
     "extends",
 )
-"""What a suite may state, in the order in which its composed form is written."""
+"""Keys of a suite, in the order of its composed form."""
 
 
 class Block(BaseModel):
@@ -41,7 +41,7 @@ class Block(BaseModel):
 
 
 class Head(Block):
-    """What a suite says of itself."""
+    """Head of a suite: its name, version and description."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
     version: str = Field(min_length=1, max_length=40)
@@ -61,7 +61,7 @@ class PrimaryBlock(Block):
 
 
 class ShownBlock(Block):
-    """What tables show beside the primary criterion."""
+    """Table columns in addition to the primary criterion."""
 
     scores: list[str] = Field(default=["dice", "iou", "both", "either"], min_length=1)
     thresholds: list[Threshold] = Field(default=[0.25, 0.5], min_length=1)
@@ -69,7 +69,7 @@ class ShownBlock(Block):
 
 
 class GateBlock(Block):
-    """One item of ``gates``; what it leaves out of the criterion is the primary one's."""
+    """One item of ``gates``; missing criterion keys default to the primary criterion."""
 
     score: str
     threshold: Threshold
@@ -133,7 +133,7 @@ class TrackingBlock(Block):
 
 
 class ExecutorBlock(Block):
-    """The group ``executor``: where workers live; all but its name is of Ray."""
+    """The group ``executor``: location of workers; all keys but the name belong to Ray."""
 
     name: Literal["local", "ray"] = "local"
     address: Annotated[str, Field(min_length=1, max_length=300)] | None = None
@@ -146,7 +146,7 @@ class ExecutorBlock(Block):
 
 
 class BudgetBlock(Block):
-    """``budget``: what a run may spend on calls of one system over an API."""
+    """``budget``: spending limits of a run for calls of one system over an API."""
 
     max_usd: Annotated[float, Field(gt=0, le=1e9)] | None = None
     max_calls: Annotated[int, Field(ge=1)] | None = None
@@ -162,7 +162,7 @@ class JudgeBlock(BudgetBlock):
 
 
 class PowerBlock(Block):
-    """``power``: what ``plan=true`` takes differences of two runs to be like."""
+    """``power``: assumptions of ``plan=true`` about the differences between two runs."""
 
     like: str | Annotated[list[str], Field(min_length=1, max_length=2)] | None = None
     margin_percent: Annotated[float, Field(gt=0, le=100)] | None = None

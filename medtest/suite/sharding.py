@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 MOST_SHARDS = 100_000
 SHAPE = f"K/N, as 3/16 for the third of sixteen, with 1 ≤ K ≤ N ≤ {MOST_SHARDS:,}"
-"""How a shard is typed."""
+"""Syntax of a shard."""
 _TYPED = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _FOLDER = re.compile(r"([0-9]{1,6})-of-([0-9]{1,6})")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Shard:
-    """A part of a plan: every ``of``-th seed of the full plan, whatever of it is chosen or was finished before.
+    """Part of a plan: every ``of``-th seed of the full plan, regardless of the selection and of finished cases.
 
-    Neighbouring seeds go to different shards, so that a data set of larger images is shared by all.
+    Neighbouring seeds go to different shards, so that a data set of larger images is distributed evenly.
 
     Attributes:
-        of: How many shards there are.
-        number: Which one, from 1.
+        of: Number of shards.
+        number: Number of this one, from 1.
     """
 
     of: int
@@ -28,19 +28,19 @@ class Shard:
 
     @classmethod
     def typed(cls, text: str) -> Shard:
-        """Return the shard that ``K/N`` means.
+        """Parse a shard from ``K/N``.
 
         Raises:
-            ValueError: It is not of that shape; the message says what is.
+            ValueError: The syntax is wrong; the message explains it.
         """
         return cls._of(_TYPED.fullmatch(text))
 
     @classmethod
     def of_folder(cls, name: str) -> Shard:
-        """Return the shard that a folder's name means, ``3-of-16``.
+        """Parse a shard from a folder's name, ``3-of-16``.
 
         Raises:
-            ValueError: It is not of that shape.
+            ValueError: The syntax is wrong.
         """
         return cls._of(_FOLDER.fullmatch(name))
 
@@ -52,11 +52,11 @@ class Shard:
 
     @property
     def folder(self) -> str:
-        """Name of the folder that it is written to."""
+        """Name of its folder."""
         return f"{self.number}-of-{self.of}"
 
     def holds(self, index: int) -> bool:
-        """Whether it holds the seed at a position of the full plan, counted from 0."""
+        """Return True if it contains the seed at a position of the full plan, counted from 0."""
         return index % self.of == self.number - 1
 
     def __str__(self) -> str:

@@ -108,7 +108,7 @@ class Connection:
         return not self._connected
 
     def problem(self) -> str:
-        """Return why the run cannot go on, i.e. that there has been no cluster for too long; else ""."""
+        """Return the reason why the run cannot go on, i.e. that there has been no cluster for too long; else ""."""
         since, joined = self._lost_at, self._joined
         if self._connected or since is None or joined is None or time.monotonic() - since <= self._wait_seconds:
             return ""

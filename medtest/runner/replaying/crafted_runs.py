@@ -111,7 +111,7 @@ def _runs(home: Path, suite: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         if isinstance(covers, dict) and (file.parent / RECORDS).is_file():
             own = content.get("suite") == suite
             runs.append((own, str(content.get("finished_at", "")), file.parent, covers))
-    for _, _, folder, covers in sorted(runs, key=lambda one: one[:3], reverse=True):
+    for _, _, folder, covers in sorted(runs, key=lambda run: run[:3], reverse=True):
         yield folder, covers
 
 
@@ -349,7 +349,7 @@ def craft_anew(
         batch_seconds=invocation.batch_seconds,
         limits=Limits(),
         callbacks=Callbacks(
-            result=lambda found, _unit: rows.extend(found),
+            result=lambda new_rows, _unit: rows.extend(new_rows),
             renew=left,
             layout=lambda _device: Layout(workers=1, threads=job.threads),
         ),

@@ -101,7 +101,7 @@ class _Again:
     Args:
         suite: The suite.
         parts: Its parts.
-        found: Position of the case.
+        case_place: Position of the case.
         folder: Folder of the strips.
         names: Display of seeds.
     """

@@ -219,7 +219,7 @@ class Finisher:
         return revised(table, oracle.revision) if oracle.from_records else table
 
     def _about_reader(self) -> dict[str, Any]:
-        """Return the information on the suite's reader for ``run.json``; empty for a reader that is part of its oracle."""
+        """Return the reader's information for ``run.json``; empty for a reader that is part of its oracle."""
         reader = self.prepared.suite.build_reader()
         return {} if reader is None or reader.of_oracle else {"reader": reader.about()}
 

@@ -194,8 +194,8 @@ def _end(number: int, frame: FrameType | None) -> None:
 def _quiet(hook: Any) -> Any:
     """Return a hook that ignores interruptions where Python cannot raise them (in a destructor)."""
 
-    def unraisable(found: sys.UnraisableHookArgs) -> None:
-        if not issubclass(found.exc_type, KeyboardInterrupt):
-            hook(found)
+    def unraisable(unraised: sys.UnraisableHookArgs) -> None:
+        if not issubclass(unraised.exc_type, KeyboardInterrupt):
+            hook(unraised)
 
     return unraisable

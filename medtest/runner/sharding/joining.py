@@ -134,7 +134,7 @@ def _unwritten(folder: Path) -> Iterator[None]:
 
 
 class _Places:
-    """Places of a shard's rows in the whole run: the seed's position in the plan, then the row's position in its file."""
+    """Places of a shard's rows in the whole run: the seed's position in the plan, then the row's in its file."""
 
     def __init__(self, part: ShardPart) -> None:
         self._seeds = read_seeds(part.folder)

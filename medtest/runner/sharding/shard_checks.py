@@ -1,4 +1,4 @@
-"""Check that shards make one complete run: each exists once, finished, with one digest, division and choice of cases."""
+"""Check that shards make one complete run: each present once, finished, with one digest, division and choice."""
 
 from __future__ import annotations
 

@@ -105,10 +105,10 @@ class _Again:
             source = SourceAnswer()
             source.take(self._parts.oracle, self._seed, answer)
             self._sources[question] = source
-        known = self._sources.get(question)
-        if known is None:
+        source_answer = self._sources.get(question)
+        if source_answer is None:
             raise MedtestError("the answer to its source cannot be judged")
-        finished = finish(self._parts.oracle, self._seed, known, case, answer)
+        finished = finish(self._parts.oracle, self._seed, source_answer, case, answer)
         return self._maker.judged_again(stored.row, address, self._task.ref, finished)
 
     def _made(self, address: Address) -> MadeCase:

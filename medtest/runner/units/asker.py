@@ -178,21 +178,21 @@ class Asker:
         share.drawn = True
         self._close_if_done(share)
 
-    def _call(self, share: Share, made: MadeCase, number: int, questions: tuple[int, ...]) -> Asking:
+    def _call(self, share: Share, case_made: MadeCase, number: int, questions: tuple[int, ...]) -> Asking:
         opened = share.open
         cases = tuple(k * opened.unit.row + number for k in questions)
         addresses = tuple(opened.unit.cases[case] for case in cases)
         asks: tuple[Ask, ...] = tuple(opened.seed.asks[k] for k in questions if opened.seed.asks)
-        if made.follow is None:
+        if case_made.follow is None:
             raise ValueError("a case without an input is asked about")
         call = Asking(
             number=self._next,
             label=self._label(addresses[0], together=opened.seed.together),
             addresses=addresses,
-            image=made.follow.image,
-            prompt=made.follow.prompt,
-            source_prompt=None if made.follow.prompt is None else opened.seed.prompt,
-            sha256=made.sha256,
+            image=case_made.follow.image,
+            prompt=case_made.follow.prompt,
+            source_prompt=None if case_made.follow.prompt is None else opened.seed.prompt,
+            sha256=case_made.sha256,
             asks=asks,
             together=opened.seed.together,
             seed=answer_seed(self._recorder.parts.suite.seed, addresses[0]),
@@ -249,7 +249,7 @@ class Asker:
             if isinstance(output, str):
                 answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=milliseconds)
             else:
-                # Before anything is read from it: evidence must stand in the words as they are kept.
+                # Before anything is read from it: evidence must match the stored words.
                 words: Mapping[str, Any] = {
                     name: redact(getattr(output, name)) for name in _WORDS if _has(output, name)
                 }

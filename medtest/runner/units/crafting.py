@@ -79,10 +79,10 @@ class Crafter:
             self._unit, self._made = opened, {}
             crafted = {name for name, relation in self.parts.relations.items() if isinstance(relation, CraftedRelation)}
             self._batches = craft_batches(opened.unit, crafted, self.parts.batch_size)
-        made = self._of_batch(opened, system, case)
-        if made.follow is not None and self.folders and opened.task.todo[system][case]:
-            keep(self.folders[system], made.sha256, made.follow.image)
-        return made
+        crafted_case = self._of_batch(opened, system, case)
+        if crafted_case.follow is not None and self.folders and opened.task.todo[system][case]:
+            keep(self.folders[system], crafted_case.sha256, crafted_case.follow.image)
+        return crafted_case
 
     def _of_batch(self, opened: OpenUnit, system: int, case: int) -> MadeCase:
         """Return a case of the current unit, crafting its batch once."""

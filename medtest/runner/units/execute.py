@@ -145,5 +145,5 @@ def _wanted(share: Share, batch: int) -> bool:
 
 
 def _is_the_source(case: MadeCase, opened: OpenUnit) -> bool:
-    """Return True if a follow-up equals the source image (a measured property), which the system has already answered."""
+    """Return True if a follow-up equals the source image, as measured; the system has already answered that."""
     return not case.address.is_source and case.follow is not None and case.follow.image is opened.seed.image

@@ -42,7 +42,7 @@ class SourceAnswer:
         return SystemAnswer(output=self.output, verdict=self.verdict, reason=self.reason)
 
     def blame(self) -> str:
-        """Return why a follow-up of a source without an answer is not judged."""
+        """Return the reason why a follow-up of a source without an answer is not judged."""
         if self.verdict is Verdict.SKIP:
             return f"{NO_PREDICTION} of the source case"
         return f"{SOURCE_FAILED}: {self.reason}"

@@ -1,6 +1,7 @@
-"""From plain composed data to a checked :class:`~medtest.suite.model.Suite`: every mistake is found before one is told.
+"""From composed plain data to a checked :class:`~medtest.suite.model.Suite`, collecting all mistakes before reporting.
 
-Part classes are imported here for their ``Settings``; nothing heavy is, for they load torch and its kin in ``open``.
+Part classes are imported here for their ``Settings``; heavy libraries such as torch are not, because parts load them in
+``open``.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from medtest.suite.reading.safety import Key, short
 from medtest.suite.schema import ExcludeBlock, Head, PrepareBlock, PrivacyBlock
 
 USES: Mapping[str, str] = {"seeds": "source", "relations": "relation", "systems": "use"}
-"""The key that names the plug-in when the id differs."""
+"""The key that names the plug-in if the id differs."""
 NOTHING = "nothing"
-"""What is found where a block that must name a part names none."""
+"""Placeholder for a missing part name in messages."""
 _RESERVED = {"relations": (SOURCE, "overall", "overall_cells"), "seeds": ("all", "overall")}
 
 
@@ -43,7 +44,7 @@ def check(draft: Draft) -> Suite | None:
     seeds = _plans(draft, "seeds", parts("seeds"))
     relations = _with_floor(_plans(draft, "relations", parts("relations")), draft)
     systems = _plans(draft, "systems", draft.systems)
-    if draft.objects:  # a callable without a target stands in for them
+    if draft.objects:  # a callable without a target takes their place
         systems = [*(plan for plan in systems if getattr(plan.settings, "target", None) != ""), *draft.objects]
     kind = _kinds_agree(draft, seeds, relations, systems)
     crafters = crafters_of(draft, relations, systems, kind)
@@ -89,8 +90,8 @@ def _plans(draft: Draft, family: Family, known: Mapping[str, PartInfo]) -> list[
         plan = _plan(draft, family, known, str(name), settings)
         if plan is not None:
             plans.append(plan)
-    told = {family, "model"} if family == "systems" else {family}
-    if not plans and not any(mistake.key.partition(".")[0] in told for mistake in draft.mistakes):
+    families = {family, "model"} if family == "systems" else {family}
+    if not plans and not any(mistake.key.partition(".")[0] in families for mistake in draft.mistakes):
         names, fix = list(known), f"name at least one under {family}:"
         if family == "systems":
             kind = _kind_named(draft)
@@ -101,13 +102,13 @@ def _plans(draft: Draft, family: Family, known: Mapping[str, PartInfo]) -> list[
 
 
 def _that_answer(known: Mapping[str, PartInfo], kind: str | None) -> list[str]:
-    """Return the names of systems that answer what the seeds expect; all where that is not known."""
+    """Return the names of systems that answer what the seeds expect; all if the kind is unknown."""
     names = []
     for name, info in known.items():
         try:
             system = info.load()
         except MedtestError:
-            continue  # another package's, which does not load: naming it says why
+            continue  # a part of another package that fails to load; naming it reports the reason
         if kind is None or kind in system.tasks:
             names.append(name)
     return names
@@ -141,23 +142,23 @@ def _plan(draft: Draft, family: Family, known: Mapping[str, PartInfo], name: str
 def _with_floor(relations: list[PartPlan], draft: Draft) -> list[PartPlan]:
     """Put ``unchanged`` first: it belongs to every suite as the floor."""
     floor = [plan for plan in relations if plan.id == UNCHANGED]
-    rest = [plan for plan in relations if plan.id != UNCHANGED]
+    others = [plan for plan in relations if plan.id != UNCHANGED]
     if not floor:
         info = parts("relations").get(UNCHANGED)
         if info is None:
-            return rest
+            return others
         settings = settings_of(draft, ("relations", UNCHANGED), info, {})
         floor = [] if settings is None else [PartPlan(id=UNCHANGED, info=info, settings=settings)]
-    return [*floor, *rest]
+    return [*floor, *others]
 
 
 def _kind_named(draft: Draft) -> str | None:
-    """Return the kind of the first source that is named, right settings or not: an oracle's keys depend on it."""
-    named = draft.values.get("seeds")
-    for part_id, given in named.items() if isinstance(named, dict) else ():
-        if given is False:
+    """Return the kind of the first named source, even with wrong settings: an oracle's keys depend on it."""
+    sources = draft.values.get("seeds")
+    for part_id, settings in sources.items() if isinstance(sources, dict) else ():
+        if settings is False:
             continue
-        name = given.get("source", part_id) if isinstance(given, dict) else part_id
+        name = settings.get("source", part_id) if isinstance(settings, dict) else part_id
         info = parts("seeds").get(str(name))
         if info is not None:
             kind = str(info.load().task)
@@ -169,20 +170,20 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
     kinds = {plan.id: str(plan.info.load().task) for plan in seeds}
     if not kinds:
         return None
-    kind, known = next(iter(kinds.values())), parts("tasks")
-    if kind not in known:
+    kind, infos = next(iter(kinds.values())), parts("tasks")
+    if kind not in infos:
         fix = f"install the package that brings the task {kind}"
-        allowed, nearest = f"seeds for {', '.join(known)}", nearest_name(kind, known)
+        allowed, nearest = f"seeds for {', '.join(infos)}", nearest_name(kind, infos)
         draft.wrong(
             ("seeds", next(iter(kinds))), found=f"seeds for the task {kind}", allowed=allowed, nearest=nearest, fix=fix
         )
         return None
-    for name, other in kinds.items():
-        if other != kind:
-            mixed = other in known and task_of(other).prompts != task_of(kind).prompts
+    for name, kind_of_source in kinds.items():
+        if kind_of_source != kind:
+            mixed = kind_of_source in infos and task_of(kind_of_source).prompts != task_of(kind).prompts
             draft.wrong(
                 ("seeds", name),
-                found=f"seeds that {_are(other) if mixed else f'expect {noun(other)}'}",
+                found=f"seeds that {_are(kind_of_source) if mixed else f'expect {noun(kind_of_source)}'}",
                 allowed=f"seeds that {_are(kind) if mixed else f'expect {noun(kind)}'}",
                 fix="prompts and images are tested by a suite each" if mixed else "",
             )
@@ -191,15 +192,15 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
     for plan in systems:
         tasks = plan.info.load().tasks_of(plan.settings)
         if kind not in tasks:
-            found = f"a system that answers {' or '.join(map(noun, tasks))}"
-            draft.wrong(("systems", plan.id), found=found, allowed=f"one that answers {noun(kind)}", misfit=True)
+            actual = f"a system that answers {' or '.join(map(noun, tasks))}"
+            draft.wrong(("systems", plan.id), found=actual, allowed=f"one that answers {noun(kind)}", misfit=True)
     for plan in relations:
-        meant = plan.info.load().takes
-        if not task_of(kind).fits(meant):
+        inputs_taken = plan.info.load().takes
+        if not task_of(kind).fits(inputs_taken):
             inputs = {"picture": "images", "prompt": "prompts"}
             allowed = "relations of prompts" if task_of(kind).prompts else f"relations that suit {noun(kind)}"
-            found = f"a relation of {' or '.join(inputs.get(one, noun(one)) for one in sorted(meant))}"
-            draft.wrong(("relations", plan.id), found=found, allowed=allowed)
+            actual = f"a relation of {' or '.join(inputs.get(name_taken, noun(name_taken)) for name_taken in sorted(inputs_taken))}"
+            draft.wrong(("relations", plan.id), found=actual, allowed=allowed)
     return kind
 
 
@@ -208,12 +209,12 @@ def _are(kind: str) -> str:
 
 
 def _check_altering(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan], allowed: tuple[str, ...]) -> None:
-    """Refuse relations that alter a diagnosis, where the classes are known without the user's data."""
+    """Refuse relations that alter a diagnosis, if the classes are known without the user's data."""
     names = [plan.id for plan in relations]
     for name in allowed:
         if name not in names:
             draft.wrong(("may_alter",), found=name, allowed=", ".join(names), nearest=nearest_name(name, names))
-    told: set[str] = set()
+    reported: set[str] = set()
     for plan in seeds:
         source = plan.info.load()
         if source.needs_root or source.task not in parts("tasks") or not task_of(source.task).labels:
@@ -221,21 +222,21 @@ def _check_altering(draft: Draft, seeds: list[PartPlan], relations: list[PartPla
         classes = source(dataset=plan.id, settings=plan.settings, root=None, suite_seed=0).classes()
         if classes is None:
             continue
-        for name, (found, instead, fix) in altering(relations, allowed, classes):
-            if name not in told:
-                told.add(name)
-                draft.wrong(("relations", name), found=found, allowed=instead, fix=fix)
+        for name, (actual, instead, fix) in altering(relations, allowed, classes):
+            if name not in reported:
+                reported.add(name)
+                draft.wrong(("relations", name), found=actual, allowed=instead, fix=fix)
 
 
-# --- what people judged unfit -----------------------------------------------------------------------------------
+# --- exclusion by a study ---------------------------------------------------------------------------------------
 
 
 def _exclude(draft: Draft) -> Exclusion | None:
-    """Return the follow-ups that a study flagged: a file beside the suites, or any file from the command line."""
-    given = draft.block("exclude")
-    if not given:
+    """Return the follow-ups flagged by a study: a file beside the suites, or any file from the command line."""
+    block_values = draft.block("exclude")
+    if not block_values:
         return None
-    block = validate(ExcludeBlock, given, at=("exclude",), origin=draft.origin, mistakes=draft.mistakes)
+    block = validate(ExcludeBlock, block_values, at=("exclude",), origin=draft.origin, mistakes=draft.mistakes)
     if block is None:
         return None
     key: Key = ("exclude", "study")
@@ -261,10 +262,10 @@ def _exclude(draft: Draft) -> Exclusion | None:
 
 
 def _prepare(draft: Draft, kind: str | None) -> PrepareBlock | None:
-    """Return how images are prepared; series are taken as they are, and no other size goes with them."""
-    given = draft.block("prepare")
+    """Return the preparation of images; series are not prepared, and accept no other size."""
+    stated = draft.block("prepare")
     series = kind is not None and task_of(kind).series
-    filled = {"size": "native", **given} if series else given
+    filled = {"size": "native", **stated} if series else stated
     block = validate(PrepareBlock, filled, at=("prepare",), origin=draft.origin, mistakes=draft.mistakes)
     if block is not None and kind is not None and series and block.size != "native":
         draft.wrong(
@@ -276,7 +277,7 @@ def _prepare(draft: Draft, kind: str | None) -> PrepareBlock | None:
 
 
 def _check_resize(draft: Draft, block: PrepareBlock, kind: str | None) -> None:
-    """A crop needs a size below what the shorter side becomes, and seeds whose answer it leaves as it is."""
+    """Check that a crop is smaller than the resized shorter side, and that cropping does not change the seeds' answers."""
     key: Key = ("prepare", "resize")
     if kind is not None and not task_of(kind).crops:
         allowed = "suites of labels alone (a crop would cut what a mask shows)"
@@ -290,16 +291,18 @@ def _check_resize(draft: Draft, block: PrepareBlock, kind: str | None) -> None:
 
 
 def _privacy(draft: Draft) -> Privacy:
-    """Return the strictest of conf/ and the suite; what the command line says outright wins."""
-    ours = validate(PrivacyBlock, draft.block("privacy"), at=("privacy",), origin=draft.origin, mistakes=draft.mistakes)
-    theirs = draft.block("privacy", draft.own)
-    asked = validate(PrivacyBlock, theirs, at=("privacy",), origin=draft.origin, mistakes=draft.mistakes)
-    if ours is None or asked is None:
+    """Return the strictest of conf/ and the suite; explicit command-line values take precedence."""
+    defaults = validate(
+        PrivacyBlock, draft.block("privacy"), at=("privacy",), origin=draft.origin, mistakes=draft.mistakes
+    )
+    stated = draft.block("privacy", draft.own)
+    own = validate(PrivacyBlock, stated, at=("privacy",), origin=draft.origin, mistakes=draft.mistakes)
+    if defaults is None or own is None:
         return Privacy()
     typed = {name for name in ("seed_ids", "images", "prompts") if draft.on_command_line(("privacy", name))}
-    hashed = "hashed" in ((ours.seed_ids,) if "seed_ids" in typed else (ours.seed_ids, asked.seed_ids))
-    none = "none" in ((ours.images,) if "images" in typed else (ours.images, asked.images))
-    silent = "none" in ((ours.prompts,) if "prompts" in typed else (ours.prompts, asked.prompts))
+    hashed = "hashed" in ((defaults.seed_ids,) if "seed_ids" in typed else (defaults.seed_ids, own.seed_ids))
+    none = "none" in ((defaults.images,) if "images" in typed else (defaults.images, own.images))
+    silent = "none" in ((defaults.prompts,) if "prompts" in typed else (defaults.prompts, own.prompts))
     return Privacy(
         seed_ids="hashed" if hashed else "plain",
         images="none" if none else "samples",

@@ -1,8 +1,7 @@
-"""``exclude: {study: FILE}``: follow-ups that people judged unfit, which no rate counts.
+"""``exclude: {study: FILE}``: follow-ups judged unfit by people, which no rate counts.
 
-The file is what ``medtest study report`` writes as ``flagged.csv``. People judged pixels and not addresses, so a
-follow-up is left out when its relation and the SHA-256 of its image are listed: where other pixels stand at the same
-address, they were not judged.
+The file is the ``flagged.csv`` of ``medtest study report``. People judged pixels and not addresses, so a follow-up is
+left out if its relation and the SHA-256 of its image are listed: other pixels at the same address were not judged.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COLUMNS = ("relation", "followup_sha256")
-"""Columns that the file must have; others are for people."""
+"""Required columns of the file; others are for human readers."""
 
 COPY = "excluded_by_study.csv"
-"""Under this name a run's folder keeps what was left out, so that its tables can be made again."""
+"""Name of the copy in a run's folder, with which its tables can be remade."""
 
 MAX_BYTES = 32 * 2**20
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}\.csv")
@@ -28,12 +27,12 @@ _SHA = re.compile(r"[0-9a-f]{64}")
 
 
 class BadListError(Exception):
-    """A file that is no list of follow-ups; the message is the reason."""
+    """A file is not a list of follow-ups; the message is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exclusion:
-    """Follow-ups that are left out.
+    """Excluded follow-ups.
 
     Attributes:
         file: Name of the list, without its folder.
@@ -44,7 +43,7 @@ class Exclusion:
     cases: frozenset[tuple[str, str]]
 
     def text(self) -> str:
-        """Return the list as a file that :func:`read_exclusion` reads."""
+        """Return the list as file content for :func:`read_exclusion`."""
         out = io.StringIO()
         table = csv.writer(out, lineterminator="\n")
         table.writerow(COLUMNS)
@@ -53,7 +52,9 @@ class Exclusion:
 
 
 def find_list(name: str, folders: Sequence[Path]) -> Path | None:
-    """Return the file of a list beside the suites: the first folder that has it, links out of it not followed."""
+    """Return the file of a list beside the suites, from the first folder that has it; links out of a folder are
+    refused.
+    """
     for folder in folders:
         path = folder / name
         if path.is_file() and path.resolve().parent == folder.resolve():
@@ -65,7 +66,7 @@ def read_exclusion(path: Path) -> Exclusion:
     """Read a list.
 
     Raises:
-        BadListError: It cannot be read, or is something else.
+        BadListError: It is unreadable, or not a list.
     """
     try:
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:

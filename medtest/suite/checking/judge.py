@@ -1,4 +1,4 @@
-"""``judge.use=NAME``: the model that reads unparsed answers, checked with everything else before anything runs."""
+"""``judge.use=NAME``: the model that reads unparsed answers, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from medtest.systems.answering.asking import BudgetLimits
 from medtest.systems.answering.openai_compatible import OpenAICompatible
 
 _SETTINGS = {"base_url": "base_url", "key_variable": "key_variable", "model_name": "model"}
-"""Keys of the block and what they are called in the settings of a model."""
+"""Keys of the block and their names in the settings of a model."""
 
 
 def judge_of(block: JudgeBlock, suite: Suite | None, draft: Draft) -> Judge | None:
-    """Return the judge that the command line asks for, or None, with what is wrong noted in the draft.
+    """Return the requested judge, or None; mistakes are added to the draft.
 
     Args:
         block: The options.
-        suite: The suite that is judged; None where it has mistakes of its own.
-        draft: Knows the systems, and takes the mistakes.
+        suite: The judged suite; None if it has mistakes.
+        draft: Provides the systems, and collects the mistakes.
     """
-    given = {name: value for name, value in block.model_dump().items() if value is not None}
+    options = {name: value for name, value in block.model_dump().items() if value is not None}
     if block.use is None:
-        if given:
-            key = next(iter(given))
+        if options:
+            key = next(iter(options))
             fix = f"say who reads too: {NAME}.use=gpt_4o"
             _wrong(draft, key, found=f"{NAME}.{key} without {NAME}.use", fix=fix)
         return None
@@ -39,10 +39,10 @@ def judge_of(block: JudgeBlock, suite: Suite | None, draft: Draft) -> Judge | No
     info = draft.systems.get(block.use)
     loaded = None if info is None else info.load()
     if info is None or loaded is None or not _reads(loaded):
-        names = [name for name, one in draft.systems.items() if _target_reads(one.target)]
+        names = [name for name, info in draft.systems.items() if _target_reads(info.target)]
         _wrong(draft, "use", found=block.use, allowed=", ".join(names), nearest=nearest_name(block.use, names))
         return None
-    own = {_SETTINGS[name]: value for name, value in given.items() if name in _SETTINGS}
+    own = {_SETTINGS[name]: value for name, value in options.items() if name in _SETTINGS}
     before = len(draft.mistakes)
     settings = settings_of(draft, (NAME,), info, own)
     if settings is None or len(draft.mistakes) > before:
@@ -52,12 +52,12 @@ def judge_of(block: JudgeBlock, suite: Suite | None, draft: Draft) -> Judge | No
 
 
 def judge_view(suite: Suite, judge: Judge) -> str:
-    """Return the digest of how a suite judges with a judge's readings."""
+    """Return the digest of a suite's judgement with a judge's readings."""
     return digest_of({"oracle": oracle_digest(suite).value, NAME: judge.fingerprint()})
 
 
-def _reads(found: Any) -> bool:
-    return isinstance(found, type) and issubclass(found, OpenAICompatible) and not found.simulated
+def _reads(target: Any) -> bool:
+    return isinstance(target, type) and issubclass(target, OpenAICompatible) and not target.simulated
 
 
 def _target_reads(target: str) -> bool:

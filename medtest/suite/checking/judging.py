@@ -1,4 +1,4 @@
-"""Checks of what judges the answers: the oracle with its criterion and what tables show, and the gates."""
+"""Checks of the judging blocks: the oracle with its criterion and tables, and the gates."""
 
 from __future__ import annotations
 
@@ -23,27 +23,32 @@ _OTHER_SCORE: Mapping[str, tuple[str, str]] = {
     "answer": ("an answer flipped or did not", "score: jaccard"),
     "exact": ("an answer is the same or is not", "score: jaccard"),
 }
-"""Of rules without a threshold: why, and what has one."""
+"""For rules without a threshold: the reason, and an alternative with one."""
 _FAILED_SOURCES = "max_source_failed_percent"
 _SHOWN = ("scores", "thresholds", "against")
 _BESIDE = ("primary", "reader", *_SHOWN)
-"""Keys of an oracle's block and of its YAML that are no settings of its class."""
+"""Keys of an oracle's block and YAML that are not settings of its class."""
 
 
 def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
-    """Return the oracle of a draft for seeds of a kind (None: of no kind known yet); None with the mistakes noted."""
-    given = draft.block("oracles")
-    known = parts("oracles")
-    named = given.get("oracle")
-    if named is not None and (not isinstance(named, str) or named not in known):
+    """Return the oracle of a draft for a kind of seeds (None: unknown yet); None if there are mistakes, which are
+    added.
+    """
+    block = draft.block("oracles")
+    infos = parts("oracles")
+    oracle_name = block.get("oracle")
+    if oracle_name is not None and (not isinstance(oracle_name, str) or oracle_name not in infos):
         draft.wrong(
-            ("oracles", "oracle"), found=named, allowed=", ".join(known), nearest=nearest_name(str(named), known)
+            ("oracles", "oracle"),
+            found=oracle_name,
+            allowed=", ".join(infos),
+            nearest=nearest_name(str(oracle_name), infos),
         )
         return None
-    info = known[named] if named is not None else _oracle_for(kind, known)
+    info = infos[oracle_name] if oracle_name is not None else _oracle_for(kind, infos)
     if info is None:
         if kind is not None:
-            draft.wrong(("oracles",), found=f"no oracle for {noun(kind)}", allowed=", ".join(known))
+            draft.wrong(("oracles",), found=f"no oracle for {noun(kind)}", allowed=", ".join(infos))
         return None
     if kind is not None and info.load().task != kind:
         draft.wrong(("oracles", "oracle"), found=info.name, allowed=f"an oracle that judges {noun(kind)}")
@@ -57,11 +62,11 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
         origin=info.origin,
         file=info.file,
     )
-    rest = _of_the_oracle(draft, info)
-    settings = settings_of(draft, ("oracles",), own, rest)
+    own_settings = _of_the_oracle(draft, info)
+    settings = settings_of(draft, ("oracles",), own, own_settings)
     _check_expectations(draft, settings)
     draft.mistakes.extend(info.load().check(settings) if settings is not None else ())
-    primary_given = given.get("primary") or {}
+    primary_given = block.get("primary") or {}
     if not isinstance(primary_given, dict):
         draft.wrong(("oracles", "primary"), found=primary_given, allowed="score, threshold and against")
         primary_given = {}
@@ -72,54 +77,54 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
         origin=draft.origin,
         mistakes=draft.mistakes,
     )
-    shown = validate(
+    tables = validate(
         ShownBlock,
-        {k: given.get(k, defaults.get(k)) for k in _SHOWN if k in given or k in defaults},
+        {k: block.get(k, defaults.get(k)) for k in _SHOWN if k in block or k in defaults},
         at=("oracles",),
         origin=draft.origin,
         mistakes=draft.mistakes,
     )
-    if primary is None or shown is None or settings is None:
+    if primary is None or tables is None or settings is None:
         return None
     names = criterion_names(info)
     _check_score(draft, ("oracles", "primary", "score"), primary.score, names)
-    _check_references(draft, info, primary.against, shown.against)
+    _check_references(draft, info, primary.against, tables.against)
     _check_own_answer(draft, info, primary)
     _check_no_threshold(draft, ("oracles", "primary", "threshold"), primary.score, primary_given)
     limit = criteria.threshold_of(primary.score, primary.threshold)
-    for index, score in enumerate(shown.scores):
+    for index, score in enumerate(tables.scores):
         _check_score(draft, ("oracles", "scores", index), score, names)
     return OraclePlan(
         part=PartPlan(id=info.name, info=own, settings=settings),
         primary=Criterion(score=primary.score, threshold=limit, against=primary.against),
-        scores=_with_first(shown.scores, primary.score),
-        thresholds=tuple(sorted({*shown.thresholds, *_shown_limit(primary.score, limit)})),
-        against=tuple(dict.fromkeys((*shown.against, primary.against))),
+        scores=_with_first(tables.scores, primary.score),
+        thresholds=tuple(sorted({*tables.thresholds, *_shown_limit(primary.score, limit)})),
+        against=tuple(dict.fromkeys((*tables.against, primary.against))),
         reader=_reader_plan(draft, info),
     )
 
 
 def _reader_plan(draft: Draft, oracle: PartInfo) -> PartPlan | None:
-    """Return the reader that an oracle rests on: what ``oracles.reader`` says, else the one that the oracle names."""
+    """Return the reader required by an oracle: from ``oracles.reader``, else the oracle's default."""
     judge = oracle.load()
-    given, at = draft.block("oracles").get("reader"), ("oracles", "reader")
-    if given is None and not judge.reads:
+    block, at = draft.block("oracles").get("reader"), ("oracles", "reader")
+    if block is None and not judge.reads:
         return None
-    if given is not None and (not isinstance(given, dict) or not judge.reads):
+    if block is not None and (not isinstance(block, dict) or not judge.reads):
         allowed = (
             "keys and values, as {use: NAME}" if judge.reads else f"no reader with {oracle.name}, which needs none"
         )
-        draft.wrong(at, found=given, allowed=allowed)
+        draft.wrong(at, found=block, allowed=allowed)
         return None
-    rest = {key: value for key, value in (given or {}).items() if key != "use"}
-    name = (given or {}).get("use", judge.reads)
+    reader_settings = {key: value for key, value in (block or {}).items() if key != "use"}
+    name = (block or {}).get("use", judge.reads)
     info = parts("readers").get(str(name))
     if info is None or not _can_read(info, judge):
-        fit = [one.name for one in parts("readers").values() if _can_read(one, judge)]
+        fit = [reader.name for reader in parts("readers").values() if _can_read(reader, judge)]
         allowed = ", ".join(fit) or f"a reader of {noun(judge.task)} whose columns are texts of {oracle.name}"
         draft.wrong((*at, "use"), found=name, allowed=allowed, nearest=nearest_name(str(name), fit))
         return None
-    settings = settings_of(draft, at, info, rest)
+    settings = settings_of(draft, at, info, reader_settings)
     if settings is None:
         return None
     draft.mistakes.extend(info.load()(info.name, settings).check())
@@ -127,59 +132,59 @@ def _reader_plan(draft: Draft, oracle: PartInfo) -> PartPlan | None:
 
 
 def _can_read(info: PartInfo, oracle: type[Oracle]) -> bool:
-    """Say whether an oracle can rest on a reader."""
+    """Return True if an oracle can use a reader."""
     reader = info.load()
     return reader.task == oracle.task and not reader.second and set(reader.columns) <= set(oracle.texts)
 
 
 def oracle_of(draft: Draft, suite: Suite) -> OraclePlan | None:
-    """Return the oracle that a draft describes for a suite's kind of seeds, or None with its mistakes filled."""
+    """Return the oracle of a draft for a suite's kind of seeds, or None if there are mistakes, which are added."""
     return oracle_plan(draft, suite.kind)
 
 
 def criterion_names(info: PartInfo) -> tuple[str, ...]:
-    """Return what an oracle's criteria may name: its score columns and the rules over them."""
+    """Return the names allowed in an oracle's criteria: its score columns and the rules over them."""
     oracle = info.load()
-    named = getattr(oracle, "criteria", None)
-    if isinstance(named, tuple):
-        return named
+    stated = getattr(oracle, "criteria", None)
+    if isinstance(stated, tuple):
+        return stated
     scores = tuple(str(score) for score in oracle.scores)
     return (*scores, "both", "either") if {"dice", "iou"} <= set(scores) else scores
 
 
-def _oracle_for(kind: str | None, known: Mapping[str, PartInfo]) -> PartInfo | None:
-    """Return the oracle of a task: the one that it names, else the first that judges it."""
-    own = None if kind is None else known.get(task_of(kind).oracle)
-    return own or next((info for info in known.values() if kind is None or info.load().task == kind), None)
+def _oracle_for(kind: str | None, infos: Mapping[str, PartInfo]) -> PartInfo | None:
+    """Return the oracle of a task: its default, else the first that judges it."""
+    own = None if kind is None else infos.get(task_of(kind).oracle)
+    return own or next((info for info in infos.values() if kind is None or info.load().task == kind), None)
 
 
 def _of_the_oracle(draft: Draft, info: PartInfo) -> dict[str, Any]:
-    """Return the settings of the oracle itself in a draft's ``oracles``; keys that there are not become mistakes."""
+    """Return the settings of the oracle itself in a draft's ``oracles``; unknown keys become mistakes."""
     own = list(info.load().Settings.model_fields)
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for key, value in draft.block("oracles").items():
         if key in own:
-            found[key] = value
+            settings[key] = value
         elif key not in ("oracle", *_BESIDE):
             names = ["oracle", *_BESIDE, *own]
             draft.wrong(
                 ("oracles", key), found=f"the key {key}", allowed=", ".join(names), nearest=nearest_name(key, names)
             )
-    return found
+    return settings
 
 
 def _check_expectations(draft: Draft, settings: Any) -> None:
-    """Note expectations of relations that neither the suite nor medtest has: they would never be looked at."""
+    """Report expectations of relations that neither the suite nor medtest has, because they would be ignored."""
     stated = getattr(settings, "expectations", None) or {}
     own = [str(name) for name in draft.block("relations")]
-    known = [*own, *parts("relations")]
+    existing = [*own, *parts("relations")]
     for name in stated:
-        if name not in known:
+        if name not in existing:
             draft.wrong(
                 ("oracles", "expectations", name),
                 found=name,
                 allowed=", ".join(own) + ", or the name of a relation's part",
-                nearest=nearest_name(name, known),
+                nearest=nearest_name(name, existing),
             )
 
 
@@ -193,11 +198,11 @@ def _check_references(draft: Draft, info: PartInfo, primary: str, shown: Iterabl
 
 
 def _check_own_answer(draft: Draft, info: PartInfo, primary: PrimaryBlock) -> None:
-    """Only some scores exist between the answer and the one to the source; others would judge no case at all."""
-    known = info.load().self_scores
-    lacking = [name for name in criteria.components(primary.score) if name not in known]
+    """Check that a score against the source exists: for other scores no case would be judged."""
+    self_scores = info.load().self_scores
+    lacking = [name for name in criteria.components(primary.score) if name not in self_scores]
     if primary.against == "source" and lacking and primary.score in criterion_names(info):
-        fitting = [n for n in criterion_names(info) if all(part in known for part in criteria.components(n))]
+        fitting = [n for n in criterion_names(info) if all(part in self_scores for part in criteria.components(n))]
         draft.wrong(
             ("oracles", "primary", "score"),
             found=f"{primary.score} against the source",
@@ -206,12 +211,17 @@ def _check_own_answer(draft: Draft, info: PartInfo, primary: PrimaryBlock) -> No
 
 
 def _check_no_threshold(draft: Draft, key: Key, score: str, given: Mapping[str, Any]) -> None:
-    """Note a threshold of a rule that has none; 0 says the same as nothing."""
-    found = given.get("threshold")
-    if score in criteria.NO_THRESHOLD and found:
-        what, other = _OTHER_SCORE.get(score, ("it holds or does not", ""))
-        allowed = f"no threshold with {score} ({what})"
-        draft.wrong(key, found=found, allowed=allowed, fix="take it out" + (f", or choose {other}" if other else ""))
+    """Report a non-zero threshold of a rule without one."""
+    threshold = given.get("threshold")
+    if score in criteria.NO_THRESHOLD and threshold:
+        explanation, alternative = _OTHER_SCORE.get(score, ("it holds or does not", ""))
+        allowed = f"no threshold with {score} ({explanation})"
+        draft.wrong(
+            key,
+            found=threshold,
+            allowed=allowed,
+            fix="take it out" + (f", or choose {alternative}" if alternative else ""),
+        )
 
 
 def _shown_limit(score: str, limit: float) -> tuple[float, ...]:
@@ -224,21 +234,21 @@ def _check_score(draft: Draft, key: Key, score: str, names: tuple[str, ...]) -> 
 
 
 def _with_first(scores: Iterable[str], primary: str) -> tuple[str, ...]:
-    given = tuple(dict.fromkeys(scores))
-    return given if primary in given else (primary, *given)
+    distinct = tuple(dict.fromkeys(scores))
+    return distinct if primary in distinct else (primary, *distinct)
 
 
 def gates_of(draft: Draft, oracle: OraclePlan | None, relations: list[str]) -> tuple[Gate, ...]:
-    """Return the gates of a draft; what one leaves out of its criterion is the primary one's."""
-    given = draft.values.get("gates")
-    if given is None:
+    """Return the gates of a draft; missing criterion keys default to the primary criterion."""
+    items = draft.values.get("gates")
+    if items is None:
         return ()
-    if not isinstance(given, list):
-        draft.wrong(("gates",), found=given, allowed="a list, one item for each bound")
+    if not isinstance(items, list):
+        draft.wrong(("gates",), found=items, allowed="a list, one item for each bound")
         return ()
     primary = Criterion() if oracle is None else oracle.primary
     gates: list[Gate] = []
-    for index, item in enumerate(given):
+    for index, item in enumerate(items):
         at: Key = ("gates", index)
         if not isinstance(item, dict):
             draft.wrong(at, found=item, allowed="keys and values, as {relation: overall, max_percent: 10}")
@@ -265,10 +275,10 @@ def gates_of(draft: Draft, oracle: OraclePlan | None, relations: list[str]) -> t
 
 
 def _source_bound(draft: Draft, at: Key, block: GateBlock, item: Mapping[str, Any]) -> float | None:
-    """Return how many of a gate's cases may lack a source; against the source's own answer there is no such bound.
+    """Return the bound of a gate on cases without a source; None against the source's own answer.
 
-    One that is stated beside ``against: source`` is a mistake; where the primary criterion is against the source, as
-    one typed for a view, a suite's bound rests.
+    An explicit bound together with ``against: source`` is a mistake; if the primary criterion is against the source, as
+    one typed for a view, a suite's bound is ignored.
     """
     stated = block.max_source_failed_percent
     if block.against != "source":
@@ -280,7 +290,7 @@ def _source_bound(draft: Draft, at: Key, block: GateBlock, item: Mapping[str, An
 
 
 def _gate_limit(oracle: OraclePlan | None, primary: Criterion) -> float:
-    """Return the threshold of a gate that states none: the primary one, where that has one, else the first shown."""
+    """Return the threshold of a gate without one: the primary one if it has one, else the first in the tables."""
     if oracle is None or primary.score not in criteria.NO_THRESHOLD:
         return primary.threshold
     return oracle.thresholds[0]
@@ -289,7 +299,7 @@ def _gate_limit(oracle: OraclePlan | None, primary: Criterion) -> float:
 def _check_gate_names(
     draft: Draft, at: Key, gate: Mapping[str, Any], oracle: OraclePlan | None, relations: list[str]
 ) -> None:
-    """Check what a gate names, where it is text at all; wrong types are noted already."""
+    """Check the names in a gate that are text; wrong types are already reported."""
     relation, score, dataset = gate.get("relation"), gate.get("score"), gate.get("dataset")
     names = [*relations, "overall", "overall_cells"]
     if isinstance(relation, str) and relation not in names:

@@ -1,6 +1,6 @@
-"""Every system that ``model=`` can name: ours, those of installed packages, and a team's own ``--config-dir``.
+"""Systems available to ``model=``: medtest's, those of installed packages, and those of a team's ``--config-dir``.
 
-What is typed for the only system of a call without its name, ``checkpoint=FILE``, is what its settings hold.
+A setting typed without a system name, e.g. ``checkpoint=FILE``, belongs to the only system of a call.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ _OWN_KEYS = ("class", "use", "summary")
 
 
 def system_infos(config_folders: Sequence[Path] = ()) -> Mapping[str, PartInfo]:
-    """Return every system by name; a team's file wins over ours of the same name.
+    """Return every system by name; a team's file takes precedence over medtest's of the same name.
 
     Args:
         config_folders: Folders given with ``--config-dir``; their ``model/*.yaml`` are read. Such a file names a
-            ``class`` as ours do, or says ``use: NAME`` to take one of ours with other defaults.
+            ``class`` like medtest's own, or says ``use: NAME`` to take one of those with other defaults.
 
     Raises:
-        UserMistakes: A team's file cannot be read or names neither.
+        UserMistakes: A team's file is unreadable or names neither.
     """
-    known = dict(parts("systems"))
+    systems = dict(parts("systems"))
     for folder in config_folders:
         for path in sorted((folder / "model").glob("*.yaml")):
             if ID_PATTERN.fullmatch(path.stem):
-                known[path.stem] = _from_team(path, known)
-    return known
+                systems[path.stem] = _from_team(path, systems)
+    return systems
 
 
 def typed_settings(info: PartInfo) -> dict[str, tuple[str, FieldInfo]]:
-    """Return a system's settings, name and field, by what they are typed as; none of one that does not load."""
+    """Return a system's settings, name and field, by their command-line names; empty if the system fails to load."""
     try:
         fields = info.load().Settings.model_fields
     except MedtestError:
-        return {}  # another package's: naming it says why
+        return {}  # a part of another package; naming it reports the reason
     extras = {name: field.json_schema_extra for name, field in fields.items()}
     return {
         str(extra.get("typed_as", name)) if isinstance(extra := extras[name], dict) else name: (name, field)
@@ -53,11 +53,11 @@ def typed_settings(info: PartInfo) -> dict[str, tuple[str, FieldInfo]]:
 
 
 def keys_of_any(infos: Collection[PartInfo], *, trusted: bool = False) -> set[str]:
-    """Return what is typed for any of these systems; every one of them is imported.
+    """Return the command-line names of settings of any of these systems, all of which are imported.
 
     Args:
         infos: The systems.
-        trusted: Only what no suite may state.
+        trusted: True for only those that no suite may set.
     """
     return {
         key for info in infos for key, (_, field) in typed_settings(info).items() if is_trusted(field) or not trusted
@@ -65,10 +65,10 @@ def keys_of_any(infos: Collection[PartInfo], *, trusted: bool = False) -> set[st
 
 
 def text_keys(tokens: Sequence[str], known: Mapping[str, PartInfo]) -> set[str]:
-    """Return the keys of settings that hold text, whatever its signs, of the systems that are named in what was typed.
+    """Return the keys of text settings, in which all signs are literal, of the systems named by the tokens.
 
     Args:
-        tokens: What was typed; where it names no system, or one that is not known, settings of all count.
+        tokens: What was typed; if it names no system, or an unknown one, settings of all count.
         known: Every system.
     """
     names = {name for token in tokens for name in _named(token)}

@@ -1,4 +1,4 @@
-"""Blocks and settings are validated by pydantic; its errors become mistakes in our words."""
+"""Validation of blocks and settings by pydantic, with its errors converted to mistakes."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def validate(
     Args:
         model: The block, or a part's ``Settings``.
         values: Plain data.
-        at: Where the block stands.
-        origin: Tells where a key stands.
-        mistakes: Is added to.
-        given: What the user wrote of ``values``; shown when keys do not go together.
+        at: Key of the block.
+        origin: Returns the file and line of a key.
+        mistakes: List to which mistakes are added.
+        given: The user's part of ``values``; shown if keys are incompatible.
 
     Returns:
-        The model, or None when something was wrong.
+        The model, or None if there were mistakes.
     """
     try:
         return model.model_validate(dict(values))
@@ -99,19 +99,19 @@ def _mistakes(
         nearest = None
         if first["type"] == "extra_forbidden":
             names = field_names(model, location[:-1])
-            found, allowed = f"the key {location[-1]}", ", ".join(names) or "no keys here"
+            actual, allowed = f"the key {location[-1]}", ", ".join(names) or "no keys here"
             nearest = nearest_name(str(location[-1]), names)
         else:
-            found = "nothing" if missing else short(_found(_blamed(first, location, given)))
+            actual = "nothing" if missing else short(_found(_blamed(first, location, given)))
             allowed = " or ".join(dict.fromkeys(_allowed(detail) for detail in details))
             nearest = _nearest_literal(details)
         yield Mistake(
-            where=place.where, line=place.line, key=dotted(key), found=found, allowed=allowed, nearest=nearest
+            where=place.where, line=place.line, key=dotted(key), found=actual, allowed=allowed, nearest=nearest
         )
 
 
 def _blamed(detail: ErrorDetails, location: Key, given: Mapping[str, Any]) -> object:
-    """Return what the user wrote where an error stands."""
+    """Return the user's value at the location of an error."""
     if detail["type"] == AT_KEY:
         return given.get(str(location[0]), "its default")
     return detail["input"] if location else dict(given)
@@ -135,7 +135,7 @@ def _allowed(detail: ErrorDetails) -> str:
         return _PLAIN_PATTERNS.get(str(bound), text.format(bound))
     if error in ("literal_error", "enum"):
         names = str(context.get("expected", "")).replace("'", "").replace(" or ", ", ").split(", ")
-        return ", ".join(dict.fromkeys(names))  # 1 and "1" are one to people
+        return ", ".join(dict.fromkeys(names))  # 1 and "1" look the same to people
     if error in _ALLOWED:
         return _ALLOWED[error]
     return str(detail["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
@@ -150,7 +150,7 @@ def _nearest_literal(details: list[ErrorDetails]) -> str | None:
 
 
 def _location(model: type[BaseModel], loc: tuple[int | str, ...]) -> Key:
-    """Take out of pydantic's location what names no key: members of unions, tagged types."""
+    """Remove the parts of pydantic's location that are not keys: members of unions, tagged types."""
     key: list[int | str] = []
     annotation: Any = model
     for part in loc:
@@ -169,7 +169,7 @@ _NOT_A_KEY = object()
 
 
 def _step(annotation: Any, part: int | str) -> Any:
-    """Return the annotation one key further in; ``_NOT_A_KEY`` when ``part`` names a branch and no key."""
+    """Return the annotation one key further in; ``_NOT_A_KEY`` if ``part`` names a branch and not a key."""
     for option in _options(annotation):
         if isinstance(option, type) and issubclass(option, BaseModel):
             if part in option.model_fields:
@@ -215,7 +215,7 @@ def field_names(model: type[BaseModel], location: Key) -> list[str]:
 
 
 def is_text(field: FieldInfo) -> bool:
-    """Whether a field holds text and nothing else: what is typed for it is taken as it stands."""
+    """Return True if a field holds only text, so that a typed value is literal."""
     options = set(_options(field.annotation))
     return str in options and options <= {str, type(None)}
 

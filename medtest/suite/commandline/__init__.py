@@ -1,1 +1,1 @@
-"""What is typed: from keys and values to Hydra's grammar, to a composed configuration, and back to a command."""
+"""Command line: typed keys and values, Hydra's grammar, composed configuration, and the command as shown."""

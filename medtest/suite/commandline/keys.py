@@ -1,4 +1,4 @@
-"""What the command line does to a composed suite: which keys are its own, what it takes out, chooses and sets."""
+"""Effect of the command line on a composed suite: options, removals, choices and settings."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _KEYS = frozenset({*SUITE_KEYS, *RunBlock.model_fields, *_INTERNAL})
 
 @dataclass(kw_only=True)
 class Sources:
-    """Tells the suite's keys from those of the command line."""
+    """Distinction of the suite's keys from those of the command line."""
 
     tree: SuiteTree
     typed: list[Key]
 
     def on_command_line(self, key: Key) -> bool:
-        """Whether the command line set this key, or a block around it."""
+        """Return True if the command line set this key, or a block around it."""
         plain = tuple(str(part) for part in key)
-        return any(plain[: len(t)] == t for t in (tuple(str(p) for p in given) for given in self.typed))
+        return any(plain[: len(t)] == t for t in (tuple(str(p) for p in typed_key) for typed_key in self.typed))
 
     def origin(self, key: Key) -> Origin:
-        """Return where a key, or the nearest one around it, was written."""
+        """Return the origin of a key, or of the nearest key around it."""
         if self.on_command_line(key) or (key not in self.tree.origins and self._inside_typed(key)):
             return COMMAND_LINE
         for end in range(len(key), 0, -1):
@@ -47,10 +47,10 @@ class Sources:
 
     def _inside_typed(self, key: Key) -> bool:
         plain = tuple(str(part) for part in key)
-        return any(tuple(str(part) for part in given[: len(key)]) == plain for given in self.typed)
+        return any(tuple(str(part) for part in typed_key[: len(key)]) == plain for typed_key in self.typed)
 
     def from_suite(self, key: Key) -> bool:
-        """Whether the suite wrote this key and the command line did not set it."""
+        """Return True if the suite wrote this key and the command line did not set it."""
         if self.on_command_line(key):
             return False
         value: Any = self.tree.values
@@ -62,13 +62,13 @@ class Sources:
 
 
 def key_of(override: str) -> Key:
-    """Return the suite's key that a prepared override sets, () for one of Hydra's own."""
+    """Return the suite's key set by a prepared override, () for one of Hydra's own."""
     parts = set_key(override)
     return parts[1:] if parts[:1] == ("chosen",) else parts
 
 
 def take_out(values: dict[str, Any], source: Sources, mistakes: list[Mistake]) -> None:
-    """Remove what ``~key`` names; what is not there is a mistake."""
+    """Remove the keys named by ``~key``; a missing key is a mistake."""
     for text in values.pop("without", None) or []:
         parts = [part for part in re.split(r"[.\[\]]", str(text)) if part]
         block: Any = values
@@ -91,58 +91,62 @@ def take_out(values: dict[str, Any], source: Sources, mistakes: list[Mistake]) -
 
 
 def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake], known: Collection[str]) -> list[str]:
-    """``model=`` and ``relations=[…]`` take exactly these; what the suite says of them stays.
+    """Reduce systems and relations to the choice of ``model=`` and ``relations=[…]``; the suite's settings for them
+    stay.
 
-    What the command line itself adds with a key of its own (``+systems.v2={use: ssformer, …}``) stays beside them.
+    Additions of the command line with their own key (``+systems.v2={use: ssformer, …}``) also stay.
 
     Args:
         values: The composed suite, changed in place.
-        source: What was typed.
-        mistakes: Is added to.
-        known: Every system that ``model=`` can name.
+        source: Origins of the keys.
+        mistakes: List to which mistakes are added.
+        known: Every system available to ``model=``.
 
     Returns:
-        The systems that were chosen, none when the suite's own are run.
+        The chosen systems, empty if the suite's own are run.
     """
     chosen = values.pop("chosen", None) or {}
     systems: list[str] = []
-    for family, given in chosen.items():
-        names = list(given) if isinstance(given, (dict, list)) else [given]
+    for family, choice in chosen.items():
+        names = list(choice) if isinstance(choice, (dict, list)) else [choice]
         if not names or not all(isinstance(name, str) for name in names):
             mistakes.append(
-                Mistake(where="command line", key=str(family), found=short(given), allowed="names, as [blur,text]")
+                Mistake(where="command line", key=str(family), found=short(choice), allowed="names, as [blur,text]")
             )
             continue
         block = values.get(family)
         block = block if isinstance(block, dict) else {}
         if family == "systems":
             names = _that_exist(names, known, mistakes)
-        kept = {name: block.get(name) or {} for name in names}
+        selected = {name: block.get(name) or {} for name in names}
         if family == "relations" and isinstance(block.get(UNCHANGED), dict):
-            kept = {UNCHANGED: block[UNCHANGED], **kept}  # the floor belongs to every choice, as the suite sets it
-        systems = list(kept) if family == "systems" else systems
+            selected = {
+                UNCHANGED: block[UNCHANGED],
+                **selected,
+            }  # the floor belongs to every choice, with the suite's settings
+        systems = list(selected) if family == "systems" else systems
         for key in source.typed:
-            if key[:1] != (family,) or len(key) < 2 or key[1] in kept:
+            if key[:1] != (family,) or len(key) < 2 or key[1] in selected:
                 continue
             name = str(key[1])
             if len(key) == 2 or _names_part(block.get(name), family):
-                kept[name] = block.get(name, {})
+                selected[name] = block.get(name, {})
             else:
                 mistakes.append(
                     Mistake(
                         where="command line",
                         key=dotted(key),
                         found=f"{name}, which is not chosen",
-                        allowed=", ".join(kept),
-                        nearest=nearest_name(name, kept),
+                        allowed=", ".join(selected),
+                        nearest=nearest_name(name, selected),
                     )
                 )
-        values[family] = kept
+        values[family] = selected
     return systems
 
 
 def _that_exist(names: list[str], known: Collection[str], mistakes: list[Mistake]) -> list[str]:
-    """Return the names of systems that exist; the others are mistakes of ``model=``."""
+    """Return the names of existing systems; the others are mistakes of ``model=``."""
     for name in names:
         if name not in known:
             mistakes.append(
@@ -164,20 +168,22 @@ def _names_part(settings: Any, family: str) -> bool:
 def to_only_system(
     values: dict[str, Any], chosen: list[str], source: Sources, mistakes: list[Mistake], known: Mapping[str, PartInfo]
 ) -> None:
-    """Give ``checkpoint=`` and its like to the system that ``model=`` chose, or to the suite's only one.
+    """Assign ``checkpoint=`` and similar keys to the system chosen by ``model=``, or to the suite's only one.
 
-    Such keys are those that are neither the suite's nor an option, and a setting of a system.
+    Such keys are settings of a system that are neither the suite's keys nor options.
     """
-    given = [key for key in values if key not in _KEYS and key not in source.tree.values and not keeps_meaning(key)]
-    if not given:
+    system_keys = [
+        key for key in values if key not in _KEYS and key not in source.tree.values and not keeps_meaning(key)
+    ]
+    if not system_keys:
         return
     block = values.get("systems")
     block = block if isinstance(block, dict) else {}
     systems = chosen or [name for name, item in block.items() if item is not False]
     settings = _typed_settings(systems, block, known)
-    if any(key not in settings for key in given):  # a mistake; another system's, maybe
+    if any(key not in settings for key in system_keys):  # a mistake, perhaps a setting of another system
         settings = {**dict.fromkeys(keys_of_any(known.values()), ""), **settings}
-    for key in (key for key in given if key in settings):
+    for key in (key for key in system_keys if key in settings):
         value = values.pop(key)
         if len(systems) == 1 and value is not None:
             name, setting = systems[0], settings[key] or key
@@ -199,19 +205,19 @@ def to_only_system(
 
 
 def _typed_settings(systems: Sequence[str], block: Mapping[str, Any], known: Mapping[str, PartInfo]) -> dict[str, str]:
-    """Return the names of the settings of a call's systems by what they are typed as."""
-    found: dict[str, str] = {}
+    """Return the names of the settings of a call's systems by their command-line names."""
+    names: dict[str, str] = {}
     for name in systems:
         stated = block.get(name)
         info = known.get(str(stated.get("use", name) if isinstance(stated, dict) else name))
-        found |= {key: own for key, (own, _) in typed_settings(info).items()} if info else {}
-    return found
+        names |= {key: own for key, (own, _) in typed_settings(info).items()} if info else {}
+    return names
 
 
 def check_keys(
     values: dict[str, Any], chosen: list[str], source: Sources, mistakes: list[Mistake], known: Mapping[str, PartInfo]
 ) -> None:
-    """Note every top-level key that is neither a suite's nor an option, and options written into a suite."""
+    """Report every top-level key that is neither a suite's nor an option, and options written into a suite."""
     unknown = [key for key in values if key not in _KEYS]
     stated = [key for key in source.tree.values if key not in SUITE_KEYS]
     typed_alone = {*_KEYS, *keys_of_any(known.values(), trusted=True)} if stated else _KEYS

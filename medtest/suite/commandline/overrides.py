@@ -1,9 +1,9 @@
-"""From what a person types to what Hydra's grammar takes.
+"""Translation of typed arguments to Hydra's grammar.
 
-Paths may hold spaces, brackets, commas and ``=``, which Hydra reads as its own signs: values of the keys that hold
-paths are quoted here. ``~relations.text`` and ``relations=[blur,text]`` become keys that composition reads, so that
-they work whatever the suite says, and every other key is forced in (``++``): whether it exists is checked afterwards,
-with all other mistakes, and with the nearest name.
+Paths may hold spaces, brackets, commas and ``=``, which have a meaning in Hydra: values of path keys are quoted here.
+``~relations.text`` and ``relations=[blur,text]`` become keys for the composition, so that they work with any suite, and
+every other key is forced in (``++``): whether it exists is checked afterwards, with all other mistakes, and with the
+nearest name.
 """
 
 from __future__ import annotations
@@ -41,35 +41,35 @@ PATH_KEYS: frozenset[str] = frozenset(
         "system_name",
     }
 )
-"""Last part of the keys whose values are taken as typed, beside the settings of systems that hold text."""
+"""Last part of the keys whose values are literal, in addition to text settings of systems."""
 PATH_ENDINGS: tuple[str, ...] = ("_folder", "_file", "_path")
-"""… and endings of such parts: settings of parts that hold paths (``relations.instrument.library_folder``)."""
+"""Endings of such parts: settings of parts that hold paths (``relations.instrument.library_folder``)."""
 WHOLE_KEYS: frozenset[str] = frozenset({"only"})
 """Keys whose commas do not sweep outside a multirun."""
 
 NAME, SYSTEM_NAME = "name", "system_name"
-"""``name=v2`` names the system; the suite's own name is its file's, and nobody types it."""
+"""``name=v2`` names the system; the suite's own name is that of its file and is never typed."""
 
 _TOKEN = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[^\s=+~][^=]*?)(?:=(?P<value>.*))?", re.DOTALL)
 _KEEP = re.compile(r"null|\$\{.*\}", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z][\w./:-]*", re.ASCII)
 _NOT_READ_AS_TEXT = re.compile(r"null|true|false|nan|inf|[0-9][0-9_]*(?:e[-+]?[0-9_]+)?", re.IGNORECASE)
 _ODD = "_id_"
-"""Stands before ids that begin with a digit on their way through Hydra; no id begins so itself."""
+"""Prefix for ids that begin with a digit while Hydra processes them; no real id begins with it."""
 _DIGIT_ID = re.compile(r"[0-9]+[A-Za-z_-][A-Za-z0-9_-]*")
 _PAIR = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*:\s*(?P<value>.*)", re.DOTALL)
 
 
 @dataclass(kw_only=True)
 class Prepared:
-    """The command line, ready for Hydra.
+    """Command line prepared for Hydra.
 
     Attributes:
-        overrides: What Hydra composes with.
-        suite_folders: ``suite_dir=`` and the folders of suites that were named by their files.
+        overrides: Overrides for Hydra.
+        suite_folders: ``suite_dir=`` and the folders of suites named by their files.
         keys: Every suite or option key that was set, as typed.
-        mistakes: What cannot be read.
-        texts: Tells the settings of systems that hold text.
+        mistakes: Unreadable arguments.
+        texts: Returns the text settings of systems.
     """
 
     overrides: list[str] = field(default_factory=list)
@@ -79,9 +79,9 @@ class Prepared:
     texts: Callable[[], set[str]] = set
 
     def taken_as_typed(self, key: str, value: str) -> bool:
-        """Whether a key holds text, so that no sign in its value is Hydra's; a value that begins as paths do is one.
+        """Return True if a key's value is literal: a text setting, or a value that begins like a path.
 
-        Of systems' settings only what Hydra could read otherwise is looked up: a plain word or path is text anyway.
+        Settings of systems are looked up only if Hydra could misread the value: a plain word or path is text anyway.
         """
         first, last = key.partition(".")[0], key.rpartition(".")[2]
         if holds_path(key) or (value.startswith(("~/", "/")) and "${" not in value):
@@ -93,23 +93,23 @@ class Prepared:
 
 
 def holds_key(token: str) -> bool:
-    """Whether what was typed may hold a key, by the words in it: its value is not repeated."""
+    """Return True if a token may hold a secret key, judging by its words; its value is then not repeated."""
     return "key_variable" in token or bool(SECRET_NAMES.search(token))
 
 
 def holds_path(key: str) -> bool:
-    """Whether the value of a key is taken as typed, whoever's key it is."""
+    """Return True if the value of a key is literal, whatever the key belongs to."""
     last = key.rpartition(".")[2]
     return last in PATH_KEYS or last.endswith(PATH_ENDINGS)
 
 
 def prepare(tokens: Sequence[str], *, multirun: bool = False, configs: Sequence[Path] = ()) -> Prepared:
-    """Translate what was typed.
+    """Translate the typed arguments.
 
     Args:
-        tokens: Everything on the command line that is no ``--flag``.
-        multirun: Whether commas in paths separate the jobs of a sweep.
-        configs: A team's folders like ``conf/``, whose systems are known too.
+        tokens: All arguments other than ``--flags``.
+        multirun: True if commas in paths separate the jobs of a sweep.
+        configs: A team's folders like ``conf/``, whose systems are also known.
     """
     ready = Prepared(texts=cache(lambda: text_keys(tokens, system_infos(configs))))
     without: list[str] = []
@@ -123,21 +123,21 @@ def prepare(tokens: Sequence[str], *, multirun: bool = False, configs: Sequence[
 
 
 def folders(key: str, given: Iterable[Path | str], mistakes: list[Mistake]) -> tuple[Path, ...]:
-    """Return folders that were typed, as absolute paths; one that is not there is a mistake, which is added."""
-    found = []
+    """Return typed folders as absolute paths; a missing one is added to the mistakes."""
+    paths = []
     for path in given:
         folder = Path(path).expanduser().resolve()
         if folder.is_dir():
-            found.append(folder)
+            paths.append(folder)
         else:
             mistakes.append(Mistake(where="command line", key=key, found=str(path), allowed="a folder that is there"))
-    return tuple(found)
+    return tuple(paths)
 
 
 def quote(value: str) -> str:
     """Return a string that Hydra and OmegaConf read back as exactly ``value``."""
-    value = re.sub(r"(\\*)\$\{", lambda m: m[1] * 2 + "\\${", value)  # no interpolation in what was typed
-    # Inside quotes Hydra unescapes backslashes only where they stand before a quote (or the end).
+    value = re.sub(r"(\\*)\$\{", lambda m: m[1] * 2 + "\\${", value)  # prevents interpolation in typed values
+    # Inside quotes Hydra unescapes backslashes only before a quote (or the end).
     value = re.sub(r"(\\*)'", lambda m: m[1] * 2 + "\\'", value)
     tail = len(value) - len(value.rstrip("\\"))
     return f"'{value}{chr(92) * tail}'"
@@ -167,8 +167,8 @@ def _one(token: str, ready: Prepared, without: list[str], *, multirun: bool) -> 
     elif key == "model" and re.fullmatch(r"\[\s*\]", value):
         _refuse_empty(key, value, ready)
     elif key in GROUPS:
-        named = _suite_name(value, ready) if key == "suite" else value
-        _accept(token, f"{key}={_as_names(key, named)}", ready)
+        suite_or_value = _suite_name(value, ready) if key == "suite" else value
+        _accept(token, f"{key}={_as_names(key, suite_or_value)}", ready)
     elif key in MAPS and not value.lstrip().startswith("{"):
         ready.keys.append(key)
         _accept(token, f"++chosen.{key}={value}", ready)
@@ -178,7 +178,7 @@ def _one(token: str, ready: Prepared, without: list[str], *, multirun: bool) -> 
 
 
 def _suite_name(value: str, ready: Prepared) -> str:
-    """Let people name a suite by its file: ``suite=team/skin.yaml`` adds the folder and means ``skin``."""
+    """Accept a suite's file as its name: ``suite=team/skin.yaml`` adds the folder and means ``skin``."""
     typed = unquoted(value)
     if not typed.endswith(".yaml") or "," in typed or "(" in typed:
         return value
@@ -191,7 +191,7 @@ def _suite_name(value: str, ready: Prepared) -> str:
 
 
 def _as_names(key: str, value: str) -> str:
-    """Quote names that Hydra would read as numbers or nothing: a suite may be called ``2024`` or ``null``."""
+    """Quote names that Hydra would read as numbers or null: a suite may be called ``2024`` or ``null``."""
 
     def written(name: str) -> str:
         if name.startswith("[") and name.endswith("]"):
@@ -214,41 +214,41 @@ def _refuse_empty(key: str, value: str, ready: Prepared) -> None:
 
 
 def _grammatical(key: str) -> str:
-    """Write ids that begin with a digit (``relations.3d``), which Hydra's grammar takes for no name, as it takes them.
+    """Prefix ids that begin with a digit (``relations.3d``), which Hydra's grammar does not accept as names.
 
-    Each key stays one of its own: Hydra's sweeper keeps one override of a key.
+    Each key stays distinct, because Hydra's sweeper keeps one override per key.
     """
     parts = key.split(".")
     return ".".join(f"{_ODD}{part}" if n and _DIGIT_ID.fullmatch(part) else part for n, part in enumerate(parts))
 
 
 def as_typed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return composed values with the ids that :func:`prepare` wrote for Hydra laid over those of the suite."""
+    """Return composed values with the prefixed ids of :func:`prepare` merged into those of the suite."""
     inner = {name: as_typed(item) if isinstance(item, dict) else item for name, item in values.items()}
     plain = {name: item for name, item in inner.items() if not str(name).startswith(_ODD)}
     return deep_merge(plain, {str(name).removeprefix(_ODD): inner[name] for name in inner if name not in plain})
 
 
 def is_sweep(override: str) -> bool:
-    """Whether a prepared override gives several values, one for each job."""
+    """Return True if a prepared override gives several values, one for each job."""
     return bool(OverridesParser.create().parse_override(override).is_sweep_override())
 
 
 def typed_key(token: str) -> tuple[str, ...]:
-    """Return the parts of the key that a typed token sets, as :func:`set_value` returns them of its override."""
+    """Return the parts of the key set by a typed token, in the form of :func:`set_value`."""
     key = token.partition("=")[0].lstrip("+").strip()
     key = SYSTEM_NAME if key == NAME else key
     return ("chosen", key) if key in MAPS else tuple(part for part in re.split(r"[.\[\]]", key) if part)
 
 
 def set_key(override: str) -> tuple[str, ...]:
-    """Return the parts of the key that a prepared override sets, () where it sets none."""
-    found = set_value(override)
-    return () if found is None else found[0]
+    """Return the parts of the key set by a prepared override, () if it sets none."""
+    key_and_value = set_value(override)
+    return () if key_and_value is None else key_and_value[0]
 
 
 def set_value(override: str) -> tuple[tuple[str, ...], str] | None:
-    """Return the parts of the key that a prepared override sets, and the value; None where it sets none."""
+    """Return the parts of the key set by a prepared override, and the value; None if it sets none."""
     match = re.match(r"(?:\+\+|\+|~)?([^=@]+)=", override)
     if match is None:
         return None
@@ -257,7 +257,7 @@ def set_value(override: str) -> tuple[tuple[str, ...], str] | None:
 
 
 def unquoted(value: str) -> str:
-    """Return a value without the quotes that people put round it for Hydra."""
+    """Return a value without the quotes added for Hydra."""
     parsed = _as_quoted(value)
     return value if parsed is None else parsed
 
@@ -291,7 +291,7 @@ def _quoted_paths(value: str, *, multirun: bool) -> str:
 
 
 def _quoted_mapping(key: str, value: str, ready: Prepared) -> str:
-    """Quote the paths in ``{use: ssformer, checkpoint: /a b/c=d.pth}``; leave the rest as it stands."""
+    """Quote the paths in ``{use: ssformer, checkpoint: /a b/c=d.pth}`` and leave the rest unchanged."""
     pieces: list[str] = []
     for part in _split(value[1:-1]):
         pair = _PAIR.fullmatch(part)

@@ -1,4 +1,4 @@
-"""``only=relation:blur,severity:3``: which part of the plan a call executes."""
+"""``only=relation:blur,severity:3``: the part of the plan that a call executes."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _HIGHEST = 5
 
 
 def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) -> Selection:
-    """Return the part that ``only=`` chooses.
+    """Return the part chosen by ``only=``.
 
     Args:
         only: The option as given.
-        values: The composed suite, for the relations that it has.
-        mistakes: Is added to.
+        values: The composed suite with its relations.
+        mistakes: List to which mistakes are added.
     """
     if not isinstance(only, (str, list)):
         return Selection()
-    given = [str(item) for item in only] if isinstance(only, list) else only.split(",")
+    items = [str(item) for item in only] if isinstance(only, list) else only.split(",")
     block = values.get("relations")
     ids = [UNCHANGED, *(name for name, item in block.items() if item is not False)] if isinstance(block, dict) else []
     sets = [str(name) for name in values["seeds"]] if isinstance(values.get("seeds"), dict) else []
-    found: dict[str, set[Any]] = {name: set() for name in _ONLY.values()}
-    for item in given:
+    choices: dict[str, set[Any]] = {name: set() for name in _ONLY.values()}
+    for item in items:
         word, colon, value = item.strip().partition(":")
         word, value = word.strip(), value.strip()
         if word not in _ONLY or not colon or not value:
@@ -53,14 +53,14 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
             )
         elif word == "severity":
             if value.isdecimal() and int(value) <= _HIGHEST:
-                found["severities"].add(int(value))
+                choices["severities"].add(int(value))
             else:
                 mistakes.append(
                     Mistake(where="command line", key="only", found=short(item), allowed="severity:0 to severity:5")
                 )
         else:
-            found[_ONLY[word]].add(value)
-    for name in sorted(found["relations"] - set(ids)):
+            choices[_ONLY[word]].add(value)
+    for name in sorted(choices["relations"] - set(ids)):
         mistakes.append(
             Mistake(
                 where="command line",
@@ -70,20 +70,20 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
                 nearest=nearest_name(name, ids),
             )
         )
-    return Selection(**{name: frozenset(chosen) for name, chosen in found.items()})
+    return Selection(**{name: frozenset(chosen) for name, chosen in choices.items()})
 
 
 def _meant(item: str, relations: Sequence[str], datasets: Sequence[str]) -> str | None:
-    """Return what a part without a kind, or with another word for it, means: ``blur`` is ``relation:blur``."""
-    for name, there in (("relation", relations), ("dataset", datasets)):
-        if item in there:
+    """Return the interpretation of an item without a kind, or with a misspelled one: ``blur`` is ``relation:blur``."""
+    for name, names in (("relation", relations), ("dataset", datasets)):
+        if item in names:
             return f"{name}:{item}"
     if item.isdecimal():
         return f"severity:{item}" if int(item) <= _HIGHEST else None
-    named = re.fullmatch(r"([A-Za-z]+)(?:\s*[:= ]\s*(.+)|(\d))", item)
-    kind = nearest_name(named[1], _ONLY) if named else None
-    if named is not None and kind is not None:
-        return f"{kind}:{named[2] or named[3]}"
+    parsed = re.fullmatch(r"([A-Za-z]+)(?:\s*[:= ]\s*(.+)|(\d))", item)
+    kind = nearest_name(parsed[1], _ONLY) if parsed else None
+    if parsed is not None and kind is not None:
+        return f"{kind}:{parsed[2] or parsed[3]}"
     near = nearest_name(item, relations)
     return None if near is None else f"relation:{near}"
 
@@ -91,12 +91,12 @@ def _meant(item: str, relations: Sequence[str], datasets: Sequence[str]) -> str 
 def check_selection(
     only: Selection, refs: Iterable[SeedRef], shown: Callable[[SeedRef], str] = lambda ref: ref.seed_id
 ) -> None:
-    """Check what ``only=`` says of data sets, seeds and questions, which are known once they are listed.
+    """Check the data sets, seeds and questions of ``only=``, which are known once they are listed.
 
     Args:
         only: The selection, seeds by their plain ids.
         refs: All seeds.
-        shown: How a seed's id may be shown.
+        shown: Returns the displayed id of a seed.
 
     Raises:
         UserMistakes: There is no such data set, seed or question.
@@ -104,30 +104,30 @@ def check_selection(
     if not (only.datasets or only.seeds or only.questions):
         return
     listed = list(refs)
-    there = {
+    existing = {
         "dataset": {ref.dataset: ref.dataset for ref in listed},
         "seed": {ref.seed_id: shown(ref) for ref in listed},
         "question": {item: item for ref in listed for item in ref.items if item},
     }
-    wanted = {"dataset": only.datasets, "seed": only.seeds, "question": only.questions}
+    requested = {"dataset": only.datasets, "seed": only.seeds, "question": only.questions}
     mistakes = [
         Mistake(
             where="command line",
             key="only",
             found=short(f"{kind}:{name}"),
-            allowed=short(", ".join(there[kind].values()), 400) or f"nothing: these seeds have no {kind}s",
-            nearest=nearest_name(name, there[kind].values()),
+            allowed=short(", ".join(existing[kind].values()), 400) or f"nothing: these seeds have no {kind}s",
+            nearest=nearest_name(name, existing[kind].values()),
         )
-        for kind, names in wanted.items()
-        for name in sorted(names - set(there[kind]))
+        for kind, names in requested.items()
+        for name in sorted(names - set(existing[kind]))
     ]
     if mistakes:
         raise UserMistakes(mistakes)
 
 
 def nothing_chosen(only: Selection) -> UserMistakes:
-    """Return the mistake of a selection that leaves no case."""
-    given = [
+    """Return the mistake for a selection that leaves no case."""
+    items = [
         *(f"relation:{name}" for name in sorted(only.relations)),
         *(f"severity:{level}" for level in sorted(only.severities)),
         *(f"dataset:{name}" for name in sorted(only.datasets)),
@@ -138,7 +138,7 @@ def nothing_chosen(only: Selection) -> UserMistakes:
     return Mistake(
         where="command line",
         key="only",
-        found=", ".join(given) or "nothing",
+        found=", ".join(items) or "nothing",
         allowed="a selection that the suite has a case of",
         fix=fix,
     ).as_error()

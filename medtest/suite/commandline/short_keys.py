@@ -1,4 +1,4 @@
-"""Keys and devices as people type them: which is meant."""
+"""Short and misspelled forms of keys and devices."""
 
 from __future__ import annotations
 
@@ -35,58 +35,58 @@ _PARTS = {
 
 
 def whole_key(key: str) -> str:
-    """Return the whole key that a short one means; any other as it is."""
+    """Return the full form of a short key; other keys are unchanged."""
     return _WHOLE.get(key, key)
 
 
 def keeps_meaning(key: str) -> bool:
-    """Whether a short key means one of the suite, though a system may have a setting of that name."""
+    """Return True if a short key means one of the suite, even if a system has a setting of that name."""
     return "." in whole_key(key)
 
 
 def meaning_of(key: str) -> str:
-    """Return what to type in the place of a key that no suite and no option has, or ""."""
+    """Return the correction for a key that no suite and no option has, or ""."""
     if key in _WHOLE:
         return f"type {_WHOLE[key]}=\N{HORIZONTAL ELLIPSIS}"
     return f"type {_PARTS[key]}" if key in _PARTS else ""
 
 
 def device_meant(typed: str, cuda: int | None = None) -> tuple[str | None, str]:
-    """Return the device that is meant by ``gpu``, ``GPU:1``, ``nvidia`` or ``cuda1``, and how to mend it.
+    """Return the device meant by ``gpu``, ``GPU:1``, ``nvidia`` or ``cuda1``, and advice.
 
     Args:
         typed: What was typed.
-        cuda: CUDA devices of this machine; None looks.
+        cuda: CUDA devices of this machine; None to detect them.
 
     Returns:
-        A device that is there, None where nothing is meant; a sentence where there is no such device, else "".
+        An existing device, None if none is meant; advice if there is no such device, else "".
     """
-    found = re.fullmatch(r"(?:gpu|nvidia|cuda)[ :]?(\d{0,3})|(auto|cpu)", typed.strip().lower())
-    if found is None or found[2]:
-        return (found[2] if found else None), ""
-    there = cuda_devices() if cuda is None else cuda
-    if int(found[1] or 0) < there:
-        return (f"cuda:{found[1]}" if found[1] else "cuda"), ""
-    seen = f"{there} CUDA device{'' if there == 1 else 's'}, from cuda:0" if there else "no CUDA device"
-    return "auto", f"this machine shows {seen}; auto takes one where there is one, else the processor"
+    match = re.fullmatch(r"(?:gpu|nvidia|cuda)[ :]?(\d{0,3})|(auto|cpu)", typed.strip().lower())
+    if match is None or match[2]:
+        return (match[2] if match else None), ""
+    devices = cuda_devices() if cuda is None else cuda
+    if int(match[1] or 0) < devices:
+        return (f"cuda:{match[1]}" if match[1] else "cuda"), ""
+    inventory = f"{devices} CUDA device{'' if devices == 1 else 's'}, from cuda:0" if devices else "no CUDA device"
+    return "auto", f"this machine shows {inventory}; auto takes one where there is one, else the processor"
 
 
 def device_mistake(typed: str, *, elsewhere: bool = False, cuda: int | None = None) -> Mistake | None:
-    """Return what is wrong with ``device=``: it is none, or this machine has no such device.
+    """Return the mistake in ``device=``: it is invalid, or this machine has no such device.
 
     Args:
         typed: What was typed.
-        elsewhere: Whether other machines compute, so that nothing is known of their devices.
-        cuda: CUDA devices of this machine; None looks, where it matters.
+        elsewhere: True if other machines compute, whose devices are unknown.
+        cuda: CUDA devices of this machine; None to detect them if needed.
     """
-    asked = _DEVICE.fullmatch(typed)
-    if asked and (elsewhere or asked[1] is None):
+    match = _DEVICE.fullmatch(typed)
+    if match and (elsewhere or match[1] is None):
         return None
-    there = cuda_devices() if cuda is None else cuda
-    if asked and int(asked[2] or 0) < there:
+    devices = cuda_devices() if cuda is None else cuda
+    if match and int(match[2] or 0) < devices:
         return None
-    nearest, fix = device_meant(typed, 1000 if elsewhere else there)
-    names = ["auto", "cpu", *(["cuda:N"] if elsewhere else [f"cuda:{number}" for number in range(there)])]
+    nearest, fix = device_meant(typed, 1000 if elsewhere else devices)
+    names = ["auto", "cpu", *(["cuda:N"] if elsewhere else [f"cuda:{number}" for number in range(devices)])]
     return Mistake(
         where="command line",
         key="device",
@@ -98,20 +98,20 @@ def device_mistake(typed: str, *, elsewhere: bool = False, cuda: int | None = No
 
 
 def cuda_devices() -> int:
-    """Return how many CUDA devices torch can have here: 0 without a driver, or where torch was built without CUDA.
+    """Return the number of CUDA devices available to torch: 0 without a driver, or if torch was built without CUDA.
 
-    The driver is asked, which loads no library that computes; torch itself is asked only where another driver than
-    CUDA's shows a device (ROCm).
+    The driver is asked, which loads no computing library; torch itself is asked only if another driver than CUDA's
+    shows a device (ROCm).
     """
     with suppress(PackageNotFoundError):
         if version("torch").endswith("+cpu"):
             return 0
-    shown = _shown_by_driver()
-    if shown == 0 and Path("/dev/kfd").exists():
+    driver_devices = _shown_by_driver()
+    if driver_devices == 0 and Path("/dev/kfd").exists():
         import torch
 
         return torch.cuda.device_count()
-    return shown
+    return driver_devices
 
 
 def _shown_by_driver() -> int:

@@ -1,15 +1,15 @@
-"""How Hydra composes from our folders, whatever the working directory: one config source in the place of ``conf/``.
+"""Hydra config source that replaces ``conf/``, independent of the working directory.
 
-It is Hydra's own file source over ``conf/`` without the folders of the parts' defaults, which are no choices of
-Hydra's, and with two groups whose options are made and not read as they stand:
+It is Hydra's file source over ``conf/`` without the folders of the parts' defaults, which are not choices of Hydra's,
+and with two generated groups:
 
-- ``suite``: plain data that :mod:`medtest.suite.reading.safety` has let through, with ``extends`` already worked out. A
-  suite with mistakes gives nothing; the job reports them, so that one bad file does not keep the others of a sweep from
-  running. What it says of privacy is not there either: ``conf/`` cannot be loosened by it.
+- ``suite``: plain data accepted by :mod:`medtest.suite.reading.safety`, with ``extends`` resolved. A suite with
+  mistakes is empty; the job reports them, so that one bad file does not keep the other jobs of a sweep from running.
+  Its privacy block is left out, so that it cannot loosen ``conf/``.
 - ``model``: ``model=ssformer`` becomes ``systems: {ssformer: {use: ssformer}}``, so that ``model=[pranet,ssformer]``
   merges into two systems instead of one mixture.
 
-Names that no suite and no system has are let through and reported by the job.
+Unknown names of suites and systems are accepted and reported by the job.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from medtest.suite.checking.systems import system_infos
 from medtest.suite.reading.library import load_tree, suite_folders, suite_names
 
 _NAME = re.compile(r"[A-Za-z0-9_][\w-]{0,99}(?:\.yaml)?")
-"""What may be the name of a suite or system, or a misspelling of one; nothing that leads out of a folder."""
+"""Pattern of a suite's or system's name, or a misspelling of one; no path out of a folder."""
 _MADE = ("suite", "model")
 _HIDDEN = ("relations", "seeds", "oracles")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigFolders:
-    """Folders that a call adds to our own.
+    """Additional folders of a call.
 
     Attributes:
         suites: Folders of suites (``suite_dir=``).
@@ -59,7 +59,7 @@ class ConfigFolders:
 
 
 class MedtestSource(ConfigSource):
-    """``conf/`` with suites and systems; the path is the folders of :class:`ConfigFolders` as JSON."""
+    """``conf/`` with suites and systems; the path encodes the folders of :class:`ConfigFolders` as JSON."""
 
     def __init__(self, provider: str, path: str) -> None:
         super().__init__(provider, path)
@@ -73,33 +73,33 @@ class MedtestSource(ConfigSource):
         return "medtest"
 
     def available(self) -> bool:
-        """Folders that are missing simply give no names."""
+        """Always True: missing folders simply provide no names."""
         return True
 
     def is_group(self, config_path: str) -> bool:
-        """Tell whether a path is a folder of options."""
+        """Return True if a path is a folder of options."""
         group, _, name = config_path.strip("/").partition("/")
         if group in _MADE:
             return not name
         return group not in _HIDDEN and self.files.is_group(config_path)
 
     def is_config(self, config_path: str) -> bool:
-        """Tell whether a path is an option; a suite or system need not be there, only have what may be a name."""
+        """Return True if a path is an option; a suite or system need not exist if its name is valid."""
         group, _, name = config_path.strip("/").partition("/")
         if group in _MADE:
             return _NAME.fullmatch(name) is not None
         return group not in _HIDDEN and self.files.is_config(config_path)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        """Return what lies under a path."""
+        """Return the entries of a path."""
         group = config_path.strip("/")
         if group in _MADE:
             return [] if results_filter == ObjectType.GROUP else list(self._names(group))
-        made = _MADE if not group and results_filter != ObjectType.CONFIG else ()
-        return sorted({*made, *self.files.list(config_path, results_filter)} - set(() if group else _HIDDEN))
+        generated = _MADE if not group and results_filter != ObjectType.CONFIG else ()
+        return sorted({*generated, *self.files.list(config_path, results_filter)} - set(() if group else _HIDDEN))
 
     def load_config(self, config_path: str) -> ConfigResult:
-        """Return an option; a suite or a system is what it adds to the configuration's root."""
+        """Return an option; for a suite or a system, its addition to the configuration's root."""
         if not self.is_config(config_path):
             raise ConfigLoadError(f"Config not found : {config_path}")
         group, _, name = config_path.strip("/").partition("/")
@@ -126,7 +126,7 @@ class MedtestSource(ConfigSource):
 
 def _file_source() -> type[ConfigSource]:
     """Return Hydra's own source of files."""
-    sources = (found for found in Plugins.instance().discover(ConfigSource) if issubclass(found, ConfigSource))
+    sources = (plugin for plugin in Plugins.instance().discover(ConfigSource) if issubclass(plugin, ConfigSource))
     return next(source for source in sources if source.scheme() == "file")
 
 
@@ -135,14 +135,14 @@ def _chosen(system: str) -> dict[str, Any]:
 
 
 class _SearchPath(SearchPathPlugin):
-    """Puts our source in the place of ``conf/``, and a team's folders after it; leaves other programs' paths alone."""
+    """Search path plug-in that replaces ``conf/`` and appends a team's folders; other programs' paths are unchanged."""
 
     places = ConfigFolders()
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         for element in search_path.get_path():
             if element.path == str(conf_folder()):
-                folders = [[str(folder) for folder in each] for each in (self.places.suites, self.places.configs)]
+                folders = [[str(folder) for folder in group] for group in (self.places.suites, self.places.configs)]
                 element.path = f"{MedtestSource.scheme()}://{json.dumps(folders)}"
                 for folder in self.places.configs:
                     search_path.append("command-line", f"file://{folder}")
@@ -153,7 +153,7 @@ _OPENING = threading.Lock()
 
 
 def open_hydra(places: ConfigFolders) -> Any:
-    """Return Hydra over our folders and those of a call; the process's global one stays what it was."""
+    """Return a Hydra instance over medtest's folders and those of a call; the global instance is unchanged."""
     for plugin in (MedtestSource, _SearchPath):
         Plugins.instance().register(plugin)
     with _OPENING:

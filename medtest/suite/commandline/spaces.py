@@ -1,4 +1,4 @@
-"""Words that a shell made of one: ``model=[pranet, ssformer]`` and ``suite = polyp_seg`` without quotes."""
+"""Arguments that the shell split at spaces: ``model=[pranet, ssformer]`` and ``suite = polyp_seg`` without quotes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _OPENING, _CLOSING = "[{(", "]})"
 
 
 def split_by_spaces(tokens: Sequence[str], hides: Callable[[str], bool]) -> tuple[list[str], list[Mistake]]:
-    """Take out of a command line what spaces split.
+    """Separate arguments split at spaces from a command line.
 
     Args:
-        tokens: What was typed, as the shell split it.
-        hides: Tells a token whose value may be a key, which is not repeated.
+        tokens: The arguments from the shell.
+        hides: Returns True for a token whose value may be a secret key, which is not repeated.
 
     Returns:
-        The tokens that are whole, and one mistake for each group of words that belong together.
+        The complete tokens, and one mistake for each group of words that belong together.
     """
     whole: list[str] = []
     mistakes: list[Mistake] = []
@@ -40,18 +40,18 @@ def split_by_spaces(tokens: Sequence[str], hides: Callable[[str], bool]) -> tupl
 
 
 def _around_equals(words: Sequence[str]) -> int:
-    """Return how many words are one ``KEY = VALUE``, 0 where the first begins none."""
-    first, *rest = words
-    if not rest:
+    """Return the number of words in a leading ``KEY = VALUE``, 0 if there is none."""
+    first, *others = words
+    if not others:
         return 0
-    if _KEY.fullmatch(first) and rest[0].startswith("="):
-        return 3 if rest[0] == "=" and len(rest) > 1 and "=" not in rest[1] else 2
-    follows = bool(rest[0]) and "=" not in rest[0] and not rest[0].startswith("-")
+    if _KEY.fullmatch(first) and others[0].startswith("="):
+        return 3 if others[0] == "=" and len(others) > 1 and "=" not in others[1] else 2
+    follows = bool(others[0]) and "=" not in others[0] and not others[0].startswith("-")
     return 2 if first.endswith("=") and _KEY.fullmatch(first[:-1]) and follows else 0
 
 
 def _inside_value(words: Sequence[str]) -> int:
-    """Return how many words are one ``KEY=[VALUE, VALUE]``, 0 where brackets of the first are closed or never are."""
+    """Return the number of words in a leading ``KEY=[VALUE, VALUE]``, 0 without an open bracket that is closed later."""
     key, equals, value = words[0].partition("=")
     if not equals or not _KEY.fullmatch(key):
         return 0
@@ -68,7 +68,7 @@ def _inside_value(words: Sequence[str]) -> int:
 
 
 def _depth(text: str) -> int:
-    """Return how many brackets outside of quotes a text opens more than it closes."""
+    """Return the number of brackets outside of quotes that a text opens minus those it closes."""
     depth, inside = 0, ""
     for sign in text:
         if inside:

@@ -1,4 +1,4 @@
-"""Hydra's errors in our words: where, what was found, what is allowed, and the nearest name."""
+"""Conversion of Hydra's errors to mistakes: place, value found, allowed values, and the nearest name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from medtest.suite.schema import RunBlock
 
 
 def rephrase(error: Exception, places: ConfigFolders) -> UserMistakes:
-    """Put an error of Hydra or OmegaConf in our words."""
+    """Convert an error of Hydra or OmegaConf to mistakes."""
     text = _whole_message(error)
     return UserMistakes([_rephrased(text, places)])
 
@@ -73,7 +73,7 @@ def _rephrased(text: str, places: ConfigFolders) -> Mistake:
 
 
 def _for_commas(key: str, value: str) -> str:
-    """Return how to mend a value with commas: a point where a decimal comma is meant, else a list or a sweep."""
+    """Return advice for a value with commas: a decimal point, or a list or a sweep."""
     whole = whole_key(key)
     field = RunBlock.model_fields.get(key)
     fraction = whole.endswith(("threshold", "percent", "usd")) or (

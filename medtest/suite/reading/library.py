@@ -1,7 +1,7 @@
-"""Where suites lie, and how one that extends others becomes a single tree that still knows its files and lines.
+"""Search for suites, and merging of a suite with those it extends into a tree that keeps files and lines.
 
-Mappings merge, anything else is replaced: a suite that extends another gives the differences only, and a plain list
-of relations, systems or seeds stands for exactly these.
+Mappings merge, anything else is replaced: a suite that extends another lists only the differences, and a plain list of
+relations, systems or seeds means exactly these.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from medtest.suite.reading.safety import Document, Key, dotted, read_suite, shor
 
 MAX_PARENTS = 16
 MAPS: tuple[str, ...] = ("seeds", "relations", "systems")
-"""Top-level keys that map ids to settings, where a plain list is short for defaults."""
+"""Top-level keys that map ids to settings, for which a plain list means default settings."""
 
 _REFERENCE = re.compile(r"\$\{([^{}$]*)\}")
 _MAX_RESOLVED = 10_000
@@ -29,10 +29,10 @@ _MAX_RESOLVED = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Where a key stands.
+    """Location of a key.
 
     Attributes:
-        where: File as messages name it, or "command line".
+        where: File as named in messages, or "command line".
         line: Line in that file, from 1.
     """
 
@@ -45,16 +45,16 @@ COMMAND_LINE = Origin(where="command line")
 
 @dataclass(kw_only=True)
 class SuiteTree:
-    """A suite after ``extends``: plain data, and where each key stands.
+    """Suite after ``extends``: plain data with the location of each key.
 
     Attributes:
-        name: The name under which it was asked for.
-        where: Its own file as messages name it.
+        name: The name under which it was requested.
+        where: Its own file as named in messages.
         values: Plain data; ``seeds``, ``relations`` and ``systems`` are mappings of id to mapping, or to False.
-        origins: Where every key stands.
-        mistakes: What was refused on the way.
-        incomplete: Whether a file of it could not be read whole, so that what is missing here may stand there.
-        extends: Whether it extends another suite.
+        origins: Location of every key.
+        mistakes: Everything that was refused.
+        incomplete: True if one of its files was not read completely, so that missing keys may be in it.
+        extends: True if it extends another suite.
     """
 
     name: str
@@ -66,7 +66,7 @@ class SuiteTree:
     extends: bool = False
 
     def origin(self, key: Key) -> Origin:
-        """Return where a key stands, or where the nearest key around it does."""
+        """Return the location of a key, or of the nearest key around it."""
         for end in range(len(key), 0, -1):
             if key[:end] in self.origins:
                 return self.origins[key[:end]]
@@ -74,12 +74,12 @@ class SuiteTree:
 
 
 def suite_folders(extra: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """Return the folders in which suites are looked for: a team's own first, then the ones that ship."""
+    """Return the folders searched for suites: a team's own first, then the shipped ones."""
     return (*(Path(folder).expanduser().resolve() for folder in extra), suites_folder())
 
 
 def suite_names(folders: Sequence[Path]) -> list[str]:
-    """Return every suite that can be named, sorted; files whose names are no ids are left out."""
+    """Return every available suite, sorted; files whose names are not ids are left out."""
     names = {
         entry.name.removesuffix(".yaml")
         for folder in folders
@@ -91,7 +91,7 @@ def suite_names(folders: Sequence[Path]) -> list[str]:
 
 
 def find_suite(name: str, folders: Sequence[Path]) -> Path | None:
-    """Return the file of a suite: the first folder that has it wins; None when none does."""
+    """Return the file of a suite from the first folder that has it; None if there is none."""
     for folder in folders:
         path = folder / f"{name}.yaml"
         if path.is_file():
@@ -100,7 +100,7 @@ def find_suite(name: str, folders: Sequence[Path]) -> Path | None:
 
 
 def shown(path: Path) -> str:
-    """Return a path as messages name it: relative to the working directory, else with its folder alone."""
+    """Return a path as named in messages: relative to the working directory, else with its folder alone."""
     try:
         return str(path.relative_to(Path.cwd()))
     except (ValueError, OSError):
@@ -108,14 +108,14 @@ def shown(path: Path) -> str:
 
 
 def load_tree(name: str, folders: Sequence[Path]) -> SuiteTree:
-    """Read a suite and all that it extends.
+    """Read a suite and all suites that it extends.
 
     Args:
         name: Name of the suite, without ``.yaml``.
-        folders: Where to look, in order.
+        folders: Folders to search, in order.
 
     Returns:
-        The merged tree. Mistakes of every file are in it; it never raises for what a file holds.
+        The merged tree, with the mistakes of every file; no content of a file raises an exception.
     """
     tree = SuiteTree(name=name, where=f"{name}.yaml")
     _load_into(tree, name, folders, chain=(), origin=COMMAND_LINE, read=[])
@@ -123,7 +123,7 @@ def load_tree(name: str, folders: Sequence[Path]) -> SuiteTree:
     if path is not None:
         tree.where = shown(path)
     if tree.extends and ("name" not in tree.values or tree.origin(("name",)).where != tree.where):
-        tree.values["name"] = name  # the parent's would mix the results of the two
+        tree.values["name"] = name  # the parent's name would mix the results of the two
     _resolve(tree)
     return tree
 
@@ -174,12 +174,12 @@ def _load_into(
 
 
 def _spread_lists(document: Document) -> None:
-    """Turn ``relations: [blur, text]`` into a mapping that replaces what it extends; mend null into defaults."""
+    """Convert ``relations: [blur, text]`` to a mapping that replaces the extended one, and null settings to defaults."""
     for key in MAPS:
-        given = document.values.get(key)
-        if isinstance(given, list):
+        block = document.values.get(key)
+        if isinstance(block, list):
             spread: dict[str, Any] = {}
-            for index, item in enumerate(given):
+            for index, item in enumerate(block):
                 line = document.lines[key, index]
                 if not isinstance(item, str):
                     document.refuse(line=line, key=(key, index), found=short(item), allowed="a name")
@@ -189,10 +189,10 @@ def _spread_lists(document: Document) -> None:
                     spread[item] = {}
                     document.lines[key, item] = line
             document.values[key] = _Replaced(spread)
-        elif isinstance(given, dict):
-            for name, settings in given.items():
+        elif isinstance(block, dict):
+            for name, settings in block.items():
                 if settings is None:
-                    given[name] = {}
+                    block[name] = {}
 
 
 def deep_merge(defaults: Mapping[Any, Any], given: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -211,7 +211,7 @@ def deep_merge(defaults: Mapping[Any, Any], given: Mapping[Any, Any]) -> dict[An
 
 
 class _Replaced(dict[str, Any]):
-    """A mapping that takes the place of the one it would merge with."""
+    """Mapping that replaces the extended one instead of merging with it."""
 
 
 def _merge(tree: SuiteTree, document: Document) -> None:
@@ -236,8 +236,8 @@ def _plain(value: Any) -> Any:
 
 
 def _forget(tree: SuiteTree, key: Key) -> None:
-    for known in [k for k in tree.origins if k[: len(key)] == key]:
-        del tree.origins[known]
+    for path in [k for k in tree.origins if k[: len(key)] == key]:
+        del tree.origins[path]
 
 
 def _remember(tree: SuiteTree, document: Document, key: Key, value: Any) -> None:
@@ -254,7 +254,7 @@ def _remember(tree: SuiteTree, document: Document, key: Key, value: Any) -> None
 
 def _resolve(tree: SuiteTree) -> None:
     """Replace ``${seed}`` and ``${.sibling}`` by the scalar they point to, inside this suite alone."""
-    resolved: dict[Key, Any] = {}  # each key once, so that keys that name one another twice cannot swell
+    resolved: dict[Key, Any] = {}  # each key once, so that keys that name each other repeatedly cannot blow up
 
     def visit(value: Any, at: Key) -> Any:
         if isinstance(value, dict):
@@ -280,19 +280,19 @@ def _resolve(tree: SuiteTree) -> None:
         key = _reference_key(reference, at)
         if key in resolved:
             return resolved[key]
-        found: Any = tree.values
+        target: Any = tree.values
         for part in key or ("?",):
             try:
-                found = found[part]  # of a mapping by name, of a list by number; anything else raises
+                target = target[part]  # of a mapping by name, of a list by number; anything else raises
             except (KeyError, IndexError, TypeError):
-                found = None
-            if found is None:
+                target = None
+            if target is None:
                 return refuse(at, reference, "a key of this suite that holds one value")
         if key in chain or len(chain) > 8:
             return refuse(at, reference, "keys that do not point to one another")
-        if isinstance(found, (dict, list)):
+        if isinstance(target, (dict, list)):
             return refuse(at, reference, "a key of this suite that holds one value")
-        resolved[key] = value_of(found, key, (*chain, key)) if isinstance(found, str) and "${" in found else found
+        resolved[key] = value_of(target, key, (*chain, key)) if isinstance(target, str) and "${" in target else target
         return resolved[key]
 
     def refuse(at: Key, reference: str, allowed: str) -> None:
@@ -307,7 +307,7 @@ def _resolve(tree: SuiteTree) -> None:
 
 
 def _reference_key(reference: str, at: Key) -> Key:
-    """Return the path that a reference means; leading dots count from the key's own mapping, as OmegaConf does."""
+    """Return the path meant by a reference; leading dots count from the key's own mapping, as in OmegaConf."""
     dots = len(reference) - len(reference.lstrip("."))
     parts: list[str | int] = []
     for name in re.findall(r"[^.\[\]]+", reference):

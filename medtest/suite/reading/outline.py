@@ -1,4 +1,4 @@
-"""What a run would be, without loading a model: cases by cell, follow-ups, systems, and how long it may take."""
+"""Outline of a run, without loading a model: cases by cell, follow-ups, systems, and estimated duration."""
 
 from __future__ import annotations
 
@@ -25,29 +25,32 @@ from medtest.systems.answering.asking import Asking, Quote, draws_calls
 from medtest.systems.base import System
 
 DEFAULT_MS = 30.0
-"""Milliseconds a case assumed for a system that was never timed here. A case of a compact network costs 44 ms of
-processor time, so about this on two cores; a published network costs many times as much until it was timed."""
+"""Assumed milliseconds per case of a system that was never timed here.
+
+A case of a compact network costs 44 ms of processor time, so about this on two cores; a published network costs many
+times as much.
+"""
 
 _TIMINGS = ".timings.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelationOutline:
-    """One relation's share of the plan.
+    """Share of one relation in the plan.
 
     Attributes:
         id: The relation's id.
         group: Its group.
         severities: Severities to run.
         repeats: Draws per seed and severity.
-        frames: Frames of each sequence; 1 where a follow-up is one image.
-        passes: Images that a network is asked about to craft its follow-ups, of one system, about; with a gradient each
-            where the relation needs one. 0 for relations that need no system.
-        gradients: Whether those passes go back as well.
-        cases: Chosen cases in all, for one system.
+        frames: Frames of each sequence; 1 if a follow-up is one image.
+        passes: Approximate number of images passed through a network to craft its follow-ups, for one system; each with
+            a gradient if the relation needs one. 0 for relations that need no system.
+        gradients: True if those passes include backward passes.
+        cases: All chosen cases, for one system.
         per_cell: Chosen cases of the smallest cell (data set × severity), for one system.
-        independent: Patients, videos or seeds behind that cell: what its interval rests on.
-        published: Whether its parameters are drawn from published ranges, and not taken from levels.
+        independent: Patients, videos or seeds in that cell, on which its interval is based.
+        published: True if its parameters are drawn from published ranges instead of levels.
     """
 
     id: str
@@ -65,15 +68,15 @@ class RelationOutline:
 
 @dataclass(frozen=True, kw_only=True)
 class SystemOutline:
-    """One system's share of the plan.
+    """Share of one system in the plan.
 
     Attributes:
         id: Its id in the suite.
         record_name: Its name in records and folders.
         notice: Its own line for the user, or "".
-        ms_per_case: Milliseconds a case.
-        timed: Whether those were measured here.
-        asked: It answers questions, in a time that nobody knows before a run was timed.
+        ms_per_case: Milliseconds per case.
+        timed: True if those were measured here.
+        asked: True if it answers questions, in a time that is unknown until a run was timed.
         quote: Calls, tokens and price of a model over an API, at most; None for other systems.
     """
 
@@ -88,7 +91,7 @@ class SystemOutline:
 
 @dataclass(frozen=True, kw_only=True)
 class Outline:
-    """What a run would be.
+    """Outline of a run.
 
     Attributes:
         suite: The suite.
@@ -99,10 +102,10 @@ class Outline:
         follow_ups: Chosen follow-ups, for one system.
         planned: Cases of the whole suite, for one system; more than the chosen ones under ``limit`` and ``only``.
         seconds: Estimate for all systems together.
-        notices: What the seeds' sources say: known data sets that are missing or not whole.
+        notices: Notices of the seed sources: known data sets that are missing or incomplete.
         clusters: Patients, videos or seeds of all data sets.
-        questions: Chosen questions, 0 where none are asked.
-        disk: Bytes that crafted follow-ups may take at most, for one system; None where their size is the images' own.
+        questions: Chosen questions, 0 if none are asked.
+        disk: Maximum bytes of crafted follow-ups, for one system; None if their size is the images' own.
     """
 
     suite: Suite
@@ -120,17 +123,17 @@ class Outline:
 
 
 def outline(suite: Suite, invocation: Invocation) -> Outline:
-    """Count what an invocation would run.
+    """Count the cases that an invocation would run.
 
     Args:
         suite: The checked suite.
-        invocation: Its ``data``, ``limit``, ``only``, ``shard``, ``batch_size`` and ``home`` are read.
+        invocation: Provides ``data``, ``limit``, ``only``, ``shard``, ``batch_size`` and ``home``.
 
     Returns:
-        The counts and an estimate of the time; earlier results that would be reused are not looked up.
+        The counts and an estimate of the time; reusable results of earlier runs are not considered.
 
     Raises:
-        UserMistakes: Seeds cannot be used, or ``only=`` chooses nothing.
+        UserMistakes: Seeds are unusable, or ``only=`` chooses nothing.
     """
     relations = suite.build_relations()
     sources_of_seeds = suite.build_seeds(invocation.data)
@@ -148,36 +151,38 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     mistakes = oracle.unknown_items({item for ref in refs for item in ref.items})
     if mistakes:
         raise UserMistakes(mistakes)
-    plain = suite.privacy.seed_ids == "plain"  # else seeds may be named as reports show them
+    plain = suite.privacy.seed_ids == "plain"  # otherwise seeds may be named as shown in reports
     if plain:
         check_selection(invocation.only, refs)
-    needed = plan.needed(limit=invocation.limit, only=invocation.only)
-    unneeded = check_needed(sources_of_seeds, needed, named=suite.privacy.seed_ids != "hashed")
+    required = plan.needed(limit=invocation.limit, only=invocation.only)
+    unneeded = check_needed(sources_of_seeds, required, named=suite.privacy.seed_ids != "hashed")
     seeds: dict[str, int] = {}
     cells: dict[tuple[str, str, int], int] = {}
     clusters: dict[tuple[str, str, int], set[str]] = {}
     sources = 0
-    asked: dict[tuple[str, str], int] = {}
+    cases_by_question: dict[tuple[str, str], int] = {}
     crafting = _Crafting(relations, invocation.batch_size)
     _, *steps = plan.chosen_steps(invocation.only)
-    each = Counter((step.relation, step.severity) for step, chosen in zip(plan.shape, steps, strict=True) if chosen)
-    changed = sum(each.values())  # follow-ups of one question of one seed: the same of all
-    drawn: dict[str, int] = {}
+    step_counts = Counter(
+        (step.relation, step.severity) for step, chosen in zip(plan.shape, steps, strict=True) if chosen
+    )
+    changed = sum(step_counts.values())  # number of follow-ups of one question, equal for all seeds
+    questions_by_dataset: dict[str, int] = {}
     of_seeds: dict[str, set[str]] = {}
-    wanted = invocation.limit, invocation.only, invocation.shard
-    for seed in plan.chosen_seeds(limit=wanted[0], only=wanted[1], shard=wanted[2]) if changed else ():
+    limits = invocation.limit, invocation.only, invocation.shard
+    for seed in plan.chosen_seeds(limit=limits[0], only=limits[1], shard=limits[2]) if changed else ():
         dataset, items = seed.ref.dataset, seed.items
         crafting.take(plan, seed, steps)
         sources += len(items)
         for at in items:
             question = dataset, seed.ref.items[at]
-            asked[question] = asked.get(question, 0) + 1 + changed
+            cases_by_question[question] = cases_by_question.get(question, 0) + 1 + changed
         seeds[dataset] = seeds.get(dataset, 0) + 1
-        drawn[dataset] = drawn.get(dataset, 0) + len(items)
+        questions_by_dataset[dataset] = questions_by_dataset.get(dataset, 0) + len(items)
         of_seeds.setdefault(dataset, set()).add(seed.ref.cluster)
     follow_ups = sources * changed
-    for (relation, severity), count in each.items():
-        for dataset, rows in drawn.items():
+    for (relation, severity), count in step_counts.items():
+        for dataset, rows in questions_by_dataset.items():
             cells[relation, dataset, severity] = rows * count
             clusters[relation, dataset, severity] = of_seeds[dataset]
     shares = tuple(
@@ -189,7 +194,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
             frames=relation.frames(),
             cases=sum(count for cell, count in cells.items() if cell[0] == name),
             per_cell=min((count for cell, count in cells.items() if cell[0] == name), default=0),
-            independent=min((len(found) for cell, found in clusters.items() if cell[0] == name), default=0),
+            independent=min((len(members) for cell, members in clusters.items() if cell[0] == name), default=0),
             passes=crafting.passes.get(name, 0),
             gradients=relation.needs is Need.GRADIENTS,
             published=bool(relation.settings.drawn),
@@ -200,7 +205,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     if not follow_ups and (invocation.shard is None or not changed):
         raise nothing_chosen(invocation.only)
     timings = read_timings(invocation.home)
-    quotes = _quotes(suite, sources_of_seeds, systems_of_suite, asked)
+    quotes = _quotes(suite, sources_of_seeds, systems_of_suite, cases_by_question)
     systems = tuple(
         SystemOutline(
             id=name,
@@ -228,13 +233,13 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
             *oracle.notices(),
         ),
         clusters=sum(map(len, of_seeds.values())),
-        questions=len({item for _, item in asked if item}),
+        questions=len({item for _, item in cases_by_question if item}),
         disk=crafting.bytes_at_most(suite),
     )
 
 
 class _Crafting:
-    """Counts what crafting follow-ups takes; batches are crafted whole, whichever of their cases are chosen.
+    """Counter of the work of crafting follow-ups; batches are crafted whole, whichever of their cases are chosen.
 
     Args:
         relations: The suite's relations by id.
@@ -242,13 +247,15 @@ class _Crafting:
     """
 
     def __init__(self, relations: Mapping[str, Relation], batch_size: int) -> None:
-        self._crafted = {name: one for name, one in relations.items() if isinstance(one, CraftedRelation)}
+        self._crafted = {
+            name: relation for name, relation in relations.items() if isinstance(relation, CraftedRelation)
+        }
         self._batch_size = batch_size
         self.passes: dict[str, int] = {}
         self._kept = 0
 
     def take(self, plan: Plan, seed: ChosenSeed, steps: Sequence[bool]) -> None:
-        """Count what a seed's chosen follow-ups take.
+        """Count the work of a seed's chosen follow-ups.
 
         Args:
             plan: The plan.
@@ -259,58 +266,58 @@ class _Crafting:
             return
         unit = plan.unit(seed.unit, seed.position)
         chosen = {row * plan.row + at for row in seed.items for at, step in enumerate(steps, start=1) if step}
-        wanted = {unit.cases[at] for at in chosen if unit.cases[at].relation in self._crafted}
-        self._kept += len(wanted)
+        crafted = {unit.cases[at] for at in chosen if unit.cases[at].relation in self._crafted}
+        self._kept += len(crafted)
         batches = craft_batches(unit, self._crafted, self._batch_size)
-        for batch in {b.number: b for index, b in batches.items() if unit.cases[index] in wanted}.values():
+        for batch in {b.number: b for index, b in batches.items() if unit.cases[index] in crafted}.values():
             relation = self._crafted[batch.relation]
             passes = sum(relation.network_passes(unit.cases[index].severity) for index in batch.cases)
             self.passes[batch.relation] = self.passes.get(batch.relation, 0) + passes
 
     def bytes_at_most(self, suite: Suite) -> int | None:
-        """Return what the kept pixels take at most: noise hardly compresses."""
+        """Return the maximum size of the stored pixels: noise hardly compresses."""
         if suite.privacy.images == "none" or not self._kept:
             return 0
         return None if suite.prepare.size is None else self._kept * 3 * suite.prepare.size**2
 
 
 def _as_cases(shares: Sequence[RelationOutline]) -> int:
-    """Return as how many cases the passes of crafting count: one with its gradient takes about three without."""
+    """Return the number of cases equivalent to the passes of crafting: one with its gradient takes about three without."""
     return sum(share.passes * (3 if share.gradients else 1) for share in shares)
 
 
 def _quotes(
     suite: Suite, sources: Sequence[SeedSource], systems: Mapping[str, System], asked: Mapping[tuple[str, str], int]
 ) -> dict[str, Quote]:
-    """Return what calls of the systems that are asked over an API would need.
+    """Return the quotes of the systems that are asked over an API.
 
-    One image of each data set stands for all of it; calls whose answers an earlier run kept are not taken off.
+    One image of each data set represents all of it; calls with stored answers of an earlier run are not subtracted.
     """
     asking = {name: system for name, system in systems.items() if draws_calls(system)}
     if not asking:
         return {}
     calls = [call for source in sources for call in _example_calls(suite, source, asked)]
-    found = {name: system.quote(calls) for name, system in asking.items()}
-    return {name: quote for name, quote in found.items() if quote is not None}
+    quotes = {name: system.quote(calls) for name, system in asking.items()}
+    return {name: quote for name, quote in quotes.items() if quote is not None}
 
 
 def _example_calls(
     suite: Suite, source: SeedSource, asked: Mapping[tuple[str, str], int]
 ) -> Iterator[tuple[Asking, int]]:
-    """Yield a call for every question of a data set's seeds, and how many such calls there are."""
-    wanted = {(dataset, item) for dataset, item in asked if dataset == source.dataset}
+    """Yield a call for every question of a data set's seeds, with the number of such calls."""
+    remaining = {(dataset, item) for dataset, item in asked if dataset == source.dataset}
     unusable = source.faults().of_seeds
     for ref in source.places():
         if (ref.dataset, ref.seed_id) in unusable:
             continue
-        fresh = [item for item in ref.items if (ref.dataset, item) in wanted]
+        fresh = [item for item in ref.items if (ref.dataset, item) in remaining]
         if not fresh:
             continue
         seed = prepare(source.load(ref), size=suite.prepare.size, resize=suite.prepare.resize)
         asks = {ask.item: ask for ask in seed.asks}
         groups = [tuple(fresh)] if seed.together else [(item,) for item in fresh]
         for group in groups:
-            wanted -= {(ref.dataset, item) for item in group}
+            remaining -= {(ref.dataset, item) for item in group}
             yield (
                 Asking(
                     number=0,
@@ -324,18 +331,18 @@ def _example_calls(
                 ),
                 max(asked[ref.dataset, item] for item in group),
             )
-        if not wanted:
+        if not remaining:
             return
 
 
 def read_timings(home: Path) -> dict[str, float]:
-    """Return milliseconds a case by system as the last runs under ``home`` measured them."""
+    """Return the milliseconds per case by system, as measured by the last runs under ``home``."""
     content = read_object(home / "outputs" / _TIMINGS)
     return {str(k): float(v) for k, v in content.items() if isinstance(v, (int, float)) and 0 < v < 1e7}
 
 
 def write_timings(home: Path, names: Sequence[str], ms_per_case: float) -> None:
-    """Keep what a run took for the estimates of later plans; a folder that cannot be written is no matter."""
+    """Store a run's timing for the estimates of later plans; a read-only folder is ignored."""
     if not ms_per_case > 0:
         return
     path = home / "outputs" / _TIMINGS

@@ -1,10 +1,10 @@
-"""Suites come from strangers: a plain look at a file's bytes, nodes and strings before anything else reads it.
+"""Safety check of untrusted suites: bytes, nodes and strings are checked before anything else reads the file.
 
-A suite is data. What Hydra, OmegaConf or YAML itself would let it do beyond that is refused here, each with its file,
-line and key: Python tags, aliases that swell, interpolation with resolvers, package headers, a ``hydra`` node, and
-strings that name a URL, a variable of the environment, a command, an import path, a checkpoint or a path outside.
+A suite is data. Everything beyond that in Hydra, OmegaConf or YAML is refused here, with its file, line and key: Python
+tags, expanding aliases, interpolation with resolvers, package headers, a ``hydra`` node, and strings that name a URL,
+an environment variable, a command, an import path, a checkpoint or a path outside.
 
-The walk goes over PyYAML's node tree, so it knows every line; it makes nothing but ``dict``, ``list`` and scalars.
+The check walks PyYAML's node tree, so it knows every line; it creates only ``dict``, ``list`` and scalars.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_STRING = 4_000
 MAX_KEY = 64
 
 PROSE: frozenset[str] = frozenset({"description"})
-"""Top-level keys that hold sentences, where dots, colons and quotes are no import paths or commands."""
+"""Top-level keys with prose, in which dots, colons and quotes are not import paths or commands."""
 
 _HEADER = re.compile(r"^\s*#\s*@\s*\w+")
 _INTERPOLATION = re.compile(r"\$\{([^{}$]*)\}")
@@ -40,15 +40,15 @@ _REFERENCE = re.compile(r"\.{0,8}[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+|\[\d{1,6}\])*
 
 @dataclass(kw_only=True)
 class Document:
-    """A suite file as plain data.
+    """Suite file as plain data.
 
     Attributes:
-        where: How messages name the file.
-        values: Its content without what was refused, lists and mappings as they stand.
-        lines: Line of every key and list item that was kept, by its path.
+        where: Name of the file in messages.
+        values: Its content without refused parts.
+        lines: Line of every accepted key and list item, by its path.
         parents: Suites that it extends, in order, as written.
         mistakes: Everything that was refused.
-        swollen: Whether aliases made more of it than is read.
+        swollen: True if aliases expanded it beyond the limit.
     """
 
     where: str
@@ -59,7 +59,7 @@ class Document:
     swollen: bool = False
 
     def refuse(self, *, line: int | None, key: Key | str, found: str, allowed: str, fix: str = "") -> None:
-        """Note a mistake."""
+        """Add a mistake."""
         text = key if isinstance(key, str) else dotted(key)
         self.mistakes.append(
             Mistake(where=self.where, line=line, key=text, found=short(found), allowed=allowed, fix=fix)
@@ -67,7 +67,7 @@ class Document:
 
 
 def dotted(key: Key) -> str:
-    """Return a path of keys and indices as people write it: ``gates[0].score``."""
+    """Format a path of keys and indices: ``gates[0].score``."""
     text = ""
     for part in key:
         if isinstance(part, int):
@@ -85,14 +85,14 @@ def short(value: object, limit: int = 80) -> str:
 
 
 def read_suite(path: Path, where: str) -> Document:
-    """Read one suite file and refuse whatever is not data.
+    """Read one suite file and refuse everything that is not data.
 
     Args:
         path: The file.
-        where: How messages name it.
+        where: Name of the file in messages.
 
     Returns:
-        The document; its ``mistakes`` are not empty when something was refused. Never raises for what the file holds.
+        The document; ``mistakes`` lists refused parts. No content of the file raises an exception.
     """
     document = Document(where=where)
     text = _read_text(path, document)
@@ -221,7 +221,7 @@ _DROPPED = object()
 
 
 def _construct(node: yaml.Node, key: Key, document: Document) -> Any:
-    # An alias stands for the whole node it points to each time it is used, itself perhaps included.
+    # An alias is the whole node it points to each time it is used, perhaps including itself.
     if len(document.lines) > MAX_NODES or len(key) > MAX_DEPTH:
         if not document.swollen:
             document.swollen = True
@@ -346,7 +346,7 @@ def _string(text: str, line: int, key: Key, document: Document) -> Any:
             fix="a suite states every value; leave the key out if it has a default",
         )
         return _DROPPED
-    rest = text
+    remainder = text
     for match in _INTERPOLATION.finditer(text):
         if not _REFERENCE.fullmatch(match[1]):
             document.refuse(
@@ -357,12 +357,12 @@ def _string(text: str, line: int, key: Key, document: Document) -> Any:
                 fix="resolvers (env, oc.*, now …) are not read in suites",
             )
             return _DROPPED
-        rest = rest.replace(match[0], "", 1)
-    if "${" in rest:
+        remainder = remainder.replace(match[0], "", 1)
+    if "${" in remainder:
         document.refuse(line=line, key=key, found=text, allowed="interpolation of keys of this suite, as ${seed}")
         return _DROPPED
     prose = bool(key) and key[0] in PROSE
-    for reason in forbidden(rest, prose=prose or key[:1] in (("extends",), ("defaults",))):
+    for reason in forbidden(remainder, prose=prose or key[:1] in (("extends",), ("defaults",))):
         document.refuse(line=line, key=key, found=text, allowed=reason)
         return _DROPPED
     return text
@@ -373,12 +373,12 @@ def _take_parents(values: dict[str, Any], document: Document) -> None:
     for key in ("extends", "defaults"):
         if key not in values:
             continue
-        given = values.pop(key)
-        items = given if isinstance(given, list) else [given]
+        entry = values.pop(key)
+        items = entry if isinstance(entry, list) else [entry]
         if key == "defaults":
             items = [item for item in items if item != "_self_"]
         for index, item in enumerate(items):
-            path: Key = (key, index) if isinstance(given, list) else (key,)
+            path: Key = (key, index) if isinstance(entry, list) else (key,)
             name = item.removeprefix("suite/").removeprefix("/suite/") if isinstance(item, str) else ""
             if ID_PATTERN.fullmatch(name.removeprefix("_")):
                 document.parents.append(name)

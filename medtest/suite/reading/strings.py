@@ -1,4 +1,4 @@
-"""What a string in a suite may not say: a URL, a variable, a command, an import path, a checkpoint, a path outside."""
+"""Forbidden strings in a suite: URLs, variables, commands, import paths, checkpoints, outside paths."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ _IN_SETTINGS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def forbidden(text: str, *, prose: bool) -> Iterator[str]:
-    """Yield why a suite may not hold this string; nothing when it may.
+    """Yield the reasons why a suite may not hold this string; nothing if it may.
 
     Args:
-        text: The string, interpolation taken out.
-        prose: Whether it is a sentence for people and not a setting.
+        text: The string, without interpolations.
+        prose: True if it is a sentence for people and not a setting.
     """
     for pattern, reason in (*_ANYWHERE, *(() if prose else _IN_SETTINGS)):
         if pattern.search(text):

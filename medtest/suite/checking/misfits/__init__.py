@@ -1,1 +1,1 @@
-"""Parts of a suite that do not go together, found before anything is loaded: each module finds one kind."""
+"""Incompatible parts of a suite, detected before anything is loaded: one module per kind."""

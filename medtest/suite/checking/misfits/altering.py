@@ -1,4 +1,4 @@
-"""Relations that would alter the diagnosis itself: refused in a suite of labels, unless the suite means it."""
+"""Relations that alter the diagnosis itself, refused in a suite of labels unless the suite permits them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def altered(relation: type[Relation] | Relation, classes: Classes) -> tuple[str, ...]:
-    """Return the classes whose names hold a word of a diagnosis that a relation alters."""
+    """Return the classes whose names contain a word of a diagnosis that a relation alters."""
     return tuple(name for name in classes.names if relation.alters & set(_WORD.findall(name.lower())))
 
 
 def reason(name: str, relation: type[Relation] | Relation, found: Sequence[str]) -> tuple[str, str, str]:
-    """Return what a message says of a relation that alters these classes: found, allowed, fix."""
+    """Return the message for a relation that alters these classes: found, allowed, fix."""
     names = ", ".join(found)
     return (
         f"a relation that alters the diagnosis {names}",
@@ -31,29 +31,29 @@ def reason(name: str, relation: type[Relation] | Relation, found: Sequence[str])
 def altering(
     plans: Sequence[PartPlan], allowed: Sequence[str], classes: Classes
 ) -> Iterator[tuple[str, tuple[str, str, str]]]:
-    """Yield id and message of the relations of a suite that alter one of these classes and are not allowed to."""
+    """Yield id and message of the relations that alter one of these classes without permission."""
     for plan in plans:
         if plan.id in allowed:
             continue
         relation = plan.info.load()
-        found = altered(relation, classes)
-        if found:
-            yield plan.id, reason(plan.id, relation, found)
+        names = altered(relation, classes)
+        if names:
+            yield plan.id, reason(plan.id, relation, names)
 
 
 def altering_mistakes(suite: Suite, classes: Mapping[str, Classes | None]) -> list[Mistake]:
-    """Return the relations that alter a class of a data set, where the classes are known once seeds are listed.
+    """Return the mistakes of relations that alter a class of a data set, once the classes of listed seeds are known.
 
     Args:
         suite: The suite.
-        classes: Classes by data set; None where the seeds say nothing of them.
+        classes: Classes by data set; None if the seeds do not name them.
     """
-    told: dict[str, Mistake] = {}
-    for known in classes.values():
-        if known is None:
+    mistakes: dict[str, Mistake] = {}
+    for known_classes in classes.values():
+        if known_classes is None:
             continue
-        for name, (found, allowed, fix) in altering(suite.relations, suite.may_alter, known):
-            told.setdefault(
-                name, Mistake(where="suite", key=f"relations.{name}", found=found, allowed=allowed, fix=fix)
+        for name, (actual, allowed, fix) in altering(suite.relations, suite.may_alter, known_classes):
+            mistakes.setdefault(
+                name, Mistake(where="suite", key=f"relations.{name}", found=actual, allowed=allowed, fix=fix)
             )
-    return list(told.values())
+    return list(mistakes.values())

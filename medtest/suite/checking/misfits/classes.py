@@ -1,4 +1,4 @@
-"""Systems whose classes are not those of the seeds: found before anything is loaded, in a plan as in a run."""
+"""Systems whose classes differ from the seeds', detected before loading, in plans and runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from medtest.systems.base import System
 
 
 def fitting_mistakes(sources: Sequence[SeedSource], systems: Mapping[str, System]) -> list[Mistake]:
-    """Return the systems whose classes are not those of the seeds, where both are known before a system is loaded.
+    """Return the mistakes of systems whose classes do not fit the seeds', if both are known before a system is loaded.
 
     Args:
         sources: Seeds, already listed.
@@ -32,28 +32,28 @@ def fitting_mistakes(sources: Sequence[SeedSource], systems: Mapping[str, System
 
 
 def other_classes(system: System, count: int, asked: Classes) -> Mistake:
-    """Return the mistake of a classifier whose scores are of another number of classes than the seeds have.
+    """Return the mistake for a classifier whose number of scores differs from the seeds' number of classes.
 
     Args:
         system: The classifier.
-        count: How many scores it gives.
+        count: Its number of scores.
         asked: The seeds' classes.
     """
     names, key = ", ".join(asked.names[:20]), f"systems.{system.name}"
     stated = system.classes
-    what = f"scores for {count} classes" + ("" if stated is None else f", of which {len(stated.names)} are named")
+    actual = f"scores for {count} classes" + ("" if stated is None else f", of which {len(stated.names)} are named")
     fix = f"name its classes in the order of its scores: {key}.classes=[…]"
     if hasattr(system.settings, "labels"):
         fix += f", and the seeds' class that each stands for: {key}.labels={{…: {asked.names[0]}}}"
     return Mistake(
         where="suite",
         key=key,
-        found=what,
+        found=actual,
         allowed=f"{len(asked.names)} classes: {names}",
         fix=fix,
     )
 
 
 def _misfit(source: SeedSource, system: System) -> str:
-    asked = source.classes()
-    return "" if asked is None else system.task.misfit(system.classes, asked)
+    classes = source.classes()
+    return "" if classes is None else system.task.misfit(system.classes, classes)

@@ -1,7 +1,7 @@
-"""Relations that need a system: on which system each is crafted, and whether that system gives what it needs.
+"""Relations that need a system: choice of the crafting system, and check that it offers the required access.
 
 A relation says ``crafted_on: each`` (every system under test gets follow-ups made on itself), a system's name, or
-``{use: NAME, ...}`` with settings as under ``systems``. Everything here is found before anything is loaded.
+``{use: NAME, ...}`` with settings as under ``systems``. All checks are made before anything is loaded.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from medtest.suite.reading.safety import Key
 from medtest.systems.base import System
 
 _NAMED = 8
-"""Most systems that a message names."""
+"""Maximum number of systems named in a message."""
 
 
 def crafters_of(
     draft: Draft, relations: Sequence[PartPlan], systems: Sequence[PartPlan], kind: str | None
 ) -> dict[str, PartPlan]:
-    """Return, by id of each relation that is crafted on a named system, that system; note what does not fit.
+    """Return the crafting system of each relation that names one, by relation id; report incompatible ones.
 
     Args:
-        draft: Takes the mistakes.
+        draft: Collects the mistakes.
         relations: The suite's relations.
         systems: The systems under test.
-        kind: Name of the seeds' task; None where it is not known, and nothing can be said of fitting.
+        kind: Name of the seeds' task; None if unknown, which skips the compatibility checks.
     """
-    named: dict[str, PartPlan] = {}
+    crafters: dict[str, PartPlan] = {}
     for plan in relations:
         if not issubclass(plan.info.load(), CraftedRelation):
             continue
@@ -49,15 +49,15 @@ def crafters_of(
             continue
         crafter = _crafter(draft, key, plan.settings.crafted_on, systems)
         if crafter is not None:
-            crafter = next((known for known in named.values() if known == crafter), crafter)  # loaded once
-            named[plan.id] = crafter
+            crafter = next((existing for existing in crafters.values() if existing == crafter), crafter)  # loaded once
+            crafters[plan.id] = crafter
             _check_kind(draft, key, crafter, kind)
             _check_offers(draft, key, plan, [crafter], kind)
-    return named
+    return crafters
 
 
 def _crafter(draft: Draft, key: Key, given: str | Mapping[str, Any], systems: Sequence[PartPlan]) -> PartPlan | None:
-    """Return the system that ``crafted_on`` names: one under test, one of the suite's, or any that is installed."""
+    """Return the system of ``crafted_on``: one under test, another of the suite, or any installed one."""
     settings = {} if isinstance(given, str) else {name: value for name, value in given.items() if name != "use"}
     name = given if isinstance(given, str) else given.get("use")
     if isinstance(given, str):
@@ -69,20 +69,20 @@ def _crafter(draft: Draft, key: Key, given: str | Mapping[str, Any], systems: Se
         name = own.get("use", given)
     info = draft.systems.get(name) if isinstance(name, str) else None
     if info is None:
-        known = [EACH, *draft.systems]
-        draft.wrong(key, found=name, allowed=", ".join(known), nearest=nearest_name(str(name), known))
+        names = [EACH, *draft.systems]
+        draft.wrong(key, found=name, allowed=", ".join(names), nearest=nearest_name(str(name), names))
         return None
     checked = settings_of(draft, key, info, settings)
     return None if checked is None else PartPlan(id=info.name, info=info, settings=checked)
 
 
 def _declared(draft: Draft, name: str) -> Mapping[str, Any]:
-    """Return what suite or command line say of a system, also where ``model=`` left it out of what is tested."""
+    """Return the settings of a system in suite or command line, even if ``model=`` excludes it from the test."""
     for values in (draft.values, draft.own):
         block = values.get("systems")
-        found = block.get(name) if isinstance(block, Mapping) else None
-        if isinstance(found, Mapping):
-            return found
+        settings = block.get(name) if isinstance(block, Mapping) else None
+        if isinstance(settings, Mapping):
+            return settings
     return {}
 
 
@@ -98,10 +98,10 @@ def _check_offers(draft: Draft, key: Key, plan: PartPlan, systems: Sequence[Part
         offered = _system(system, kind).offers()
         if offered.rank >= needs.rank:
             continue
-        given = "gives neither scores nor gradients" if offered is Need.NOTHING else f"gives {offered.value} alone"
+        offer = "gives neither scores nor gradients" if offered is Need.NOTHING else f"gives {offered.value} alone"
         draft.wrong(
             key,
-            found=f"{system.id}, which {given}",
+            found=f"{system.id}, which {offer}",
             allowed=f"systems that give {needs.value}: {_shortened(_offering(draft.systems, needs, kind))}",
             fix=_instead(plan, system, offered),
         )
@@ -109,9 +109,9 @@ def _check_offers(draft: Draft, key: Key, plan: PartPlan, systems: Sequence[Part
 
 def _instead(plan: PartPlan, system: PartPlan, offered: Need) -> str:
     craft = f"or craft it on a system that gives them and show it to {system.id}: crafted_on: NAME"
-    others = [name for name, needs in _crafted_relations() if needs.rank <= offered.rank]
-    if others:
-        return f"what {system.id} can be attacked with: {', '.join(others)}; {craft}"
+    alternatives = [name for name, needs in _crafted_relations() if needs.rank <= offered.rank]
+    if alternatives:
+        return f"what {system.id} can be attacked with: {', '.join(alternatives)}; {craft}"
     return f"take {plan.id} out, {craft}"
 
 
@@ -122,11 +122,11 @@ def _crafted_relations() -> Iterator[tuple[str, Need]]:
             if issubclass(relation, CraftedRelation):
                 yield name, relation(relation.Settings(**info.defaults)).needs
         except (MedtestError, ValueError):
-            continue  # another package's, which does not load or wants settings
+            continue  # a part of another package that fails to load or needs settings
 
 
 def _offering(known: Mapping[str, PartInfo], needs: Need, kind: str | None) -> list[str]:
-    """Return the names of systems that give as much, as they are without further settings."""
+    """Return the names of systems that offer the required access without further settings."""
     names = []
     for name, info in known.items():
         try:
@@ -158,14 +158,14 @@ def _system(plan: PartPlan, kind: str | None) -> System:
 
 
 def missing_mistakes(suite: Suite, relations: Mapping[str, Relation], systems: Mapping[str, System]) -> list[Mistake]:
-    """Return what relations lack to be crafted on their systems, generators that were not trained say.
+    """Return what relations lack for crafting on their systems, e.g. generators that were not trained.
 
     Args:
         suite: The suite.
         relations: Its relations by id.
         systems: The systems under test by id, not opened.
     """
-    found: list[Mistake] = []
+    mistakes: list[Mistake] = []
     crafters = suite.build_crafters()
     for name, relation in relations.items():
         if isinstance(relation, CraftedRelation):
@@ -173,27 +173,27 @@ def missing_mistakes(suite: Suite, relations: Mapping[str, Relation], systems: M
             plans = {plan.id: plan for plan in (*suite.systems, *suite.crafters.values())}
             for system in crafted_on:
                 plan = plans[system.name]
-                found += relation.missing_on(
+                mistakes += relation.missing_on(
                     system_digest(plan, system, suite.task),
                     system.record_name,
                     size=suite.prepare.size,
                     typed=_typed(suite, plan),
                 )
-                found += system.check() if name in crafters else ()
-    return list(dict.fromkeys(found))
+                mistakes += system.check() if name in crafters else ()
+    return list(dict.fromkeys(mistakes))
 
 
 def target_mistakes(relations: Mapping[str, Relation], classes: Mapping[str, Classes | None]) -> list[Mistake]:
-    """Return targets that are classes of no data set, where all of them say what their classes are.
+    """Return mistakes for targets that are classes of no data set, if all data sets name their classes.
 
     Args:
-        relations: The suite's relations by id.
-        classes: Classes by data set; None where the seeds say nothing of them.
+        relations: The suite's relations.
+        classes: Classes by data set; None if the seeds do not name them.
     """
-    known = [one.names for one in classes.values() if one is not None]
-    if len(known) < len(classes):
+    class_names = [classes_of_set.names for classes_of_set in classes.values() if classes_of_set is not None]
+    if len(class_names) < len(classes):
         return []
-    names = list(dict.fromkeys(name for one in known for name in one))
+    names = list(dict.fromkeys(name for names_of_set in class_names for name in names_of_set))
     return [
         Mistake(
             where="suite",
@@ -210,7 +210,7 @@ def target_mistakes(relations: Mapping[str, Relation], classes: Mapping[str, Cla
 
 
 def _typed(suite: Suite, plan: PartPlan) -> str:
-    """Return what names a suite, one of its systems and images to train on, on a command line."""
-    made = bool(getattr(suite.seeds[0].info.load(), "phantom", False))
-    named = plan.id if plan in suite.systems else plan.info.name
-    return f"suite={suite.name} model={named} {'phantoms=800' if made else 'data=FOLDER'}"
+    """Return the arguments that specify a suite, one of its systems and training images on a command line."""
+    synthetic = bool(getattr(suite.seeds[0].info.load(), "phantom", False))
+    system_name = plan.id if plan in suite.systems else plan.info.name
+    return f"suite={suite.name} model={system_name} {'phantoms=800' if synthetic else 'data=FOLDER'}"

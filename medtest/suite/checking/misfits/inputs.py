@@ -1,4 +1,4 @@
-"""Commands that make or show images, and suites whose cases are prompts."""
+"""Check of commands that make or show images against suites whose cases are prompts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from medtest.suite.model import Suite
 
 
 def check_images(suite: Suite, command: str) -> None:
-    """Refuse a suite of prompts where images are needed.
+    """Refuse a suite of prompts if images are needed.
 
     Args:
         suite: The suite.
-        command: What needs them, as it is typed: ``medtest sheet``.
+        command: The command that needs images, as typed: ``medtest sheet``.
 
     Raises:
         UserMistakes: The suite's cases are prompts.
