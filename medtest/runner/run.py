@@ -377,8 +377,8 @@ class _Run:
         progress = " | ".join(text for _, text in sorted(self._calls.items()))
         if self._dispatcher is None or not self._dispatcher.halting:
             return progress
-        shown = progress if "stopping" in progress else f"stopping{': ' if progress else ''}{progress}"
-        return f"{shown} · {HALT_SECONDS:g} s at most; Ctrl-C again gives them up"
+        line = progress if "stopping" in progress else f"stopping{': ' if progress else ''}{progress}"
+        return f"{line} · {HALT_SECONDS:g} s at most; Ctrl-C again gives them up"
 
     def _told_calls(self, report: Told) -> None:
         name = f"{self.prepared.systems[report.system].record_name}: " if len(self.prepared.systems) > 1 else ""

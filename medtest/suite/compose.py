@@ -1,4 +1,4 @@
-"""From names and overrides to a checked :class:`~medtest.suite.model.Suite` and the run's options, composed by Hydra."""
+"""From names and overrides, composed by Hydra, to a checked :class:`~medtest.suite.model.Suite` and run options."""
 
 from __future__ import annotations
 

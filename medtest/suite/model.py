@@ -87,8 +87,7 @@ class Gate:
 
 @dataclass(frozen=True, kw_only=True)
 class PairedGate(Gate):
-    """Bound on the loss of a run against a finished one, on their common cases; set on the command line, never in a
-    suite.
+    """Bound on the loss of a run against a finished one, on their common cases; only set on the command line.
 
     Attributes:
         no_worse_than: The finished run: a folder, ``suite/system``, or the id of an MLflow run of this machine.
@@ -113,9 +112,7 @@ class Privacy:
     prompts: Literal["plain", "none"] = "plain"
 
     def stated(self) -> dict[str, str]:
-        """Return the privacy block of a composed suite; ``prompts`` only if it is not the default, to keep older suites
-        equal.
-        """
+        """Return the privacy block of a composed suite; omit a default ``prompts``, to keep older suites equal."""
         prompts = {} if self.prompts == "plain" else {"prompts": self.prompts}
         return {"seed_ids": self.seed_ids, "images": self.images, **prompts}
 

@@ -1,4 +1,4 @@
-"""Display names of the systems of a call: ``name=``, else the name of the user's file or object, else their own names."""
+"""Display names of a call's systems: ``name=``, else the name of the user's file or object, else their own."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Block(BaseModel):
 
 
 class Head(Block):
-    """Head of a suite: its name, version and description."""
+    """Head of a suite: name, version, description, and settings of the whole suite."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
     version: str = Field(min_length=1, max_length=40)

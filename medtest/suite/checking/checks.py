@@ -277,7 +277,7 @@ def _prepare(draft: Draft, kind: str | None) -> PrepareBlock | None:
 
 
 def _check_resize(draft: Draft, block: PrepareBlock, kind: str | None) -> None:
-    """Check that a crop is smaller than the resized shorter side, and that cropping does not change the seeds' answers."""
+    """Check that a crop is smaller than the resized image, and that cropping does not change the seeds' answers."""
     key: Key = ("prepare", "resize")
     if kind is not None and not task_of(kind).crops:
         allowed = "suites of labels alone (a crop would cut what a mask shows)"

@@ -52,9 +52,7 @@ class Exclusion:
 
 
 def find_list(name: str, folders: Sequence[Path]) -> Path | None:
-    """Return the file of a list beside the suites, from the first folder that has it; links out of a folder are
-    refused.
-    """
+    """Return the file of a list beside the suites, from the first folder that has it; do not follow links out of it."""
     for folder in folders:
         path = folder / name
         if path.is_file() and path.resolve().parent == folder.resolve():

@@ -31,9 +31,7 @@ _BESIDE = ("primary", "reader", *_SHOWN)
 
 
 def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
-    """Return the oracle of a draft for a kind of seeds (None: unknown yet); None if there are mistakes, which are
-    added.
-    """
+    """Return the oracle of a draft for a kind of seeds (None: unknown yet), or None after adding its mistakes."""
     block = draft.block("oracles")
     infos = parts("oracles")
     oracle_name = block.get("oracle")

@@ -91,8 +91,7 @@ def take_out(values: dict[str, Any], source: Sources, mistakes: list[Mistake]) -
 
 
 def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake], known: Collection[str]) -> list[str]:
-    """Reduce systems and relations to the choice of ``model=`` and ``relations=[…]``; the suite's settings for them
-    stay.
+    """Keep only the systems and relations chosen by ``model=`` and ``relations=[…]``, with the suite's settings.
 
     Additions of the command line with their own key (``+systems.v2={use: ssformer, …}``) also stay.
 

@@ -51,7 +51,7 @@ def _around_equals(words: Sequence[str]) -> int:
 
 
 def _inside_value(words: Sequence[str]) -> int:
-    """Return the number of words in a leading ``KEY=[VALUE, VALUE]``, 0 without an open bracket that is closed later."""
+    """Return the number of words in a leading ``KEY=[VALUE, VALUE]``, 0 without an open bracket that closes later."""
     key, equals, value = words[0].partition("=")
     if not equals or not _KEY.fullmatch(key):
         return 0

@@ -174,7 +174,7 @@ def _load_into(
 
 
 def _spread_lists(document: Document) -> None:
-    """Convert ``relations: [blur, text]`` to a mapping that replaces the extended one, and null settings to defaults."""
+    """Convert ``relations: [blur, text]`` to a mapping that replaces the extended one, and null to default settings."""
     for key in MAPS:
         block = document.values.get(key)
         if isinstance(block, list):

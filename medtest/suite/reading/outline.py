@@ -282,7 +282,7 @@ class _Crafting:
 
 
 def _as_cases(shares: Sequence[RelationOutline]) -> int:
-    """Return the number of cases equivalent to the passes of crafting: one with its gradient takes about three without."""
+    """Return the number of cases equivalent to the crafting passes: one with its gradient takes about three without."""
     return sum(share.passes * (3 if share.gradients else 1) for share in shares)
 
 
